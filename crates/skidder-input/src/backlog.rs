@@ -1,5 +1,6 @@
 //! Events that were offered while a queue was full: they wait here, up to a bound in bytes, and go in in their order.
 
+use crate::intake::Waiting;
 use skidder_event::{Batch, DropReason};
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
@@ -11,6 +12,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct Backlog {
     bytes_max: usize,
+    /// What waits of inputs before this one counts as well.
+    before: Vec<Waiting>,
     state: Mutex<State>,
     /// Notified when there is a batch to put into the queue.
     more: Notify,
@@ -54,8 +57,14 @@ impl Drop for GiveUp<'_> {
 
 impl Backlog {
     /// An empty one with room for so many bytes of batches.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, state: Mutex::default(), more: Notify::new(), empty: Notify::new() }
+    pub(crate) fn new(bytes_max: usize, before: Vec<Waiting>) -> Self {
+        let (state, more, empty) = (Mutex::default(), Notify::new(), Notify::new());
+        Self { bytes_max, before, state, more, empty }
+    }
+
+    /// Bytes of what waits.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -77,7 +86,8 @@ impl Backlog {
             }
         }
         let bytes = batch.memory_bytes();
-        if state.is_closed || state.bytes + bytes > self.bytes_max {
+        let before: usize = self.before.iter().map(Waiting::bytes).sum();
+        if state.is_closed || before + state.bytes + bytes > self.bytes_max {
             return Err(batch);
         }
         state.bytes += bytes;

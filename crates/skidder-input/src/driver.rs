@@ -16,6 +16,9 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long they may take behind that, before they are ended wherever they are.
 const END_GRACE: Duration = Duration::from_secs(1);
 
+/// How long those that end may take until they take nothing more; behind that a change is over without them.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
+
 /// How long until the next look at inputs that end.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -35,9 +38,10 @@ pub struct LaneOf {
 pub struct TasksChange {
     /// The numbers of those that end.
     pub remove: Vec<usize>,
-    /// Those that begin when these have ended, all they read has its verdict, and their cursors are saved.
+    /// Those that begin at once, and take over what only one input can have. One of a type of which an input with cursors
+    /// ends begins when that has ended, all it read has its verdict, and its cursors are saved.
     pub add: Vec<LaneOf>,
-    /// Called when it is done.
+    /// Called when all of these have begun, and those that end take nothing more.
     pub done: Box<dyn FnOnce() + Send>,
 }
 
@@ -63,6 +67,8 @@ struct State {
     /// Until it starts.
     waiting: Vec<LaneOf>,
     running: Vec<(usize, Arc<InputTask>)>,
+    /// Those that a change ends.
+    ending: Vec<Arc<InputTask>>,
     /// Of changes under way.
     changing: Vec<JoinHandle<()>>,
     stopped: bool,
@@ -73,8 +79,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// All that may run.
     fn inputs(&self) -> Vec<Arc<InputTask>> {
-        self.lock().running.iter().map(|(_, input)| Arc::clone(input)).collect()
+        let state = self.lock();
+        let running = state.running.iter().map(|(_, input)| input);
+        running.chain(&state.ending).map(Arc::clone).collect()
     }
 
     /// Waits until all is to end, at most `limit`.
@@ -97,45 +106,83 @@ impl Shared {
         input.add_lane(lane);
     }
 
-    /// Ends inputs, waits until others may read the same, and lets these begin.
-    fn change(&self, change: TasksChange, stage: &Stage) {
-        let TasksChange { remove, add, done } = change;
-        let mut ending = Vec::new();
-        self.lock().running.retain(|(slot, input)| {
-            let ends = remove.contains(slot);
-            if ends {
-                ending.push(Arc::clone(input));
-            }
-            !ends
-        });
-        for input in &ending {
+    /// Asks inputs to end.
+    fn end(&self, slots: &[usize]) -> Ending {
+        let mut state = self.lock();
+        let State { running, ending, .. } = &mut *state;
+        ending.retain(|input| !input.wait_ended(Duration::ZERO));
+        let inputs: Vec<_> = running.extract_if(.., |(slot, _)| slots.contains(slot)).collect();
+        ending.extend(inputs.iter().map(|(_, input)| Arc::clone(input)));
+        drop(state);
+        for (_, input) in &inputs {
             input.stop();
         }
-        let is_over = || {
-            ending.iter().all(|input| input.wait_ended(Duration::ZERO)) && {
-                // Only what has a cursor goes on behind its verdicts.
-                let (_, inputs) = stage.queue.settle().ledgers();
-                let is_settled =
-                    |slot: &usize| inputs.get(slot).is_none_or(|of| of.in_flight() == 0);
-                !ending.iter().any(|input| input.has_cursors()) || remove.iter().all(is_settled)
-            }
-        };
-        let mut commit = None;
-        loop {
+        Ending(inputs)
+    }
+
+    /// Waits for inputs that were asked to end; lets those begin that need what they have settled. Returns whether it came
+    /// to that before all is to end.
+    fn await_end(&self, ending: &Ending, late: Vec<LaneOf>, stage: &Stage) -> bool {
+        let limit = stage.clock.monotonic() + LEAVE_MAX;
+        while !ending.take_nothing() && stage.clock.monotonic() < limit {
             if self.lock().stopped {
-                return;
-            }
-            if is_over()
-                && stage.commits.is_done(*commit.get_or_insert_with(|| stage.commits.ask()))
-            {
-                break;
+                return false;
             }
             self.wait_stopped(LOOK_AGAIN);
         }
-        for of in add {
+        if late.is_empty() {
+            return true;
+        }
+        let mut commit = None;
+        while !(ending.are_over(stage)
+            && stage.commits.is_done(*commit.get_or_insert_with(|| stage.commits.ask())))
+        {
+            if self.lock().stopped {
+                // Cursors stand where they were.
+                return false;
+            }
+            self.wait_stopped(LOOK_AGAIN);
+        }
+        for of in late {
             self.begin(of);
         }
-        done();
+        true
+    }
+
+    /// Forgets the counts of inputs when they have ended: what they had may have come after a change was over.
+    fn forget(&self, ending: &Ending, stage: &Stage) {
+        while !ending.are_over(stage) {
+            if self.lock().stopped {
+                return;
+            }
+            self.wait_stopped(LOOK_AGAIN);
+        }
+        let slots: Vec<usize> = ending.0.iter().map(|(slot, _)| *slot).collect();
+        stage.queue.settle().forget_inputs(&slots);
+    }
+}
+
+/// Inputs that were asked to end, and their numbers.
+struct Ending(Vec<(usize, Arc<InputTask>)>);
+
+impl Ending {
+    /// Whether one of this type has cursors.
+    fn has_cursors(&self, kind: &str) -> bool {
+        self.0.iter().any(|(_, input)| input.kind() == kind && input.has_cursors())
+    }
+
+    /// Whether none takes anything more.
+    fn take_nothing(&self) -> bool {
+        self.0.iter().all(|(_, input)| input.wait_finishing(Duration::ZERO))
+    }
+
+    /// Whether all have ended, and what they read has its verdict.
+    fn are_over(&self, stage: &Stage) -> bool {
+        self.0.iter().all(|(_, input)| input.wait_ended(Duration::ZERO)) && {
+            let (_, inputs) = stage.queue.settle().ledgers();
+            let is_settled = |slot: &usize| inputs.get(slot).is_none_or(|of| of.in_flight() == 0);
+            self.0.iter().all(|(slot, _)| is_settled(slot))
+        }
     }
 }
 
@@ -154,16 +201,29 @@ impl TaskDriver {
 }
 
 impl TaskInputs {
-    /// Changes the inputs: see [`TasksChange`]. A change that is not over when the driver stops is left.
+    /// Changes the inputs: see [`TasksChange`]. What of it is not over when the driver stops is left.
     ///
     /// # Errors
     /// Those of the system, when a thread cannot be started.
     pub fn change(&self, change: TasksChange) -> io::Result<()> {
         let shared = Arc::clone(&self.0);
-        let mut state = self.0.lock();
-        let Some(stage) = state.stage.clone() else { return Ok(()) };
-        let work = move || shared.change(change, &stage);
+        let Some(stage) = self.0.lock().stage.clone() else { return Ok(()) };
+        let TasksChange { remove, add, done } = change;
+        let ending = shared.end(&remove);
+        let (late, now): (Vec<LaneOf>, Vec<LaneOf>) =
+            add.into_iter().partition(|of| ending.has_cursors(of.input.kind()));
+        for of in now {
+            shared.begin(of);
+        }
+        let work = move || {
+            if shared.await_end(&ending, late, &stage) {
+                done();
+                shared.forget(&ending, &stage);
+            }
+        };
         let thread = std::thread::Builder::new().name("inputs".to_owned()).spawn(work)?;
+        let mut state = self.0.lock();
+        state.changing.retain(|thread| !thread.is_finished());
         state.changing.push(thread);
         Ok(())
     }

@@ -3,12 +3,13 @@
 use crate::backlog::Backlog;
 use crate::metrics::InputMetrics;
 use crate::source::{Source, SourceLane};
+use crate::task::InputTask;
 use skidder_event::{Bind, Map, SourceId};
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use skidder_registry::{Entry, KEY_BYTES_MAX, Registry, SourceAbout, SourceCursor};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -47,6 +48,31 @@ pub(crate) struct Shared {
     pub(crate) opened: AtomicU64,
     /// For each output what was offered and waits for room; nothing as long as nothing may wait.
     pub(crate) backlogs: OnceLock<Vec<Backlog>>,
+    /// The input as others see it.
+    pub(crate) task: Weak<InputTask>,
+}
+
+/// What was offered to an input and waits for room: what takes its place waits behind that ([`Intake::absorb`]).
+#[derive(Clone)]
+pub struct Waiting(Arc<Shared>);
+
+impl Waiting {
+    /// Whether anything waits still.
+    pub fn is_some(&self) -> bool {
+        self.0.backlogs.get().into_iter().flatten().any(|backlog| !backlog.is_empty())
+    }
+
+    /// Bytes of batches that wait for the output of which most wait.
+    pub(crate) fn bytes(&self) -> usize {
+        let backlogs = self.0.backlogs.get().into_iter().flatten();
+        backlogs.map(Backlog::bytes).max().unwrap_or(0)
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Waiting").field("bytes", &self.bytes()).finish()
+    }
 }
 
 /// Why a source cannot be opened.
@@ -110,14 +136,26 @@ impl Intake {
         &self.shared.metrics
     }
 
+    /// Says that the input takes nothing more from its far side, so that another one may: it only waits for room for what it
+    /// has. Without it that is so when the input has ended.
+    pub fn set_finishing(&self) {
+        if let Some(task) = self.shared.task.upgrade() {
+            task.set_finishing();
+        }
+    }
+
     /// Lets events that are offered ([`Source::offer`]) wait while a queue is full, up to so many bytes of batches for each
-    /// output; only what is beyond is dropped. The future moves them into the queues and never ends by itself. What is left
-    /// when it is dropped is given up: wait for [`Intake::absorbed`] before. Call it once, before the first offer.
-    pub fn absorb(&self, bytes_max: usize) -> impl Future<Output = ()> + Send + use<> {
+    /// output, together with what waits of the inputs `before`; only what is beyond is dropped. The future moves them into
+    /// the queues and never ends by itself. What is left when it is dropped is given up: wait for [`Intake::absorbed`]
+    /// before. Call it once, before the first offer.
+    pub fn absorb(
+        &self,
+        bytes_max: usize,
+        before: &[Waiting],
+    ) -> impl Future<Output = ()> + Send + use<> {
         let shared = Arc::clone(&self.shared);
-        shared
-            .backlogs
-            .get_or_init(|| shared.lanes.iter().map(|_| Backlog::new(bytes_max)).collect());
+        let backlog = |_| Backlog::new(bytes_max, before.to_vec());
+        shared.backlogs.get_or_init(|| shared.lanes.iter().map(backlog).collect());
         async move {
             let mut lanes = JoinSet::new();
             for at in 0..shared.lanes.len() {
@@ -137,6 +175,11 @@ impl Intake {
         for backlog in self.shared.backlogs.get().into_iter().flatten() {
             backlog.wait_empty().await;
         }
+    }
+
+    /// What was offered and waits for room, for the input that takes the place of this one.
+    pub fn waiting(&self) -> Option<Waiting> {
+        self.has_backlog().then(|| Waiting(Arc::clone(&self.shared)))
     }
 
     /// Whether offered events wait for room. Sources must stay open until they are in.

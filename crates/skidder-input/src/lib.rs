@@ -23,9 +23,9 @@ mod world_tests;
 
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
-pub use intake::{Intake, Lane, OpenError};
+pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{InputMetrics, Listening};
-pub use source::{Source, Stopped};
+pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 
 use std::future::Future;

@@ -6,8 +6,12 @@ use crate::intake::{Lane, Shared};
 use skidder_event::{
     Batch, Bound, DropReason, Map, Parts, Progress, Provenance, Row, SourceId, Text,
 };
+use skidder_pipeline::Queue;
 use skidder_registry::{CURSOR_BYTES_MAX, SourceAbout, SourceCursor};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// Nothing more is taken: every output that the input feeds has ended, or the program ends. What was not taken is counted
 /// as dropped if the source cannot send it again, and else left to the far side. The input ends.
@@ -15,9 +19,10 @@ use std::sync::Arc;
 #[error("the program ends")]
 pub struct Stopped;
 
-/// A source: a connection, a peer, a partition, a subscription. It ends when this is dropped.
+/// A source: a connection, a peer, a partition, a subscription. It ends when this is dropped, and everything that it sends
+/// has got in or was given up.
 pub struct Source {
-    shared: Arc<Shared>,
+    open: Arc<Open>,
     lanes: Vec<SourceLane>,
     about: SourceAbout,
     /// Of all its events.
@@ -25,9 +30,26 @@ pub struct Source {
     /// Events so far.
     number: u64,
     saved: Option<SourceCursor>,
+    facts: Arc<SourceFacts>,
+}
+
+/// What has to stay as long as a batch of a source may still come: batches name their source.
+struct Open {
+    shared: Arc<Shared>,
+    /// Its number for each output.
+    ids: Vec<SourceId>,
     /// Its number among the sources of the input.
     opened: u64,
-    facts: Arc<SourceFacts>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        for (id, lane) in self.ids.iter().zip(&self.shared.lanes) {
+            lane.queue.settle().end_source(*id);
+        }
+        self.shared.metrics.open.sub(1);
+        self.shared.metrics.sources.end(self.opened);
+    }
 }
 
 /// A source as one output knows it.
@@ -61,7 +83,9 @@ impl Source {
         saved: Option<SourceCursor>,
     ) -> Self {
         let facts = shared.metrics.sources.begin(opened, Arc::clone(&about.name));
-        Self { shared, lanes, about, fields, number: 0, saved, opened, facts }
+        let ids = lanes.iter().map(|lane| lane.id).collect();
+        let open = Arc::new(Open { shared, ids, opened });
+        Self { open, lanes, about, fields, number: 0, saved, facts }
     }
 
     /// Where it continues: the cursor behind the last event that was settled in an earlier run, or before a reload.
@@ -86,7 +110,7 @@ impl Source {
             row.offset = self.number;
             self.number += 1;
         }
-        let lanes = self.lanes.iter_mut().zip(&self.shared.lanes);
+        let lanes = self.lanes.iter_mut().zip(&self.open.shared.lanes);
         for (of, lane) in lanes {
             of.refresh(lane, &self.fields);
         }
@@ -103,33 +127,37 @@ impl Source {
         batch.len() - 1
     }
 
-    /// Sends events, waiting for room in the queue of every output. `progress` is what follows from their verdicts.
+    /// Sends events: outputs that have room get theirs at once, and what is returned waits for room in the others.
+    /// `progress` is what follows from their verdicts.
     ///
-    /// A task that is dropped while it waits gives up what no output has taken yet, which is counted as [`Stopped`] says.
-    ///
-    /// # Errors
-    /// [`Stopped`] if no output takes anything any more.
+    /// What is returned may outlive the source. If it is dropped while it waits, it gives up what no output has taken yet,
+    /// which is counted as [`Stopped`] says. It resolves to that if no output takes anything any more.
     ///
     /// # Panics
     /// If a cursor has more than [`CURSOR_BYTES_MAX`] bytes: the registry would refuse it for ever, and with it the
     /// cursors of all other sources.
-    pub async fn send(&mut self, batch: Batch, progress: Progress) -> Result<(), Stopped> {
+    pub fn send(&mut self, batch: Batch, progress: Progress) -> Sending {
         let events = batch.len() as u64;
-        let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = false;
-        while let Some((at, batch)) = unsent.next() {
-            let queue = &self.shared.lanes[at].queue;
-            match queue.push_async(batch, &*self.shared.clock).await {
+        let mut waiting = Vec::new();
+        for unsent in self.for_each_lane(batch, progress) {
+            match unsent.try_push() {
                 Ok(()) => is_taken = true,
-                // This output has ended; others may go on.
-                Err(batch) => queue.give_up(batch, DropReason::Stopped),
+                Err(unsent) => waiting.push(unsent),
             }
         }
-        if !is_taken {
-            return Err(Stopped);
+        if waiting.is_empty() {
+            self.open.shared.metrics.published.add(events);
+            return Sending(None);
         }
-        self.shared.metrics.published.add(events);
-        Ok(())
+        let open = Arc::clone(&self.open);
+        Sending(Some(Box::pin(async move {
+            if !(push_all(waiting).await || is_taken) {
+                return Err(Stopped);
+            }
+            open.shared.metrics.published.add(events);
+            Ok(())
+        })))
     }
 
     /// Offers events: an output that has no room for them now drops them, and counts them as `queue_full`, or rejects them
@@ -137,41 +165,36 @@ impl Source {
     /// they wait for room first.
     pub fn offer(&mut self, batch: Batch, progress: Progress) -> bool {
         let events = batch.len() as u64;
-        let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = true;
-        while let Some((at, batch)) = unsent.next() {
-            let queue = &self.shared.lanes[at].queue;
-            let offered = match self.shared.backlogs.get() {
-                Some(backlogs) => backlogs[at].offer(queue, batch),
-                None => queue.try_push(batch),
-            };
-            if let Err(batch) = offered {
-                is_taken = false;
-                self.shared.metrics.refused.add(batch.len() as u64);
-                queue.give_up(batch, DropReason::QueueFull);
-            }
+        for unsent in self.for_each_lane(batch, progress) {
+            is_taken &= unsent.offer();
         }
         if is_taken {
-            self.shared.metrics.published.add(events);
+            self.open.shared.metrics.published.add(events);
         }
         is_taken
     }
 
     /// Takes note of something that went wrong with this source, for the status page, and counts it.
     pub fn failed(&self, error: &str) {
-        self.shared.metrics.errors.add(1);
+        self.open.shared.metrics.errors.add(1);
         self.facts.failed(error);
     }
 
     /// A batch for each output, with which its processors are done.
-    fn for_each_lane(&self, batch: Batch, progress: Progress) -> Unsent {
+    fn for_each_lane(
+        &self,
+        batch: Batch,
+        progress: Progress,
+    ) -> impl Iterator<Item = Unsent> + use<> {
         if let Progress::Cursor(part) = &progress {
             let bytes = part.cursor.len();
             assert!(bytes <= CURSOR_BYTES_MAX, "a cursor of {bytes} bytes: {:?}", self.about);
         }
         let (events, bytes) = (batch.len() as u64, bytes_of(&progress));
-        self.shared.metrics.events.add(events);
-        self.facts.received(events, bytes, self.shared.clock.wall());
+        let shared = &self.open.shared;
+        shared.metrics.events.add(events);
+        self.facts.received(events, bytes, shared.clock.wall());
         let progress = acknowledge::for_each(progress, self.lanes.len());
         let mut batches = Vec::with_capacity(self.lanes.len());
         // The copies first: processors change what they run over.
@@ -189,17 +212,9 @@ impl Source {
         for (lane, batch) in self.lanes.iter().zip(&mut batches) {
             lane.bound.run(batch);
         }
-        Unsent { shared: Arc::clone(&self.shared), batches: batches.into_iter().enumerate() }
-    }
-}
-
-impl Drop for Source {
-    fn drop(&mut self) {
-        for (of, lane) in self.lanes.iter().zip(&self.shared.lanes) {
-            lane.queue.settle().end_source(of.id);
-        }
-        self.shared.metrics.open.sub(1);
-        self.shared.metrics.sources.end(self.opened);
+        let open = Arc::clone(&self.open);
+        let batches = batches.into_iter().enumerate();
+        batches.map(move |(at, batch)| Unsent { open: Arc::clone(&open), at, batch: Some(batch) })
     }
 }
 
@@ -212,22 +227,112 @@ fn bytes_of(progress: &Progress) -> u64 {
     }
 }
 
-/// Batches that their outputs do not have yet; what is left is given up.
+/// Events on their way into the queues of those outputs that had no room for them.
+#[must_use = "what waits is given up when this is dropped"]
+pub struct Sending(Option<Waiting>);
+
+type Waiting = Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>;
+
+impl Sending {
+    /// Whether an output has no room yet.
+    pub fn is_waiting(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Future for Sending {
+    type Output = Result<(), Stopped>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(waiting) = &mut self.0 else { return Poll::Ready(Ok(())) };
+        let sent = waiting.as_mut().poll(context);
+        if sent.is_ready() {
+            self.0 = None;
+        }
+        sent
+    }
+}
+
+impl std::fmt::Debug for Sending {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sending").field("is_waiting", &self.is_waiting()).finish()
+    }
+}
+
+/// A batch that its output does not have yet; it is given up when this is dropped.
 struct Unsent {
-    shared: Arc<Shared>,
-    batches: std::iter::Enumerate<std::vec::IntoIter<Batch>>,
+    open: Arc<Open>,
+    /// Which output.
+    at: usize,
+    batch: Option<Batch>,
 }
 
 impl Unsent {
-    fn next(&mut self) -> Option<(usize, Batch)> {
-        self.batches.next()
+    fn queue(&self) -> Queue {
+        self.open.shared.lanes[self.at].queue.clone()
+    }
+
+    /// Puts it into the queue if there is room.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only when full")]
+    fn try_push(mut self) -> Result<(), Self> {
+        let Some(batch) = self.batch.take() else { return Ok(()) };
+        self.batch = self.open.shared.lanes[self.at].queue.try_push(batch).err();
+        if self.batch.is_some() { Err(self) } else { Ok(()) }
+    }
+
+    /// Waits for room; returns whether the output took it.
+    async fn push(mut self) -> bool {
+        let Some(batch) = self.batch.take() else { return true };
+        let queue = self.queue();
+        // What is dropped in there is given up there.
+        match queue.push_async(batch, &*self.open.shared.clock).await {
+            Ok(()) => true,
+            // This output has ended; others may go on.
+            Err(batch) => {
+                queue.give_up(batch, DropReason::Stopped);
+                false
+            }
+        }
+    }
+
+    /// Puts it into the queue, or lets it wait in memory; returns whether there was room.
+    fn offer(mut self) -> bool {
+        let Some(batch) = self.batch.take() else { return true };
+        let Shared { lanes, backlogs, metrics, .. } = &*self.open.shared;
+        let queue = &lanes[self.at].queue;
+        let offered = match backlogs.get() {
+            Some(backlogs) => backlogs[self.at].offer(queue, batch),
+            None => queue.try_push(batch),
+        };
+        let Err(batch) = offered else { return true };
+        metrics.refused.add(batch.len() as u64);
+        queue.give_up(batch, DropReason::QueueFull);
+        false
     }
 }
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        for (at, batch) in self.batches.by_ref() {
-            self.shared.lanes[at].queue.give_up(batch, DropReason::Stopped);
+        if let Some(batch) = self.batch.take() {
+            self.queue().give_up(batch, DropReason::Stopped);
         }
     }
+}
+
+/// Waits for room in all queues at the same time: one that is stuck holds up no other. Returns whether any took its batch.
+async fn push_all(unsent: Vec<Unsent>) -> bool {
+    let mut pushes: Vec<_> = unsent.into_iter().map(|unsent| Box::pin(unsent.push())).collect();
+    let mut is_taken = false;
+    poll_fn(|context| {
+        pushes.retain_mut(|push| match push.as_mut().poll(context) {
+            Poll::Ready(taken) => {
+                is_taken |= taken;
+                false
+            }
+            Poll::Pending => true,
+        });
+        if pushes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    is_taken
 }

@@ -32,6 +32,8 @@ pub enum InputState {
     Waiting,
     /// It takes events.
     Running,
+    /// It takes no more, and waits until there is room for those that it has.
+    Finishing,
     /// It was stopped, or has read everything there was.
     Ended,
     /// It ended by itself, for this reason.
@@ -127,6 +129,7 @@ impl InputTask {
             once: self.setup.once,
             opened: std::sync::atomic::AtomicU64::new(0),
             backlogs: std::sync::OnceLock::new(),
+            task: Arc::downgrade(self),
         };
         state.now = InputState::Running;
         let work = input.run(Intake { shared: Arc::new(shared) });
@@ -153,11 +156,29 @@ impl InputTask {
 
     /// Waits until it has ended, at most `limit`; returns whether it has.
     pub fn wait_ended(&self, limit: Duration) -> bool {
-        let is_running =
-            |state: &mut State| matches!(state.now, InputState::Running | InputState::Waiting);
-        let waited = self.changed.wait_timeout_while(self.lock(), limit, is_running);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !is_running(&mut state)
+        use InputState::{Finishing, Running, Waiting};
+        self.wait_while(limit, |now| matches!(now, Waiting | Running | Finishing))
+    }
+
+    /// Waits until it takes nothing more from its far side, at most `limit`; returns whether it does not.
+    pub fn wait_finishing(&self, limit: Duration) -> bool {
+        self.wait_while(limit, |now| matches!(now, InputState::Waiting | InputState::Running))
+    }
+
+    fn wait_while(&self, limit: Duration, is_so: impl Fn(&InputState) -> bool) -> bool {
+        let waited = self.changed.wait_timeout_while(self.lock(), limit, |state| is_so(&state.now));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !is_so(&state.now)
+    }
+
+    /// It takes nothing more.
+    pub(crate) fn set_finishing(&self) {
+        let mut state = self.lock();
+        if state.now == InputState::Running {
+            state.now = InputState::Finishing;
+        }
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// Ends it wherever it is: what it has and no output has taken is given up.
@@ -199,7 +220,7 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        if state.now == InputState::Running {
+        if matches!(state.now, InputState::Running | InputState::Finishing) {
             let what = if *self.0.stop.borrow() {
                 "it did not stop when asked, and was aborted"
             } else {

@@ -41,6 +41,7 @@ fn intake(outputs: usize) -> (Intake, Vec<Queue>) {
         once: false,
         opened: std::sync::atomic::AtomicU64::new(0),
         backlogs: std::sync::OnceLock::new(),
+        task: std::sync::Weak::new(),
     };
     (Intake { shared: Arc::new(shared) }, queues)
 }

@@ -144,6 +144,7 @@ impl World {
             once: false,
             opened: std::sync::atomic::AtomicU64::new(0),
             backlogs: std::sync::OnceLock::new(),
+            task: std::sync::Weak::new(),
         };
         let intake = Intake { shared: Arc::new(shared) };
         let journal = intake.open_at_cursor("j", Map::new()).expect("the registry can be read");

@@ -2,7 +2,9 @@
 
 use skidder_config::Section;
 use skidder_input::{InputError, Intake};
-use skidder_net::{ListenAddress, ListenError};
+use skidder_net::{Claim, ListenAddress, ListenError, UnixPlace};
+use std::any::Any;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 /// First pause after an address could not be bound; it doubles up to [`BIND_PAUSE_MAX`].
@@ -24,6 +26,25 @@ pub(crate) fn read_host(section: &Section<'_>, text: &str) -> Option<(String, u1
     }
 }
 
+/// What the input before has left, when it was its turn; nothing if there is none, or if the input must stop before.
+pub(crate) async fn take_over<T: Any + Send>(claim: &Claim, intake: &Intake) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = claim.turn() => {}
+        () = intake.stopped() => {}
+    }
+    // Also if it must stop: what was left to it nobody else takes, and later nothing is.
+    claim.take()
+}
+
+/// Gives a socket that was taken over the owner and the mode of the settings.
+pub(crate) fn apply(place: &UnixPlace, intake: &Intake) {
+    if let Err(error) = place.apply() {
+        intake.metrics().errors.add(1);
+        tracing::error!(%error, "the socket keeps its group and mode");
+    }
+}
+
 /// Attempts to bind an address, until it is free.
 pub(crate) struct Attempts<'a> {
     intake: &'a Intake,
@@ -36,7 +57,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// One was made. Returns what it has bound; or nothing if it is to be made again, which is after a pause while the
-    /// address is in use or its name has no address, unless the input must stop meanwhile.
+    /// address is in use or not there, unless the input must stop meanwhile.
     ///
     /// # Errors
     /// The address is wrong.
@@ -52,11 +73,16 @@ impl<'a> Attempts<'a> {
             }
             Err(error) => error,
         };
-        match &error {
-            ListenError::InUse { .. } | ListenError::Resolve { .. } => {}
-            ListenError::Bind { .. } | ListenError::NotASocket { .. } => {
-                return Err(InputError(error.to_string()));
+        let may_pass = match &error {
+            ListenError::InUse { .. } | ListenError::Resolve { .. } => true,
+            // An address that another machine has now, a directory that another program makes.
+            ListenError::Bind { source, .. } => {
+                matches!(source.kind(), ErrorKind::AddrNotAvailable | ErrorKind::NotFound)
             }
+            ListenError::NotASocket { .. } => false,
+        };
+        if !may_pass {
+            return Err(InputError(error.to_string()));
         }
         metrics.errors.add(1);
         metrics.set_trouble(Some(&error.to_string()));

@@ -190,7 +190,7 @@ impl InputNumbers {
         output: &str,
     ) {
         self.state = state.map(|(state, _)| match &self.task {
-            Some(task) => InputState::of_task(&task.state(), state),
+            Some(task) => InputState::of_task(task, state),
             None => InputState::of(&lag, state),
         });
         let blocked = state.and_then(|(_, blocked)| blocked);

@@ -2,7 +2,7 @@
 
 use crate::lag::LagNumbers;
 use crate::snapshot::OutputSource;
-use skidder_input::InputState as TaskState;
+use skidder_input::{InputState as TaskState, InputTask};
 use skidder_os::Monotonic;
 use skidder_pipeline::Ledger;
 use skidder_read::FileState;
@@ -108,11 +108,13 @@ impl InputState {
     }
 
     /// The state of an input that is a task, for an output in this state. Whether its far side has more is not known.
-    pub(crate) fn of_task(task: &TaskState, output: OutputState) -> Self {
-        match (task, output) {
+    /// One in trouble cannot ask it.
+    pub(crate) fn of_task(task: &InputTask, output: OutputState) -> Self {
+        match (&task.state(), output) {
             (_, OutputState::Ended) | (TaskState::Ended | TaskState::Failed(_), _) => Self::Ended,
             (_, OutputState::Blocked) => Self::Blocked,
-            (TaskState::Waiting, _) => Self::Waiting,
+            (TaskState::Waiting | TaskState::Finishing, _) => Self::Waiting,
+            (TaskState::Running, _) if task.metrics().trouble().is_some() => Self::Waiting,
             (TaskState::Running, _) => Self::Reading,
         }
     }

@@ -67,6 +67,10 @@ struct State {
     /// The counts of each input, by its number. What was stored in a disk queue is counted as that: its verdict is in the total
     /// only.
     inputs: HashMap<usize, Ledger>,
+    /// Rows in flight that nobody can send again, by the number of their input.
+    unrepeatable: HashMap<usize, u64>,
+    /// These were given up at the end; later verdicts on them do not count.
+    gave_up: bool,
     /// Rows of a disk queue that are with an output.
     sending: u64,
     /// Rows that have got their verdict since changes were taken.
@@ -237,6 +241,9 @@ impl Settle {
         state.total.admit(batch.lines(), bytes, batch.drops(), rows);
         let of_input = state.inputs.entry(source.input()).or_default();
         of_input.admit(batch.lines(), bytes, batch.drops(), rows);
+        if owed.is_none() && !is_ordered && rows > 0 {
+            *state.unrepeatable.entry(source.input()).or_default() += rows;
+        }
         drop(state);
         let of = match owed {
             Some(owed) => TicketOf::owing(source, owed),
@@ -351,6 +358,24 @@ impl Settle {
         self.lock().sources.get(&source).is_none_or(|entry| !entry.has_pending())
     }
 
+    /// At the end: what is in flight and nobody can send again is counted as dropped (`stopped`), in the total and for its
+    /// input. Returns how many rows these are. A verdict that comes after all does not count.
+    pub fn give_up_unrepeatable(&self) -> u64 {
+        let mut state = self.lock();
+        state.gave_up = true;
+        let before = state.unsaved_rows;
+        let left = std::mem::take(&mut state.unrepeatable);
+        let verdict = Verdict::Dropped(DropReason::Stopped);
+        for (input, rows) in &left {
+            state.total.settle(verdict, *rows);
+            if let Some(of_input) = state.inputs.get_mut(input) {
+                of_input.settle(verdict, *rows);
+            }
+        }
+        self.release(state, before);
+        left.into_values().sum()
+    }
+
     /// Rows were found in the disk queue that another life of the program has read.
     pub(crate) fn recovered(&self, rows: u64) {
         self.lock().total.recover(rows);
@@ -379,6 +404,17 @@ impl State {
         if entry.is_over() && !entry.is_saved() {
             self.sources.remove(&source);
         }
+    }
+
+    /// The same for rows that nobody can send again.
+    fn count_unrepeatable(&mut self, source: SourceId, verdict: Verdict, rows: u32) {
+        if self.gave_up {
+            return;
+        }
+        if let Some(left) = self.unrepeatable.get_mut(&source.input()) {
+            *left -= u64::from(rows);
+        }
+        self.count(source, verdict, rows);
     }
 
     /// Rows of the disk queue are with an output.

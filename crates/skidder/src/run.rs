@@ -3,9 +3,11 @@
 mod inputs;
 mod left_queues;
 mod limits;
+mod outcome;
 mod output;
 mod trimming;
 
+pub(crate) use outcome::Outcome;
 pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
@@ -22,6 +24,7 @@ use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
+use outcome::log_left;
 use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_net::Sockets;
@@ -65,15 +68,6 @@ enum Happened {
     ReadOnce(usize),
     /// The output with this number has ended: its queue is closed and empty, or it cannot go on.
     OutputEnded(usize),
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    /// All that was read has its verdict.
-    pub(crate) settled: bool,
-    /// All cursors are durable.
-    pub(crate) saved: bool,
 }
 
 /// Everything that runs, for who watches it.
@@ -137,8 +131,8 @@ pub(crate) fn run(
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
     shortfall.queues = running.outputs.iter().flat_map(RunningOutput::queue_lines).collect();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
-    let (failed, lost) = (running.tasks.failed(), running.tasks.lost_before());
     let outcome = running.end(once);
+    let (failed, lost) = (&outcome.failed, &outcome.lost);
     for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
         shortfall.add(&settle.total(), spoiled);
     }
@@ -153,11 +147,6 @@ pub(crate) fn run(
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::commands::print_beside(kind, &watch.end())?;
-    if !outcome.settled {
-        for (id, _, settle) in &settles {
-            log_left(id.as_deref(), settle);
-        }
-    }
     if once || !good {
         watch.tell_problems();
     }
@@ -171,18 +160,6 @@ pub(crate) fn run(
         true if once => shortfall.code(fail_on),
         true => ExitCode::SUCCESS,
     })
-}
-
-/// Logs what an output leaves for the next start.
-fn log_left(id: Option<&str>, settle: &Settle) {
-    let in_flight = settle.in_flight();
-    if in_flight > 0 {
-        let _in = span_of(id).entered();
-        tracing::warn!(
-            in_flight,
-            "ended before everything was delivered; the next start repeats it"
-        );
-    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
@@ -476,15 +453,18 @@ impl Running {
             let left = deadline.since(self.clock.monotonic());
             settled &= output.drain(if over { Duration::ZERO } else { left });
         }
+        let (failed, lost) = (self.tasks.failed(), self.tasks.lost_before());
         for runtime in self.tasks.into_runtime().into_iter().chain(self.runtimes) {
             runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
         }
         let mut saved = true;
         for output in self.outputs {
             let _in = span_of(output.id.as_deref()).entered();
+            let settle = Arc::clone(&output.settle);
             saved &= output.finish();
+            log_left(&settle);
         }
-        Outcome { settled, saved }
+        Outcome { settled, saved, failed, lost }
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::lines::{judge, line, lines};
+use common::lines::{LINE_BYTES, judge, line, lines};
 use common::program::{Ledger, Program, patiently};
 use common::server::BulkServer;
 use common::{Place, accept};
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -235,15 +235,17 @@ fn a_restart_with_sockets_of_systemd_loses_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     with_inputs(&place, &format!("- {{type: tcp, id: t, host: '{address}'}}\n"));
-    // The shell passes the socket on as systemd does.
-    rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).unwrap();
-    let script = "exec 3<&$0; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
+    // The shell gets the socket as its standard output, and passes it on as systemd does.
+    let script = "exec 3>&1 >/dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"";
     let start = || {
         let real = place.command(&[]);
         let mut command = std::process::Command::new("sh");
-        command.args(["-c", script, &listener.as_raw_fd().to_string()]);
+        command.args(["-c", script]);
         command.arg(real.get_program()).args(real.get_args()).current_dir(place.path());
-        let program = Program::start(&mut command);
+        let socket = OwnedFd::from(listener.try_clone().unwrap());
+        let program = Program::start_into(&mut command, socket.into());
+        // It keeps its copy of the socket.
+        drop(command);
         program.await_log("\"listening\"");
         program
     };
@@ -264,4 +266,190 @@ fn a_restart_with_sockets_of_systemd_loses_nothing() {
     patiently("all lines", || (server.count() == 600).then_some(()));
     program.terminate().succeeded();
     accept("restarts with a socket of systemd", judge(&[("a", 600)], &server.documents()), 0);
+}
+
+/// What a stuck output leaves of sources that cannot send again is lost; it must be counted and said.
+fn expect_dropped_at_stop(program: Program, server: &BulkServer, sent: usize) {
+    let ended = program.terminate();
+    server.release();
+    let ledger = ended.ledger();
+    // On a busy machine the system throws datagrams away.
+    let lost = ended.log.split("threw away ").nth(1).and_then(|text| text.split(' ').next());
+    let lost = lost.map_or(0, |lost| lost.replace(',', "").parse::<usize>().unwrap());
+    assert_eq!(ledger.read + lost, sent, "{}", ended.log);
+    assert_eq!(ledger.delivered + ledger.dropped, ledger.read, "{}", ended.log);
+    assert!(ended.log.contains("cannot be read again"), "{}", ended.log);
+}
+
+/// Lets the program not wait for a stuck output at its end.
+fn hurry(place: &Place) {
+    let text = place.configuration();
+    place.configure(&text.replace("shutdown_timeout: 20s", "shutdown_timeout: 100ms"));
+}
+
+/// A place whose output is stuck.
+fn stuck(inputs: &str) -> (BulkServer, Place) {
+    let server = BulkServer::start();
+    let place = Place::with_outputs(&[("only", &server)]);
+    with_inputs(&place, inputs);
+    hurry(&place);
+    server.hold();
+    (server, place)
+}
+
+#[test]
+fn a_stop_while_the_output_is_stuck_counts_what_was_received_as_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in");
+    let (server, place) = stuck(&format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    let program = place.start(&[]);
+    let mut client = connect(&path);
+    // As much as the system takes: nobody reads the rest before the stop.
+    client.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    patiently("requests that are held", || {
+        while matches!(client.write(&lines("a", sent..sent + 1)), Ok(LINE_BYTES)) {
+            sent += 1;
+        }
+        (server.held() > 0).then_some(())
+    });
+    drop(client);
+    expect_dropped_at_stop(program, &server, sent);
+}
+
+#[test]
+fn a_reload_while_the_output_is_stuck_hands_over_at_once_and_the_stop_counts_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, new) = (directory.path().join("in"), directory.path().join("new"));
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let inputs = |tag: &str| {
+        format!(
+            "- {{type: unix, id: x, path: '{}', tags: [{tag}]}}\n\
+             - {{type: udp, id: u, host: '127.0.0.1:{port}', tags: [{tag}]}}\n",
+            path.display()
+        )
+    };
+    let (server, place) = stuck(&inputs("before"));
+    place.open_endpoint();
+    let mut program = place.start(&[]);
+    program.await_log("receives datagrams");
+    let mut client = connect(&path);
+    client.write_all(&lines("a", 0..1000)).unwrap();
+    let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.connect(("127.0.0.1", port)).unwrap();
+    let send = |range: std::ops::Range<usize>| {
+        range.for_each(|number| {
+            datagrams.send(line("u", number).as_bytes()).unwrap();
+        });
+    };
+    send(0..1000);
+    patiently("requests that are held", || (server.held() > 0).then_some(()));
+    for times in 1..=3 {
+        // One input is new, and begins although those before wait for the output.
+        let text = place.configuration().replace("before", &format!("before{times}"));
+        place.configure(&text);
+        reload(&mut program, times);
+    }
+    let text = place.configuration();
+    let input = format!("- {{type: unix, id: n, path: '{}'}}\n", new.display());
+    place.configure(&text.replace("filebeat.inputs:\n", &format!("filebeat.inputs:\n{input}")));
+    reload(&mut program, 4);
+    // What comes now waits for the same output, and is read.
+    let mut other = connect(&new);
+    other.write_all(&lines("n", 0..1000)).unwrap();
+    client.write_all(&lines("a", 1000..2000)).unwrap();
+    send(1000..2000);
+    drop((client, other));
+    expect_dropped_at_stop(program, &server, 5000);
+}
+
+#[test]
+fn a_reload_while_the_output_is_stuck_loses_nothing_when_it_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in");
+    let (server, place) =
+        stuck(&format!("- {{type: unix, id: x, path: '{}', tags: [before]}}\n", path.display()));
+    let mut program = place.start(&[]);
+    let mut client = connect(&path);
+    let bytes = lines("a", 0..2000);
+    client.write_all(&bytes[..bytes.len() / 2 + 7]).unwrap();
+    patiently("requests that are held", || (server.held() > 0).then_some(()));
+    for times in 1..=3 {
+        place.configure(&place.configuration().replace("before", &format!("before{times}")));
+        reload(&mut program, times);
+    }
+    client.write_all(&bytes[bytes.len() / 2 + 7..]).unwrap();
+    server.release();
+    patiently("all lines", || (server.count() == 2000).then_some(()));
+    let ended = program.terminate().succeeded();
+    accept("a stuck output", judge(&[("a", 2000)], &server.documents()), 0);
+    assert_eq!(ended.ledger(), Ledger { read: 2000, delivered: 2000, ..Ledger::default() });
+}
+
+#[test]
+fn a_stop_reads_clients_that_wait_for_a_place() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    with_inputs(
+        &place,
+        &format!("- {{type: unix, path: '{}', max_connections: 1}}\n", path.display()),
+    );
+    let program = place.start(&[]);
+    let mut first = connect(&path);
+    first.write_all(&lines("a", 0..10)).unwrap();
+    patiently("the first client", || (server.count() == 10).then_some(()));
+    let others: Vec<UnixStream> = (0..5)
+        .map(|at| {
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.write_all(&lines("a", 10 + at * 10..20 + at * 10)).unwrap();
+            client
+        })
+        .collect();
+    let ended = program.terminate().succeeded();
+    drop((first, others));
+    accept("clients that wait", judge(&[("a", 60)], &server.documents()), 0);
+    assert_eq!(ended.ledger(), Ledger { read: 60, delivered: 60, ..Ledger::default() });
+}
+
+#[test]
+fn a_stuck_output_takes_nothing_away_from_another_one_at_a_stop() {
+    let (stuck, good) = (BulkServer::start(), BulkServer::start());
+    let place = Place::with_outputs(&[("stuck", &stuck), ("good", &good)]);
+    hurry(&place);
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    stuck.hold();
+    let program = place.start(&[]);
+    let mut client = connect(&path);
+    client.write_all(&lines("a", 0..1000)).unwrap();
+    drop(client);
+    patiently("requests that are held", || (stuck.held() > 0).then_some(()));
+    let ended = program.terminate();
+    stuck.release();
+    accept("beside a stuck output", judge(&[("a", 1000)], &good.documents()), 0);
+    let all = Ledger { read: 1000, delivered: 1000, ..Ledger::default() };
+    assert_eq!(ended.ledger_of("good"), all, "{}", ended.log);
+    assert_eq!(ended.ledger_of("stuck").dropped, 1000, "{}", ended.log);
+}
+
+#[test]
+fn an_address_that_is_not_there_yet_is_tried_again() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("later").join("in");
+    with_inputs(&place, &format!("- {{type: unix, id: x, path: '{}'}}\n", path.display()));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("cannot listen");
+    patiently("the input to be shown as waiting", || {
+        // The endpoint may not be there yet.
+        place.stat("/skidder/sources/received_events")?;
+        let all: Value = serde_json::from_str(&place.get("/inputs/")).unwrap();
+        (all[0]["skidder"]["state"] == "waiting").then_some(())
+    });
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    connect(&path).write_all(&lines("a", 0..10)).unwrap();
+    patiently("all lines", || (server.count() == 10).then_some(()));
+    program.terminate().succeeded();
 }

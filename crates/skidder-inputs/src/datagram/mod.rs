@@ -17,7 +17,7 @@ pub use socket::DatagramSocket;
 
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use skidder_input::{InputError, Intake};
+use skidder_input::{InputError, Intake, Waiting};
 use skidder_net::{Claim, UnixName};
 use socket::Arena;
 use std::io;
@@ -43,6 +43,8 @@ pub struct Left {
     pub drops: u32,
     /// The name of a unix socket, unless it is systemd's; goes with it.
     pub name: Option<UnixName>,
+    /// What was received and waits for room in a queue.
+    pub waiting: Vec<Waiting>,
 }
 
 /// How datagrams are received.
@@ -77,7 +79,7 @@ pub async fn serve(
     let queued = Arc::new(AtomicU64::new(0));
     let length = Arc::clone(&queued);
     listening.set_receive_queue(Box::new(move || Some(length.load(Ordering::Relaxed))));
-    let absorb = intake.absorb(settings.backlog_bytes_max);
+    let absorb = intake.absorb(settings.backlog_bytes_max, &left.waiting);
     tokio::pin!(absorb);
     let wake = Wake::new().map_err(|error| failed(&error))?;
     let (ended, mut end) = oneshot::channel::<()>();
@@ -159,6 +161,8 @@ struct Receiver {
     name: Option<UnixName>,
     /// Where an input that takes over finds the socket.
     claim: Option<Claim>,
+    /// What waits of the inputs before.
+    waiting: Vec<Waiting>,
     /// Bytes that wait in the socket's receive buffer.
     queued: Arc<AtomicU64>,
     /// When the newest datagrams arrived.
@@ -173,7 +177,7 @@ impl Receiver {
         queued: Arc<AtomicU64>,
         intake: Intake,
     ) -> Self {
-        let Left { socket, drops, name } = left;
+        let Left { socket, drops, name, waiting } = left;
         let arena = Arena::new(&socket, settings.message_bytes_max);
         let shown = match socket.address() {
             Some(address) => address.to_string(),
@@ -181,12 +185,13 @@ impl Receiver {
         };
         let is_unix = socket.address().is_none();
         let peers = Peers::new(intake.clone(), &shown);
-        Self { socket, arena, peers, intake, drops, is_unix, name, claim, queued, newest: None }
+        let newest = None;
+        Self { socket, arena, peers, intake, drops, is_unix, name, claim, waiting, queued, newest }
     }
 
     fn run(mut self, wake: &OwnedFd) {
         loop {
-            if self.is_unix && self.intake.has_backlog() {
+            if self.is_unix && self.has_backlog() {
                 // The sender waits, as with a connection.
                 if wait([wake.as_fd()], Some(PAUSE_NANOSECONDS)) {
                     break;
@@ -209,15 +214,32 @@ impl Receiver {
                 break;
             }
         }
-        if let Some(claim) = self.claim.take_if(|claim| claim.has_successor()) {
-            claim.leave(Left { socket: self.socket, drops: self.drops, name: self.name });
-            return;
+        if let Some(claim) = self.claim.take() {
+            self.waiting.retain(Waiting::is_some);
+            self.waiting.extend(self.intake.waiting());
+            let Self { socket, drops, name, waiting, .. } = self;
+            match claim.leave(Left { socket, drops, name, waiting }) {
+                Ok(()) => {
+                    self.intake.set_finishing();
+                    return;
+                }
+                // Nobody comes after it.
+                Err(left) => {
+                    Left { socket: self.socket, name: self.name, waiting: self.waiting, .. } = left
+                }
+            }
         }
         for _ in 0..LAST_CALLS_MAX {
             if self.round() == 0 {
                 break;
             }
         }
+    }
+
+    /// Whether something waits for room in a queue, also of the inputs before.
+    fn has_backlog(&mut self) -> bool {
+        self.waiting.retain(Waiting::is_some);
+        !self.waiting.is_empty() || self.intake.has_backlog()
     }
 
     /// Receives once and offers that; returns how many datagrams there were.

@@ -1,7 +1,7 @@
 //! An input that receives datagrams: binds its address, or takes over the socket that is there.
 
 use super::{DatagramSocket, Left, Settings, serve};
-use crate::bind::Attempts;
+use crate::bind::{Attempts, apply, take_over};
 use rustix::net::SocketType;
 use skidder_input::{InputError, Intake};
 use skidder_net::{BoundAddress, Claim, Family, IpPlace, ListenError, UnixPlace};
@@ -45,25 +45,31 @@ impl DatagramServer {
         serve(left, Some(self.claim), self.settings, intake).await
     }
 
-    /// Binds as soon as the address is free. Nothing if the input must stop before that.
+    /// Takes over the socket of the input before, or binds it as soon as the address is free. Nothing if the input must stop
+    /// before that.
     async fn bind(&self, intake: &Intake) -> Result<Option<Left>, InputError> {
+        let mut left = take_over::<Left>(&self.claim, intake).await;
         let mut attempts = Attempts::new(intake);
         loop {
+            if let Some(left) = left {
+                if let (DatagramAddress::Unix(place), Some(_)) = (&self.address, &left.name) {
+                    apply(place, intake);
+                }
+                return Ok(Some(left));
+            }
+            if intake.is_stopped() {
+                return Ok(None);
+            }
             let bound = attempts.made(self.try_bind().await).await?;
-            if bound.is_some() || intake.is_stopped() {
+            if bound.is_some() {
                 return Ok(bound);
             }
+            left = self.claim.take();
         }
     }
 
-    /// Takes over the socket of the input before, or of systemd, or binds it.
+    /// Takes the socket of systemd, or binds it.
     async fn try_bind(&self) -> Result<Left, ListenError> {
-        if let Some(left) = self.claim.take::<Left>() {
-            if let (DatagramAddress::Unix(place), Some(_)) = (&self.address, &left.name) {
-                place.apply()?;
-            }
-            return Ok(left);
-        }
         let (socket, name) = match &self.address {
             DatagramAddress::Udp { host, port, family } => {
                 let place = IpPlace::resolve(host, *port, *family).await?;
@@ -88,6 +94,6 @@ impl DatagramServer {
             }
         };
         let socket: DatagramSocket = socket;
-        Ok(Left { socket, drops: 0, name })
+        Ok(Left { socket, drops: 0, name, waiting: Vec::new() })
     }
 }

@@ -31,7 +31,7 @@ impl Input for Receives {
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
-        let left = Left { socket: self.0, drops: 0, name: None };
+        let left = Left { socket: self.0, drops: 0, name: None, waiting: Vec::new() };
         Box::pin(serve(left, None, settings(self.1), intake))
     }
 }

@@ -9,8 +9,8 @@ use super::framing::{Frame, FrameError, Rest};
 use super::server::{Phase, Shared};
 use bytes::BufMut as _;
 use skidder_event::{DropReason, Parts, Progress, Row, Text};
-use skidder_input::{Source, Stopped};
-use skidder_net::{Peer, Stream, TlsSession};
+use skidder_input::{Sending, Source, Stopped};
+use skidder_net::{Peer, ServerConnection, Stream, TlsSession};
 use std::future::poll_fn;
 use std::io;
 use std::ops::ControlFlow;
@@ -46,6 +46,12 @@ pub(super) struct Connection {
     pub(super) searched: usize,
     /// Its place among the connections of the server.
     pub(super) place: Option<OwnedSemaphorePermit>,
+    /// What was received is still read, and then it is closed.
+    pub(super) must_end: bool,
+    /// All of it was read: only what is sent last is on its way.
+    has_ended: bool,
+    /// What the input before could not send yet: what follows goes behind it.
+    sending: Option<Sending>,
 }
 
 /// What was read: the rest of before, and new bytes.
@@ -72,6 +78,8 @@ enum End {
     Idle,
     /// Its bytes make no sense.
     Wrong(FrameError),
+    /// The next input goes on with it.
+    HandedOver,
     /// No output takes anything any more.
     Stopped,
 }
@@ -83,32 +91,92 @@ impl From<Stopped> for End {
 }
 
 impl Connection {
-    /// Reads until the connection ends or the input must stop. Returns the connection if it is to be handed over.
-    pub(super) async fn run(mut self, shared: Arc<Shared>, mut source: Source) -> Option<Self> {
-        let end = match self.read(&shared, &mut source).await {
-            ControlFlow::Continue(Phase::HandOver) => {
-                self.place = None;
-                return Some(self);
-            }
-            ControlFlow::Continue(_) => Box::pin(self.drain(&shared, &mut source)).await,
-            ControlFlow::Break(end) => end,
-        };
-        Box::pin(self.close(end, &shared, &mut source)).await;
-        None
+    /// A new one.
+    pub(super) fn new(of: ServerConnection) -> Self {
+        let ServerConnection { stream, peer, tls, place } = of;
+        Self {
+            stream,
+            peer,
+            tls,
+            rest: Vec::new(),
+            searched: 0,
+            place,
+            must_end: false,
+            has_ended: false,
+            sending: None,
+        }
     }
 
-    async fn close(&mut self, end: End, shared: &Arc<Shared>, source: &mut Source) {
-        self.finish(end, shared, source).await;
+    /// Reads until the connection ends or the input must stop. Returns the connection if it is to be handed over.
+    pub(super) async fn run(mut self, shared: Arc<Shared>, mut source: Source) -> Option<Self> {
+        let end = match Box::pin(self.go_on(&shared, &mut source)).await {
+            Ok(()) => match self.read(&shared, &mut source).await {
+                ControlFlow::Continue(Phase::HandOver) => End::HandedOver,
+                ControlFlow::Continue(_) => {
+                    Box::pin(self.drain(End::Closed, &shared, &mut source)).await
+                }
+                ControlFlow::Break(end) => end,
+            },
+            Err(end) => end,
+        };
+        let end = match end {
+            // What the kernel has received is counted, too.
+            End::Stopped => Box::pin(self.drain(end, &shared, &mut source)).await,
+            end => end,
+        };
+        Box::pin(self.close(end, shared, source)).await
+    }
+
+    /// Goes on where the input before left off: with what it could not send, and messages that it has read only.
+    async fn go_on(&mut self, shared: &Arc<Shared>, source: &mut Source) -> Result<(), End> {
+        if let Some(sending) = self.sending.take() {
+            match self.sent(sending, shared).await {
+                Err(End::Stopped) => self.must_end = true,
+                sent => sent?,
+            }
+        }
+        if self.has_ended {
+            return Err(End::Closed);
+        }
+        if !self.rest.is_empty() {
+            let bytes = std::mem::take(&mut self.rest);
+            let parts = Parts { bytes, ..Parts::default() };
+            self.deliver(Filled { parts, end: None }, shared, source).await?;
+        }
+        if self.must_end { Err(self.drain(End::Closed, shared, source).await) } else { Ok(()) }
+    }
+
+    /// Returns the connection if the next input is to go on with it.
+    async fn close(mut self, end: End, shared: Arc<Shared>, mut source: Source) -> Option<Self> {
+        if let End::HandedOver = self.finish(end, &shared, &mut source).await {
+            self.place = None;
+            return Some(self);
+        }
         if self.tls.is_some() {
             // The far side may be gone; it has nothing to lose.
             drop(tokio::time::timeout(CLOSE_TIMEOUT, self.stream.shutdown()).await);
         }
+        None
     }
 
-    /// Reads what was received, and closes the connection.
-    pub(super) async fn end(mut self, shared: Arc<Shared>, mut source: Source) {
-        let end = self.drain(&shared, &mut source).await;
-        self.close(end, &shared, &mut source).await;
+    /// Waits until events are in the queues. If the next input is to go on with the connection, it waits for them instead.
+    async fn sent(&mut self, mut sending: Sending, shared: &Shared) -> Result<(), End> {
+        if !sending.is_waiting() {
+            return Ok(());
+        }
+        let mut phase = shared.phase.subscribe();
+        let is_sent = tokio::select! {
+            biased;
+            sent = &mut sending => Some(sent),
+            _ = phase.wait_for(|phase| *phase == Phase::HandOver) => None,
+        };
+        match is_sent {
+            Some(sent) => Ok(sent?),
+            None => {
+                self.sending = Some(sending);
+                Err(End::HandedOver)
+            }
+        }
     }
 
     /// Reads until the end, or until the input is in another phase.
@@ -150,19 +218,26 @@ impl Connection {
         }
     }
 
-    /// Reads what the kernel has received.
-    async fn drain(&mut self, shared: &Arc<Shared>, source: &mut Source) -> End {
-        let deadline = Instant::now() + DRAIN_MAX;
+    /// Reads what the kernel has received. When no output takes anything any more, it is counted as dropped. Returns why it is
+    /// over: `end`, unless there is another reason.
+    async fn drain(&mut self, end: End, shared: &Arc<Shared>, source: &mut Source) -> End {
+        let mut deadline = Instant::now() + DRAIN_MAX;
+        let mut over = end;
         // A task that has used its share of the runtime would take it for silence.
         let work = unconstrained(async {
             while Instant::now() < deadline {
                 let filled = poll_fn(|context| self.poll_fill(context, shared));
                 let Ok(filled) = tokio::time::timeout(DRAIN_SILENCE, filled).await else { break };
-                if let Err(end) = self.deliver(filled, shared, source).await {
-                    return end;
+                let start = Instant::now();
+                match self.deliver(filled, shared, source).await {
+                    Ok(()) => {}
+                    Err(End::Stopped) => over = End::Stopped,
+                    Err(end) => return end,
                 }
+                // How long the queue was full does not count.
+                deadline += start.elapsed();
             }
-            End::Closed
+            over
         });
         work.await
     }
@@ -229,7 +304,9 @@ impl Connection {
                 // What follows is small, unless there are very many very short messages.
                 self.rest = parts.bytes[bytes..].to_vec();
                 self.searched = self.searched.saturating_sub(bytes);
-                shared.send(source, parts, bytes, now).await?;
+                let sending = shared.send(source, parts, bytes, now);
+                self.sent(sending, shared).await?;
+                shared.sent(events as u64, now);
             }
             if let Frame::Wrong(error) = frame {
                 return Err(End::Wrong(error));
@@ -297,10 +374,11 @@ impl Connection {
         }
     }
 
-    /// Sends what is left, and reports and counts what went wrong.
-    async fn finish(&mut self, end: End, shared: &Arc<Shared>, source: &mut Source) {
+    /// Sends what is left, and reports and counts what went wrong. Returns whether it is over, or handed over.
+    async fn finish(&mut self, end: End, shared: &Arc<Shared>, source: &mut Source) -> End {
         let mut dropped = None;
         match &end {
+            End::HandedOver => return end,
             End::Closed => {}
             End::Idle => {
                 tracing::debug!(peer = %self.peer, "nothing came for `timeout`; a connection is closed");
@@ -323,7 +401,7 @@ impl Connection {
         let now = shared.now();
         let text = match shared.settings.framing.rest(&bytes) {
             _ if dropped.is_some() => None,
-            Rest::Nothing => return,
+            Rest::Nothing => return end,
             Rest::Message(text) => Some(text),
             Rest::Cut => {
                 source.failed("the connection has ended within a message");
@@ -335,19 +413,30 @@ impl Connection {
         let mut parts = Parts::default();
         let length = bytes.len();
         parts.bytes = bytes;
-        let sent = if let Some(text) = text {
+        let sending = if let Some(text) = text {
             let message = Text { start: text.start as u32, len: text.len() as u32 };
             parts.rows.push(Row::numbered(0, length as u32, message, now.wall));
-            shared.send(source, parts, length, now).await
+            shared.send(source, parts, length, now)
         } else if let Some(reason) = dropped {
             let mut batch = source.batch(Vec::new(), 0);
             batch.count_dropped(reason, 1);
-            source.send(batch, Progress::Nothing(length as u64)).await
+            source.send(batch, Progress::Nothing(length as u64))
         } else {
-            Ok(())
+            return end;
         };
-        if sent.is_err() {
-            tracing::debug!(peer = %self.peer, "all ends; the rest of a connection is counted as dropped");
+        self.has_ended = true;
+        match self.sent(sending, shared).await {
+            Err(End::Stopped) => {
+                tracing::debug!(peer = %self.peer, "all ends; the rest of a connection is counted as dropped");
+                end
+            }
+            Err(handed_over) => handed_over,
+            Ok(()) => {
+                if dropped.is_none() {
+                    shared.sent(1, now);
+                }
+                end
+            }
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::buffers::Buffers;
 use super::connection::{Connection, Running};
 use super::{OnBatch, StreamSettings};
-use crate::bind::Attempts;
+use crate::bind::{Attempts, apply, take_over};
 use crate::stream::receive_queue::receive_queue;
 use skidder_event::{Map, Parts, Progress};
-use skidder_input::{InputError, InputMetrics, Intake, Source, Stopped};
+use skidder_input::{InputError, InputMetrics, Intake, Sending, Source};
 use skidder_net::{
     Accepted, Claim, Family, IpPlace, ListenError, Listener, Network, Peer, Server, ServerSettings,
     StreamPlace, TlsSession, UnixPlace,
@@ -139,7 +139,7 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
         handshake_timeout: settings.timeout.min(HANDSHAKE_TIMEOUT),
     };
     let Bound { listener, is_inherited, connections, are_old } = bound;
-    let server = Server::over(listener, server_settings);
+    let server = Server::over(listener, server_settings.clone());
     let (phase, _) = watch::channel(Phase::Run);
     let shared = Arc::new(Shared {
         settings,
@@ -153,10 +153,8 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
     });
     let mut tasks = JoinSet::new();
     for mut connection in connections {
-        connection.place = server.try_place();
-        // The delimiter may be another one.
-        connection.searched = 0;
-        tasks.spawn(resume(connection, Arc::clone(&shared), are_old));
+        connection.must_end |= are_old;
+        resume(connection, &server, &shared, &mut tasks);
     }
     let mut stopped = pin!(intake.stopped());
     loop {
@@ -169,13 +167,20 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
             }
         }
     }
+    let mut server = server;
     if claim.has_successor() {
         shared.phase.send_replace(Phase::HandOver);
-        let connections = ends(tasks).await;
+        let connections = ends(std::mem::take(&mut tasks)).await;
         tracing::info!(%address, connections = connections.len(), "handing over the socket");
         let listener = server.into_listener();
-        claim.leave(Left { listener, is_inherited, connections, tls: tls_settings });
-        return Ok(());
+        let left = Left { listener, is_inherited, connections, tls: tls_settings };
+        let Err(left) = claim.leave(left) else { return Ok(()) };
+        // The successor was stopped meanwhile.
+        shared.phase.send_replace(Phase::Drain);
+        server = Server::over(left.listener, server_settings);
+        for connection in left.connections {
+            resume(connection, &server, &shared, &mut tasks);
+        }
     }
     if !is_inherited {
         accept_the_last(&server, &shared, &mut tasks).await;
@@ -202,14 +207,14 @@ fn look(ended: Result<Option<Connection>, JoinError>) -> Option<Connection> {
     })
 }
 
-/// Accepts those that wait in the kernel: what they have sent was received.
+/// Accepts those that wait in the kernel, also beyond `max_connections`: what they have sent was received.
 async fn accept_the_last(
     server: &Server,
     shared: &Arc<Shared>,
     tasks: &mut JoinSet<Option<Connection>>,
 ) {
     for _ in 0..LAST_ACCEPTED_MAX {
-        let mut accepting = pin!(server.accept());
+        let mut accepting = pin!(server.accept_beyond());
         let accepted = poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await;
         let Poll::Ready(accepted) = accepted else { return };
         tasks.spawn(open(accepted, Arc::clone(shared)));
@@ -220,7 +225,11 @@ async fn accept_the_last(
 fn open(accepted: Accepted, shared: Arc<Shared>) -> Running {
     Box::pin(async move {
         let peer = *accepted.peer();
-        match handshake(accepted, &shared).await {
+        let Some(opened) = handshake(accepted, &shared).await else {
+            tracing::debug!(%peer, "the input ends; a connection before its end of the handshake is closed");
+            return None;
+        };
+        match opened {
             Ok(connection) => {
                 let source = shared.source(&connection.peer, connection.tls.as_ref());
                 connection.run(shared, source).await
@@ -234,28 +243,39 @@ fn open(accepted: Accepted, shared: Arc<Shared>) -> Running {
     })
 }
 
+/// The handshake; nothing if the input must stop before it is over, as the client has sent no event then.
 async fn handshake(
     accepted: Accepted,
     shared: &Shared,
-) -> Result<Connection, skidder_net::HandshakeError> {
+) -> Option<Result<Connection, skidder_net::HandshakeError>> {
+    let mut phase = shared.phase.subscribe();
     // Large, and gone when the connection waits for its first byte.
     let opening = Box::pin(accepted.open());
-    let opened = opening.await?;
-    let skidder_net::ServerConnection { stream, peer, tls, place } = opened;
+    let opened = tokio::select! {
+        biased;
+        opened = opening => opened,
+        _ = phase.wait_for(|phase| *phase != Phase::Run) => return None,
+    };
     debug_assert!(shared.settings.timeout > Duration::ZERO, "checked by the settings");
-    Ok(Connection { stream, peer, tls, rest: Vec::new(), searched: 0, place: Some(place) })
+    Some(opened.map(Connection::new))
 }
 
 /// A connection from before a reload.
-fn resume(connection: Connection, shared: Arc<Shared>, is_old: bool) -> Running {
-    Box::pin(async move {
+fn resume(
+    mut connection: Connection,
+    server: &Server,
+    shared: &Arc<Shared>,
+    tasks: &mut JoinSet<Option<Connection>>,
+) {
+    connection.place = server.try_place();
+    // The delimiter may be another one.
+    connection.searched = 0;
+    let shared = Arc::clone(shared);
+    let running: Running = Box::pin(async move {
         let source = shared.source(&connection.peer, connection.tls.as_ref());
-        if is_old {
-            connection.end(shared, source).await;
-            return None;
-        }
         connection.run(shared, source).await
-    })
+    });
+    tasks.spawn(running);
 }
 
 impl Shared {
@@ -292,13 +312,13 @@ impl Shared {
     }
 
     /// Sends events that stand in the first `bytes` of a buffer.
-    pub(super) async fn send(
+    pub(super) fn send(
         &self,
         source: &mut Source,
         parts: Parts,
         bytes: usize,
         now: Now,
-    ) -> Result<(), Stopped> {
+    ) -> Sending {
         let events = parts.rows.len() as u64;
         let messages: u64 = parts.rows.iter().map(|row| u64::from(row.message.len)).sum();
         let listening = &self.metrics.listening;
@@ -317,10 +337,13 @@ impl Shared {
         if let Some(on_batch) = &self.on_batch {
             on_batch.run(&mut batch);
         }
-        source.send(batch, Progress::Nothing(bytes as u64)).await?;
+        source.send(batch, Progress::Nothing(bytes as u64))
+    }
+
+    /// So many events that were received at a moment are in the queue.
+    pub(super) fn sent(&self, events: u64, now: Now) {
         let took = self.monotonic().saturating_sub(now.monotonic);
-        listening.processing_time.add(took, events);
-        Ok(())
+        self.metrics.listening.processing_time.add(took, events);
     }
 
     /// How many bytes from the start are known to be UTF-8, at the ends of each message, too.
@@ -336,27 +359,32 @@ impl Shared {
 }
 
 impl StreamServer {
-    /// Binds as soon as the address is free. Nothing if the input must stop before that.
+    /// Takes over the socket of the input before, or binds it as soon as the address is free. Nothing if the input must stop
+    /// before that.
     async fn bind(&self, intake: &Intake) -> Result<Option<Bound>, InputError> {
+        let mut left = take_over::<Left>(&self.claim, intake).await;
         let mut attempts = Attempts::new(intake);
         loop {
+            if let Some(Left { listener, is_inherited, connections, tls }) = left {
+                if let (StreamAddress::Unix(place), false) = (&self.address, is_inherited) {
+                    apply(place, intake);
+                }
+                let are_old = tls != self.tls.as_ref().map(|(settings, _)| settings.clone());
+                return Ok(Some(Bound { listener, is_inherited, connections, are_old }));
+            }
+            if intake.is_stopped() {
+                return Ok(None);
+            }
             let bound = attempts.made(self.try_bind().await).await?;
-            if bound.is_some() || intake.is_stopped() {
+            if bound.is_some() {
                 return Ok(bound);
             }
+            left = self.claim.take();
         }
     }
 
-    /// Takes over the socket of the input before, or of systemd, or binds it.
+    /// Takes the socket of systemd, or binds it.
     async fn try_bind(&self) -> Result<Bound, ListenError> {
-        if let Some(left) = self.claim.take::<Left>() {
-            let Left { listener, is_inherited, connections, tls } = left;
-            let are_old = tls != self.tls.as_ref().map(|(settings, _)| settings.clone());
-            if let (StreamAddress::Unix(place), false) = (&self.address, is_inherited) {
-                place.apply()?;
-            }
-            return Ok(Bound { listener, is_inherited, connections, are_old });
-        }
         let place = match &self.address {
             StreamAddress::Tcp { host, port, family } => {
                 StreamPlace::Tcp(IpPlace::resolve(host, *port, *family).await?)

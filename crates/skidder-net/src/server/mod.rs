@@ -79,14 +79,14 @@ pub struct Server {
     places: Arc<Semaphore>,
 }
 
-/// A client that has connected, before the TLS handshake. Holds one of the server's connections until it, or the
-/// [`ServerConnection`] that it becomes, is dropped.
+/// A client that has connected, before the TLS handshake. Holds its place among the server's connections
+/// until it, or the [`ServerConnection`] that it becomes, is dropped.
 pub struct Accepted {
     stream: Box<dyn Stream>,
     peer: Peer,
     tls: Option<Arc<TlsServer>>,
     handshake_timeout: Duration,
-    place: OwnedSemaphorePermit,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 /// An open connection to a client.
@@ -97,8 +97,8 @@ pub struct ServerConnection {
     pub peer: Peer,
     /// What was negotiated, with TLS.
     pub tls: Option<TlsSession>,
-    /// The place among the server's connections, until this is dropped.
-    pub place: OwnedSemaphorePermit,
+    /// The place among the server's connections, until this is dropped; none of one of [`Server::accept_beyond`].
+    pub place: Option<OwnedSemaphorePermit>,
 }
 
 /// Why a TLS handshake failed.
@@ -178,6 +178,16 @@ impl Server {
     pub async fn accept(&self) -> Accepted {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.expect("the semaphore is never closed");
+        self.accept_with(Some(place)).await
+    }
+
+    /// Waits until a client connects, even if no connection is allowed: for the end of a server, which reads what those
+    /// have sent that wait to be accepted. May be dropped while it waits.
+    pub async fn accept_beyond(&self) -> Accepted {
+        self.accept_with(None).await
+    }
+
+    async fn accept_with(&self, place: Option<OwnedSemaphorePermit>) -> Accepted {
         let (stream, peer) = self.listener.accept().await;
         let ServerSettings { tls, handshake_timeout, .. } = self.settings.clone();
         Accepted { stream, peer, tls, handshake_timeout, place }

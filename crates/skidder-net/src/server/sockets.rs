@@ -3,7 +3,8 @@
 //! A reload ends an input and begins another one. Both hold a [`Claim`] on the same socket for a moment: the new one since
 //! its settings were read, the old one until it ends. So the old one knows that it has a successor
 //! ([`Claim::has_successor`]) and leaves its sockets here, with everything that belongs to them, such as open connections;
-//! the successor takes them when it starts. One without a successor closes its own.
+//! the successor waits for them ([`Claim::turn`]) and takes them. One without a successor closes its own, also if the
+//! successor was stopped meanwhile: then [`Claim::leave`] gives the sockets back.
 //!
 //! Sockets of systemd (`LISTEN_FDS`, sd_listen_fds(3)) are here from the start of the program; an input takes the one that
 //! has its address.
@@ -21,6 +22,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Which socket an input has: two inputs with the same one have the same socket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +69,18 @@ impl fmt::Display for SocketKey {
 
 /// Keeps sockets. Cloning gives another handle to the same.
 #[derive(Clone, Debug, Default)]
-pub struct Sockets(Arc<Mutex<State>>);
+pub struct Sockets(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Notified when sockets were left, or a claim is gone.
+    changed: Notify,
+}
+
+/// How long a successor waits for the sockets of an input that does not leave them: two inputs with one socket are a
+/// mistake in the settings.
+const TURN_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct State {
@@ -214,7 +228,7 @@ impl Sockets {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -231,15 +245,54 @@ impl Claim {
         self.sockets.lock().claims.get(&self.key).is_some_and(|claims| claims.waiting > own)
     }
 
-    /// Leaves sockets for the successor, with whatever belongs to them. Sockets of tokio stay with their runtime: the
-    /// successor must run in the same one.
-    pub fn leave<T: Any + Send>(&self, sockets: T) {
-        let before = self.sockets.lock().left.insert(self.key.clone(), Box::new(sockets));
-        // Closes it without the lock.
-        drop(before);
+    /// Waits until an input before has left its sockets or has none: until then nobody else can have them. An input that
+    /// does not leave them in time, because it does not end, is not waited for. Ends early without harm.
+    pub async fn turn(&self) {
+        let turn = async {
+            loop {
+                let changed = self.sockets.0.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if self.is_its_turn() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        if tokio::time::timeout(TURN_MAX, turn).await.is_err() {
+            tracing::debug!(socket = %self.key, "another input has this socket");
+        }
     }
 
-    /// Takes what the predecessor has left: the first thing that an input does when it starts. What was left by an input of another type is closed, which frees the address.
+    fn is_its_turn(&self) -> bool {
+        let state = self.sockets.lock();
+        let started = state.claims.get(&self.key).map_or(0, |claims| claims.all - claims.waiting);
+        let own = usize::from(self.has_started.load(Ordering::Relaxed));
+        started <= own || state.left.contains_key(&self.key)
+    }
+
+    /// Leaves sockets for the successor, with whatever belongs to them. Sockets of tokio stay with their runtime: the
+    /// successor must run in the same one. Gives them back if there is no successor any more.
+    ///
+    /// # Errors
+    /// The sockets.
+    pub fn leave<T: Any + Send>(&self, sockets: T) -> Result<(), T> {
+        let mut state = self.sockets.lock();
+        let own = usize::from(!self.has_started.load(Ordering::Relaxed));
+        if state.claims.get(&self.key).is_none_or(|claims| claims.waiting <= own) {
+            return Err(sockets);
+        }
+        let before = state.left.insert(self.key.clone(), Box::new(sockets));
+        drop(state);
+        // Closes it without the lock.
+        drop(before);
+        self.sockets.0.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Takes what the predecessor has left: the first thing that an input does when it starts, also if it is stopped already.
+    /// From then on nothing is left to it any more. What was left by an input of another type is closed, which frees the
+    /// address.
     pub fn take<T: Any + Send>(&self) -> Option<T> {
         let mut state = self.sockets.lock();
         if !self.has_started.swap(true, Ordering::Relaxed)
@@ -287,6 +340,7 @@ impl Drop for Claim {
             }
         }
         drop(state);
+        self.sockets.0.changed.notify_waiters();
         if orphan.is_some() {
             tracing::warn!(socket = %self.key, "the input that was to take this socket never did; it is closed");
         }
@@ -316,7 +370,7 @@ mod tests {
         drop(twin);
         let second = sockets.claim(key());
         assert!(first.has_successor());
-        first.leave(7_u8);
+        first.leave(7_u8).unwrap();
         drop(first);
         assert!(!second.has_successor());
         assert_eq!(sockets.close_unclaimed(), 0, "the successor has not started yet");
@@ -327,16 +381,52 @@ mod tests {
     }
 
     #[test]
+    fn a_successor_that_was_stopped_is_left_nothing() {
+        let sockets = Sockets::default();
+        let (first, second) = (sockets.claim(key()), sockets.claim(key()));
+        assert_eq!(first.take::<u8>(), None);
+        assert!(first.has_successor());
+        assert_eq!(second.take::<u8>(), None, "it is stopped before it has the socket");
+        assert_eq!(first.leave(7_u8), Err(7), "the first one has to end with it itself");
+        assert!(sockets.lock().left.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_successor_waits_until_the_socket_is_left_or_nobody_has_it() {
+        let sockets = Sockets::default();
+        let first = sockets.claim(key());
+        first.turn().await;
+        assert_eq!(first.take::<u8>(), None);
+        let second = sockets.claim(key());
+        tokio::join!(second.turn(), async {
+            tokio::task::yield_now().await;
+            first.leave(7_u8).unwrap();
+        });
+        assert_eq!(second.take::<u8>(), Some(7), "while the first one has not ended yet");
+        drop(first);
+        let third = sockets.claim(key());
+        tokio::join!(third.turn(), async {
+            tokio::task::yield_now().await;
+            drop(second);
+        });
+        let began = tokio::time::Instant::now();
+        assert_eq!(third.take::<u8>(), None);
+        // One that does not end: a mistake in the settings, which the address in use will show.
+        sockets.claim(key()).turn().await;
+        assert_eq!(began.elapsed(), TURN_MAX);
+    }
+
+    #[test]
     fn what_no_successor_takes_is_closed() {
         let sockets = Sockets::default();
         let content = Arc::new(());
         let (first, second) = (sockets.claim(key()), sockets.claim(key()));
-        first.leave(Arc::clone(&content));
+        first.leave(Arc::clone(&content)).unwrap();
         drop(first);
         drop(second);
         assert_eq!(Arc::strong_count(&content), 1, "the successor was never started");
         let (first, second) = (sockets.claim(key()), sockets.claim(key()));
-        first.leave(Arc::clone(&content));
+        first.leave(Arc::clone(&content)).unwrap();
         assert_eq!(second.take::<u8>(), None, "another type of input");
         assert_eq!(Arc::strong_count(&content), 1);
     }

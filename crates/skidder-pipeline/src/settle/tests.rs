@@ -292,6 +292,26 @@ fn a_source_that_cannot_send_again_is_counted_and_never_saved() {
     assert!(changes(&settle).is_empty(), "the registry never had it");
 }
 
+#[test]
+fn what_nobody_can_send_again_and_is_in_flight_at_the_end_is_dropped() {
+    let settle = settle();
+    settle.begin_unsaved(TWO, "tcp::1".into(), about());
+    let first = settle.admit(&mut numbered(TWO.0, 0, 3), None);
+    let file = settle.admit(&mut batch(1, 0, 0, 5), None);
+    first.delivered(1);
+    assert_eq!(settle.give_up_unrepeatable(), 2);
+    let (total, inputs) = settle.ledgers();
+    assert_eq!((total.delivered(), total.dropped().get(DropReason::Stopped)), (1, 2));
+    assert_eq!(total.in_flight(), 5, "the next start reads the file again");
+    assert_eq!(inputs[&TWO.input()].dropped().get(DropReason::Stopped), 2);
+    // An answer that comes too late changes nothing.
+    first.delivered(2);
+    file.delivered(5);
+    let total = settle.total();
+    assert_eq!((total.delivered(), total.in_flight(), total.adds_up()), (6, 0, true));
+    assert_eq!(settle.give_up_unrepeatable(), 0);
+}
+
 /// A far side that records its acknowledgements.
 #[derive(Debug)]
 struct FarSide(Arc<Mutex<Vec<String>>>, u32, Arc<Settle>);

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// One batch on its way. Dropping it without settling all rows leaves them in flight: the cursor stays before them, or they
 /// stay in the disk queue, and the next start reads them again; a far side that waits gets a rejection, and sends them again.
+/// What nobody can send again is counted as dropped at the end ([`Settle::give_up_unrepeatable`]).
 pub struct Ticket {
     settle: Arc<Settle>,
     of: TicketOf,
@@ -174,9 +175,12 @@ impl Ticket {
     }
 
     fn count(&self, state: &mut State, verdict: Verdict, rows: u32) {
-        match self.of.source() {
-            Some(source) => state.count(source, verdict, rows),
-            None => state.end_sending(Some(verdict), rows),
+        match &self.of {
+            TicketOf::Counted(source) => state.count_unrepeatable(*source, verdict, rows),
+            TicketOf::Ordered(source, _) | TicketOf::Owing(source, _) => {
+                state.count(*source, verdict, rows);
+            }
+            TicketOf::Frame(..) => state.end_sending(Some(verdict), rows),
         }
     }
 

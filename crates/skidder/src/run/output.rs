@@ -185,10 +185,11 @@ impl RunningOutput {
             return Ok(None);
         }
         let (list, settle) = (self.list.clone(), Arc::clone(&self.settle));
-        let ended: Vec<usize> = before.iter().map(|running| running.slot).collect();
         let (of_files, of_tasks): (Vec<RunningInput>, Vec<RunningInput>) =
             before.into_iter().partition(RunningInput::reads_files);
         let slots = |inputs: Vec<RunningInput>| inputs.iter().map(|input| input.slot).collect();
+        let of_files: Vec<usize> = slots(of_files);
+        let ended = of_files.clone();
         let all_done = move || {
             list.forget_gone();
             settle.forget_inputs(&ended);
@@ -198,7 +199,7 @@ impl RunningOutput {
         let done = Arc::new(AllDone(Mutex::new(Some(Box::new(all_done)))));
         let (of_file, of_task) = (Arc::clone(&done), done);
         self.files.change(InputChange {
-            remove: slots(of_files),
+            remove: of_files,
             add: files,
             done: Box::new(move || drop(of_file)),
         });
