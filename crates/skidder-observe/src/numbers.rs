@@ -190,7 +190,10 @@ impl InputNumbers {
         output: &str,
     ) {
         self.state = state.map(|(state, _)| match &self.task {
-            Some(task) => InputState::of_task(task, state),
+            Some(task) => {
+                let in_trouble = task.metrics().trouble().is_some();
+                InputState::of_task(&task.state(), in_trouble, state)
+            }
             None => InputState::of(&lag, state),
         });
         let blocked = state.and_then(|(_, blocked)| blocked);

@@ -2,7 +2,7 @@
 
 use crate::lag::LagNumbers;
 use crate::snapshot::OutputSource;
-use skidder_input::{InputState as TaskState, InputTask};
+use skidder_input::InputState as TaskState;
 use skidder_os::Monotonic;
 use skidder_pipeline::Ledger;
 use skidder_read::FileState;
@@ -109,12 +109,12 @@ impl InputState {
 
     /// The state of an input that is a task, for an output in this state. Whether its far side has more is not known.
     /// One in trouble cannot ask it.
-    pub(crate) fn of_task(task: &InputTask, output: OutputState) -> Self {
-        match (&task.state(), output) {
+    pub(crate) fn of_task(task: &TaskState, in_trouble: bool, output: OutputState) -> Self {
+        match (task, output) {
             (_, OutputState::Ended) | (TaskState::Ended | TaskState::Failed(_), _) => Self::Ended,
             (_, OutputState::Blocked) => Self::Blocked,
             (TaskState::Waiting | TaskState::Finishing, _) => Self::Waiting,
-            (TaskState::Running, _) if task.metrics().trouble().is_some() => Self::Waiting,
+            (TaskState::Running, _) if in_trouble => Self::Waiting,
             (TaskState::Running, _) => Self::Reading,
         }
     }
@@ -150,10 +150,17 @@ mod tests {
     #[test]
     fn an_input_that_is_a_task_reads_as_long_as_it_and_its_output_run() {
         let (running, works) = (TaskState::Running, OutputState::Idle);
-        assert_eq!(InputState::of_task(&running, works), InputState::Reading);
-        assert_eq!(InputState::of_task(&running, OutputState::Blocked), InputState::Blocked);
-        assert_eq!(InputState::of_task(&running, OutputState::Ended), InputState::Ended);
-        assert_eq!(InputState::of_task(&TaskState::Ended, works), InputState::Ended);
-        assert_eq!(InputState::of_task(&TaskState::Waiting, works), InputState::Waiting);
+        for (task, in_trouble, output, expected) in [
+            (&running, false, works, InputState::Reading),
+            (&running, true, works, InputState::Waiting),
+            (&running, false, OutputState::Blocked, InputState::Blocked),
+            (&running, false, OutputState::Ended, InputState::Ended),
+            (&TaskState::Ended, false, works, InputState::Ended),
+            (&TaskState::Waiting, false, works, InputState::Waiting),
+            (&TaskState::Finishing, false, works, InputState::Waiting),
+        ] {
+            let state = InputState::of_task(task, in_trouble, output);
+            assert_eq!(state, expected, "{task:?} {in_trouble} {output:?}");
+        }
     }
 }
