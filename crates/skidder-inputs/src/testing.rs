@@ -44,6 +44,8 @@ pub(crate) struct Bench {
     pub(crate) settle: Arc<Settle>,
     /// Events as JSON, without `@timestamp` and `@metadata`.
     pub(crate) events: Vec<serde_json::Value>,
+    /// Nothing is taken: the output is stuck.
+    pub(crate) is_stuck: bool,
     queue: Queue,
     registry: Arc<Registry>,
     inputs: TaskInputs,
@@ -87,6 +89,7 @@ impl Bench {
             input,
             settle,
             events: Vec::new(),
+            is_stuck: false,
             queue,
             registry,
             inputs,
@@ -98,6 +101,9 @@ impl Bench {
 
     /// Takes and delivers what is in the queue.
     pub(crate) fn take(&mut self) {
+        if self.is_stuck {
+            return;
+        }
         let mut taken = Vec::new();
         self.queue.try_take(TakeLimits { events: 0, bytes: usize::MAX }, &mut taken);
         let mut encoder = Encoder::new(Precision::default());

@@ -98,7 +98,8 @@ async fn run(seed: u64) {
     let settings = [LINES, RFC6587, WORDS][random.below(3) as usize];
     let framing = read_with(settings, StreamSettings::read).0.unwrap().framing;
     let (network, sockets) = (SimNetwork::new(), Sockets::default());
-    let mut bench = Bench::start(streams(settings, &network, &sockets), 300);
+    let room = if random.one_in(2) { 300 } else { 5 };
+    let mut bench = Bench::start(streams(settings, &network, &sockets), room);
     let mut clients: Vec<Client> = Vec::new();
     for number in 0..200 {
         match random.below(30) {
@@ -114,7 +115,13 @@ async fn run(seed: u64) {
                     breaks_after,
                 });
             }
-            4 => bench.replace(streams(settings, &network, &sockets)).await,
+            4 => {
+                bench.is_stuck = random.one_in(2);
+                for _ in 0..=random.below(2) {
+                    bench.replace(streams(settings, &network, &sockets)).await;
+                }
+                bench.is_stuck = false;
+            }
             5 if !clients.is_empty() => {
                 let at = random.below(clients.len() as u64) as usize;
                 clients[at].connection = None;
