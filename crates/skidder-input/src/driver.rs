@@ -176,9 +176,13 @@ impl Ending {
         self.0.iter().all(|(_, input)| input.wait_finishing(Duration::ZERO))
     }
 
-    /// Whether all have ended, and what they read has its verdict.
+    /// Whether all have ended, and what they read has its verdict: nothing is counted for them any more.
     fn are_over(&self, stage: &Stage) -> bool {
-        self.0.iter().all(|(_, input)| input.wait_ended(Duration::ZERO)) && {
+        let has_ended = |input: &InputTask| {
+            // What another input sends for one that has ended keeps the source open.
+            input.wait_ended(Duration::ZERO) && input.metrics().open.get() == 0
+        };
+        self.0.iter().all(|(_, input)| has_ended(input)) && {
             let (_, inputs) = stage.queue.settle().ledgers();
             let is_settled = |slot: &usize| inputs.get(slot).is_none_or(|of| of.in_flight() == 0);
             self.0.iter().all(|(slot, _)| is_settled(slot))
