@@ -2,14 +2,15 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
+use crate::config_files::{self, AllConfigFiles, OLDER, refuse_modules};
 use crate::filestream::Surroundings;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
+use crate::input_print::Prints;
 use crate::inputs::{self, Input, Reads};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
-use crate::reload::{self, AllConfigFiles, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
@@ -29,10 +30,6 @@ use std::time::Duration;
 /// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
 /// flight; a healthy output needs milliseconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What to do about settings of older versions.
-pub(crate) const OLDER: &str =
-    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
 
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
@@ -305,7 +302,7 @@ impl Reading<'_> {
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();
         let mut items = beat.items("inputs");
-        items.extend(reload::items(self.settings.input_files(), root.problems()));
+        items.extend(config_files::items(self.settings.input_files(), root.problems()));
         let is_empty = items.is_empty();
         let prints = Prints::of(self.settings);
         let mut disabled = 0;
@@ -336,7 +333,7 @@ impl Reading<'_> {
                 Reads::Task(_) => section.string("id").optional().unwrap_or_default(),
             };
             let feeds = Feeds::read(&section, self.ids);
-            let plan = Arc::new(input_plan::read(&section, &common, &context, &reads));
+            let plan = Arc::new(input_plan::read(&section, &common, &context, reads.of_type()));
             section.finish();
             let bind = Arc::clone(&plan) as _;
             let print = prints.of_input(item.node());

@@ -7,7 +7,6 @@ mod state;
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{ExportRegistry, Import, KeystoreCommand, Migrate, RegistryCommand};
 
-use crate::ending::FailOn;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use skidder_log::{Environment, Flags};
 use std::path::PathBuf;
@@ -451,4 +450,19 @@ pub(crate) struct Top {
     /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
+}
+
+/// What makes a run with `--once` end with another exit code than 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Files that were not read to their end: unreadable, damaged, cut off or gone
+    Unread,
+    /// Events that the server refused, and lines beyond the limit of their length
+    Refused,
+    /// Events in a disk queue that the configuration no longer has
+    Left,
+    /// No file at all was found
+    Nothing,
+    /// None of these
+    Never,
 }

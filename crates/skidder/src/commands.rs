@@ -1,86 +1,21 @@
 //! One function a command.
 
 use crate::agent::{Agent, VERSION};
-use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
+use crate::load::{load_settings, read_parts};
 use crate::migrate::judge;
-use crate::plain;
-use crate::reload::{Reloader, with_files};
-use crate::service::Service;
+use crate::run::Reloader;
 use crate::signals::Caught;
 use crate::startup::Startup;
+use crate::terminal::{print, tell};
+use crate::world::World;
 use crate::{
-    agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, schema, ship,
-    tune,
+    agent, files, keystore, logging, migrate, pages, registry, run, sample, schema, ship, tune,
 };
-use anyhow::{Context as _, Result, bail};
-use skidder_config::{
-    LoadOptions, OpenKeystore, Pipes, Problem, Problems, Settings, Subject, load,
-};
-use skidder_net::Sockets;
-use skidder_os::{Clock, Fs, RealFs, SystemClock};
+use anyhow::{Result, bail};
+use skidder_config::{Problem, Subject};
 use skidder_read::survey;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-/// Default of `-c`, looked for in `path.config`.
-const CONFIG_FILE: &str = "filebeat.yml";
-
-/// The file system and the clock of this process, and what it knows about its surroundings.
-#[derive(Clone)]
-pub(crate) struct World {
-    pub(crate) fs: Arc<dyn Fs>,
-    pub(crate) pipes: Arc<Pipes>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) directory: PathBuf,
-    /// Lines are only tried: nothing is written that lasts.
-    pub(crate) trial: bool,
-    pub(crate) cores: usize,
-    pub(crate) startup: Startup,
-    pub(crate) caught: Caught,
-    pub(crate) service: Arc<Service>,
-    /// Set when the program ends: what processors are at is stopped.
-    pub(crate) interrupt: Arc<AtomicBool>,
-    /// Sockets that outlive the input that has them.
-    pub(crate) sockets: Sockets,
-}
-
-impl World {
-    pub(crate) fn real() -> Result<Self> {
-        Ok(Self {
-            fs: Arc::new(RealFs),
-            pipes: Arc::default(),
-            clock: Arc::new(SystemClock::new()),
-            directory: std::env::current_dir().context("cannot tell the current directory")?,
-            trial: false,
-            cores: std::thread::available_parallelism().map_or(1, Into::into),
-            startup: Startup::default(),
-            caught: Caught::default(),
-            service: Arc::new(Service::of_environment()),
-            interrupt: Arc::default(),
-            sockets: Sockets::default(),
-        })
-    }
-
-    /// The same for trying lines.
-    pub(crate) fn for_trial(self) -> Self {
-        Self { trial: true, ..self }
-    }
-
-    pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside {
-            fs: Arc::clone(&self.fs),
-            clock: Arc::clone(&self.clock),
-            directory: &self.directory,
-            trial: self.trial,
-            cores: self.cores,
-            interrupt: Arc::clone(&self.interrupt),
-            sockets: self.sockets.clone(),
-        }
-    }
-}
 
 /// Does what the command line says.
 pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
@@ -142,36 +77,6 @@ fn top(_: crate::cli::Top, _: &Global, _: &World) -> Result<ExitCode> {
 
 fn not_yet(command: &str) -> Result<ExitCode> {
     bail!("`{command}` is a command of Filebeat that skidder does not have yet")
-}
-
-/// Writes lines for people, or JSON, to stdout; a closed pipe is an error like any other.
-pub(crate) fn print(text: &str) -> Result<()> {
-    print_exactly(&plain::lines(text))
-}
-
-/// Writes a text to stdout that is no message of ours, byte by byte.
-pub(crate) fn print_exactly(text: &str) -> Result<()> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // `| head` has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to the standard output"),
-    }
-}
-
-/// Writes to stderr, for the person at the terminal.
-#[expect(clippy::print_stderr, reason = "this is what it is for")]
-pub(crate) fn tell(text: &str) {
-    eprint!("{}", plain::lines(text));
-}
-
-/// Writes to stdout, or to stderr if stdout is where the events of this kind of output go.
-pub(crate) fn print_beside(output: &str, text: &str) -> Result<()> {
-    if output == "console" {
-        tell(text);
-        return Ok(());
-    }
-    print(text)
 }
 
 fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
@@ -273,127 +178,4 @@ fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
     };
     print(&settings.export_yaml_without(&places(unknown), &places(wrong)))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Loads the configuration of the command line.
-pub(crate) fn load_settings(global: &Global, world: &World) -> Result<Settings> {
-    load_files(global, &global.config, world)
-}
-
-/// Loads a configuration from these files, or from the usual one if there is none, with the rest of the
-/// command line over it.
-pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> Result<Settings> {
-    let open = |path: &Path| keystore::open(&*world.fs, path, global);
-    load_with(global, files, world, Some(&open))
-}
-
-/// The configuration of the command line as it is without the keystore.
-pub(crate) fn load_without_secrets(global: &Global, world: &World) -> Result<Settings> {
-    load_with(global, &global.config, world, None)
-}
-
-fn load_with(
-    global: &Global,
-    files: &[PathBuf],
-    world: &World,
-    keystore: Option<&OpenKeystore<'_>>,
-) -> Result<Settings> {
-    let home = std::env::current_exe()
-        .ok()
-        .and_then(|program| program.parent().map(Path::to_path_buf))
-        .unwrap_or_else(|| world.directory.clone());
-    let mut files = files.to_vec();
-    if files.is_empty() {
-        files.push(PathBuf::from(CONFIG_FILE));
-    }
-    let environment = |name: &str| std::env::var(name).ok();
-    let options = options(global, world, &environment, keystore);
-    let options = LoadOptions { files: &files, home: &home, ..options };
-    let settings = load(options).map_err(|problems| told(&problems))?;
-    let over = cloud::overrides(&settings);
-    let settings = if over.is_empty() {
-        settings
-    } else {
-        let overrides = [global.overrides.clone(), over].concat();
-        load(LoadOptions { overrides: &overrides, ..options })
-            .map_err(|problems| told(&problems))?
-    };
-    if keystore.is_none() {
-        return Ok(settings);
-    }
-    with_files(options, settings).map_err(|problems| told(&problems))
-}
-
-/// The settings with the files beside the configuration as they are now.
-pub(crate) fn load_beside(global: &Global, settings: Settings, world: &World) -> Result<Settings> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let options = options(global, world, &environment, None);
-    with_files(options, settings).map_err(|problems| told(&problems))
-}
-
-/// How to load, but for the files and the place of the program.
-fn options<'a>(
-    global: &'a Global,
-    world: &'a World,
-    environment: &'a dyn Fn(&str) -> Option<String>,
-    keystore: Option<&'a OpenKeystore<'a>>,
-) -> LoadOptions<'a> {
-    LoadOptions {
-        files: &[],
-        overrides: &global.overrides,
-        home: Path::new("."),
-        path_home: global.path_home.as_deref(),
-        path_config: global.path_config.as_deref(),
-        path_data: global.path_data.as_deref(),
-        path_logs: global.path_logs.as_deref(),
-        strict_permissions: global.strict_permissions,
-        user_id: rustix::process::geteuid().as_raw(),
-        fs: &*world.fs,
-        pipes: &world.pipes,
-        environment,
-        keystore,
-    }
-}
-
-/// Reads all settings; the error holds everything that is wrong, warnings are printed.
-pub(crate) fn read_parts(
-    settings: &Settings,
-    world: &World,
-    agent_of: impl FnOnce(Option<String>) -> Result<Agent>,
-) -> Result<Parts> {
-    let problems = Problems::new();
-    let mut failed = None;
-    let parts = assemble(settings, &problems, &world.outside(), |name| {
-        agent_of(name).map_err(|error| failed = Some(error)).ok()
-    });
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    match parts {
-        Some(parts) if !problems.has_errors() => {
-            warn(&problems);
-            Ok(parts)
-        }
-        _ => Err(told(&problems)),
-    }
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "warnings about the configuration come before the log is on"
-)]
-fn warn(problems: &Problems) {
-    if !problems.is_empty() {
-        eprintln!("{}", plain::lines(&problems.to_string()));
-    }
-}
-
-/// All problems as one error; they bring their own `error:`, of which the first is printed by main.
-fn told(problems: &Problems) -> anyhow::Error {
-    // What stops the start comes first.
-    let mut sorted = problems.sorted();
-    sorted.sort_by_key(|problem| problem.severity);
-    let lines: Vec<String> = sorted.iter().map(ToString::to_string).collect();
-    let text = lines.join("\n");
-    anyhow::anyhow!(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
 }

@@ -5,10 +5,11 @@ mod letter;
 mod redrive;
 
 use crate::cli::{DeadLettersCommand, Global, WhichLetters};
-use crate::commands::{World, print, tell};
 use crate::logging;
 use crate::registry::{Site, Store};
 use crate::table::{or_dash, table};
+use crate::terminal::{print, tell};
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use letter::{Letter, LetterError};
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! The options that all inputs share, and the plan of an input that they become.
 
 use crate::agent::{Agent, COMPATIBLE_VERSION};
-use crate::inputs::Reads;
 use crate::program_pages;
 use crate::step_times::StepTimes;
 use skidder_config::Section;
@@ -10,7 +9,7 @@ use skidder_processors::{
     AddFields, AddTags, BoundPlan, Compiled, Condition, Context, FailureCount, Fate, Meter, Plan,
     RawIndex, Shape, StepCounts, StepNote, Template, fields_of, read_processors,
 };
-use skidder_read::{Bind, Bound, TakeOver};
+use skidder_read::{Bind, Bound};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -182,12 +181,21 @@ impl Common {
     }
 }
 
+/// What the type of an input and its own options say about its events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfType {
+    /// A tag of all of them.
+    pub(crate) tag: Option<&'static str>,
+    /// They may have fields of their own.
+    pub(crate) makes_fields: bool,
+}
+
 /// The options that all inputs share.
 pub(crate) fn read(
     section: &Section<'_>,
     common: &Common,
     context: &Context,
-    reads: &Reads,
+    of: OfType,
 ) -> InputPlan {
     let mut fields = Map::new();
     add_fields(&mut fields, &common.fields, common.under_root);
@@ -195,11 +203,7 @@ pub(crate) fn read(
     add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
     let mut tags = common.tags.clone();
     tags.extend(section.strings("tags").or(Vec::new()));
-    if let Reads::Files(settings) = reads
-        && settings.take_over != TakeOver::Off
-    {
-        tags.push("take_over".to_owned());
-    }
+    tags.extend(of.tag.map(str::to_owned));
     let mut metadata = Map::new();
     if let Some(pipeline) = section.string("pipeline").optional() {
         metadata.insert("pipeline", pipeline);
@@ -228,11 +232,7 @@ pub(crate) fn read(
     processors.extend(read_processors(section, "processors", context));
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
     // What a parser finds may have the name of anything that processors add or read.
-    let makes_fields = match reads {
-        Reads::Files(settings) => settings.parsers.makes_fields(),
-        Reads::Task(input) => input.makes_fields(),
-    };
-    let shape = if makes_fields { Shape::Any } else { Shape::Lines };
+    let shape = if of.makes_fields { Shape::Any } else { Shape::Lines };
     let times = Arc::new(StepTimes::new(Arc::clone(&context.clock)));
     InputPlan {
         plan: Arc::new(plan),

@@ -2,11 +2,11 @@
 //! in `type` to the function that reads the settings.
 
 use crate::filestream::{self, Surroundings};
-use crate::input_plan::InputPlan;
-use crate::reload::InputPrint;
+use crate::input_plan::{InputPlan, OfType};
+use crate::input_print::InputPrint;
 use skidder_config::{Section, nearest};
 use skidder_inputs::Context;
-use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
+use skidder_read::{Bind, FilestreamSettings, InputKind, Peer, TakeOver};
 use std::sync::Arc;
 
 /// One input, as it feeds one output.
@@ -61,6 +61,17 @@ impl Reads {
         match self {
             Self::Files(settings) => settings.kind.name(),
             Self::Task(input) => input.kind(),
+        }
+    }
+
+    /// What that says about events.
+    pub(crate) fn of_type(&self) -> OfType {
+        match self {
+            Self::Files(settings) => {
+                let tag = (settings.take_over != TakeOver::Off).then_some("take_over");
+                OfType { tag, makes_fields: settings.parsers.makes_fields() }
+            }
+            Self::Task(input) => OfType { tag: None, makes_fields: input.makes_fields() },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Turning on our own log, and its end.
 
-use crate::commands::tell;
+use crate::terminal::tell;
 use anyhow::{Context as _, Result};
 use skidder_log::{Format, Log, LogConfig, Target};
 use std::io::IsTerminal as _;

@@ -3,7 +3,7 @@
 use crate::agent;
 use crate::cli::Shell;
 use crate::cli::help::{command, shown};
-use crate::commands::{print, print_exactly};
+use crate::terminal::{print, print_exactly};
 use anyhow::{Context as _, Result};
 use clap::Command;
 use std::path::Path;

@@ -2,10 +2,12 @@
 
 use crate::agent::Agent;
 use crate::cli::{Global, QueueCommand, WhichQueue};
-use crate::commands::{World, load_settings, print, read_parts};
+use crate::load::{load_settings, read_parts};
 use crate::logging;
 use crate::outputs::{key_of_file, quoted};
 use crate::table::{or_dash, table};
+use crate::terminal::print;
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use skidder_event::{Precision, TimeText};

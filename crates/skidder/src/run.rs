@@ -1,27 +1,33 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
+mod ending;
 mod inputs;
 mod left_queues;
 mod limits;
 mod outcome;
 mod output;
+mod reload;
 mod trimming;
+mod watch;
 
+pub(crate) use ending::Shortfall;
 pub(crate) use outcome::Outcome;
 pub(crate) use output::RunningOutput;
+pub(crate) use reload::Reloader;
+pub(crate) use watch::Watch;
 
 use crate::assemble::Parts;
-use crate::commands::{World, tell};
-use crate::ending::{FailOn, Files, Shortfall};
+use crate::cli::FailOn;
 use crate::logging;
 use crate::outputs::OutputParts;
-use crate::page;
+use crate::page_token;
 use crate::program_pages;
-use crate::reload::Reloader;
 use crate::signals::Asked;
 use crate::startup::Awaited;
-use crate::watch::Watch;
+use crate::terminal::tell;
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
+use ending::Files;
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
 use outcome::log_left;
@@ -109,7 +115,7 @@ pub(crate) fn run(
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     let mut running = Running::start(parts, world, once)?;
     // Behind the lock of the data directory.
-    http.auth.own = page::token(&*world.fs, &data, &http);
+    http.auth.own = page_token::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     watch.ship(monitoring, &running);
     watch.export(otlp, &running);
@@ -146,7 +152,7 @@ pub(crate) fn run(
     }
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
-    crate::commands::print_beside(kind, &watch.end())?;
+    crate::terminal::print_beside(kind, &watch.end())?;
     if once || !good {
         watch.tell_problems();
     }

@@ -1,6 +1,6 @@
 //! `skidder export schema`: every declared setting, as a JSON Schema.
 
-use crate::commands::print;
+use crate::terminal::print;
 use anyhow::Result;
 use skidder_config::{Group, Key, Part, json_schema, settings};
 use std::process::ExitCode;

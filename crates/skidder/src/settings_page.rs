@@ -1,7 +1,7 @@
 //! That the pages of settings name what is read, and nothing else.
 use crate::agent::Agent;
 use crate::assemble::assemble;
-use crate::commands::World;
+use crate::world::World;
 use skidder_config::{Problems, Settings};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

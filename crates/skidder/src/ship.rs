@@ -6,14 +6,14 @@
 use crate::agent::Agent;
 use crate::assemble::Parts;
 use crate::cli::{Global, Ship};
-use crate::commands::{World, print_beside, read_parts, tell};
-use crate::ending::Shortfall;
 use crate::inputs::Input;
+use crate::load::read_parts;
 use crate::logging;
 use crate::passing::Passing;
 use crate::progress::Progress;
-use crate::run::Running;
-use crate::watch::Watch;
+use crate::run::{Running, Shortfall, Watch};
+use crate::terminal::{print_beside, tell};
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_os::RealFs;

@@ -1,7 +1,7 @@
 //! `--trace-startup`: what the start took, step by step.
 
-use crate::commands::tell;
 use crate::table::table;
+use crate::terminal::tell;
 use skidder_input_file::{AskError, Looks};
 use skidder_os::{Clock, Monotonic};
 use skidder_read::FileQuery;

@@ -13,11 +13,13 @@ pub(crate) use text::span;
 use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Global, Status};
-use crate::commands::{World, load_settings, print, read_parts};
 use crate::endpoint;
+use crate::load::{load_settings, read_parts};
 use crate::logging;
 use crate::problems;
 use crate::table::{or_dash, path_width, shortened, table};
+use crate::terminal::print;
+use crate::world::World;
 use anyhow::{Result, bail};
 use look::{FileLook, OutputLook};
 use serde_json::{Value, json};
@@ -100,7 +102,7 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, Pa
              `http.enabled: true`, or look at its log"
         );
     }
-    parts.http.auth.own = crate::page::kept_token(&*world.fs, &parts.data);
+    parts.http.auth.own = crate::page_token::kept_token(&*world.fs, &parts.data);
     let id = agent::kept_id(&*world.fs, &parts.data);
     endpoint::check(&parts.http, id.as_deref())?;
     Ok(Ok(parts))

@@ -5,9 +5,10 @@
 mod screen;
 
 use crate::cli::{Global, Top};
-use crate::commands::{World, print};
 use crate::logging;
 use crate::status::{Look, NOT_RUNNING, Sample, not_running, running};
+use crate::terminal::print;
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

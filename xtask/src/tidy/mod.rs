@@ -13,6 +13,7 @@ mod output_options;
 mod parser_options;
 mod prose;
 mod ratchet;
+mod rooms;
 mod s3_options;
 mod source;
 mod tables;
@@ -44,6 +45,7 @@ pub(crate) enum Mode {
 pub(crate) fn run(mode: Mode) -> Result<()> {
     let mut offences = Vec::new();
     arrows::check(&repository::metadata(false)?, &mut offences);
+    rooms::check(&mut offences)?;
     changelog::check(repository::root(), &mut offences)?;
     let tests = options::tests()?;
     bounds::check(mode == Mode::Update, &mut offences)?;

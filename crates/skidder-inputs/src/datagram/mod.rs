@@ -225,7 +225,7 @@ impl Receiver {
                 }
                 // Nobody comes after it.
                 Err(left) => {
-                    Left { socket: self.socket, name: self.name, waiting: self.waiting, .. } = left
+                    Left { socket: self.socket, name: self.name, waiting: self.waiting, .. } = left;
                 }
             }
         }

@@ -4,9 +4,9 @@
 //! turn. Nothing is locked, written or deleted.
 
 use crate::assemble::Parts;
-use crate::commands::World;
 use crate::outputs::OutputParts;
 use crate::registry;
+use crate::world::World;
 use anyhow::Result;
 use serde_json::Value;
 use skidder_event::SourceId;

@@ -1,7 +1,8 @@
 //! Where an installation of Filebeat has its things, and how they come to where ours are.
 
 use crate::cli::{Global, Migrate};
-use crate::commands::{World, load_files};
+use crate::load::load_files;
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{Node, Settings};
 use skidder_registry::filebeat::find;

@@ -3,10 +3,12 @@
 use super::{Site, Store, filebeat_runs, files_of, key_parts, read_entries};
 use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
-use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::inputs::Input;
+use crate::load::{load_settings, read_parts};
 use crate::outputs::OutputParts;
 use crate::plain::shown;
+use crate::terminal::{print, tell};
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use skidder_read::import::WayBack;
 use skidder_read::{FilestreamSettings, Fingerprint};

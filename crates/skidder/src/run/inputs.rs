@@ -3,9 +3,9 @@
 use super::output::RunningInput;
 use super::runtime;
 use crate::agent::Agent;
-use crate::commands::World;
 use crate::inputs::{Input, Reads};
 use crate::shown_plan::ShownPlan;
+use crate::world::World;
 use anyhow::Result;
 use skidder_input::{InputState, InputTask, LaneOf, Setup};
 use skidder_input_file::FileInput;

@@ -3,7 +3,7 @@
 //! Where a queue is, is written down in the data directory while it may hold events, so that it is known when its setting
 //! has changed, or when somebody has deleted it.
 
-use crate::commands::World;
+use crate::world::World;
 use anyhow::{Context as _, Result};
 use skidder_observe::grouped;
 use skidder_os::{Fs, OpenMode, read_to_end, write_all_at};

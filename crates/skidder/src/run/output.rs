@@ -4,10 +4,10 @@
 use super::Happened;
 use super::inputs::{Inputs, Shared, Slots, Tasks};
 use super::left_queues::{self, LeftQueues, UsedQueue};
-use crate::commands::World;
+use crate::input_print::InputPrint;
 use crate::inputs::Input;
 use crate::outputs::OutputParts;
-use crate::reload::InputPrint;
+use crate::world::World;
 use anyhow::{Context as _, Result};
 use skidder_event::DropReason;
 use skidder_input::{TaskDriver, TaskInputs, TasksChange};

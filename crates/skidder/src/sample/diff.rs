@@ -3,10 +3,12 @@
 use super::{Look, Sample, one_input, only, run};
 use crate::agent::Agent;
 use crate::cli::{Diff, Global};
-use crate::commands::{World, load_files, print, tell};
 use crate::input_plan::{InputPlan, SourcePlan};
+use crate::load::load_files;
 use crate::logging;
 use crate::table::table;
+use crate::terminal::{print, tell};
+use crate::world::World;
 use anyhow::{Result, bail};
 use serde_json::{Map as JsonMap, Value as Json};
 use skidder_event::{Batch, Encoder, Map, Precision};

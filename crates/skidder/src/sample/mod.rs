@@ -11,12 +11,13 @@ pub(crate) use process::process;
 
 use crate::agent::Agent;
 use crate::assemble::Parts;
-use crate::commands::{World, read_parts};
 use crate::input_plan::{InputPlan, SourcePlan};
 use crate::inputs::{Input, Reads};
+use crate::load::read_parts;
 use crate::outputs::{OutputParts, Place, quoted};
 use crate::passing::Passing;
 use crate::run::Running;
+use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::Settings;
 use skidder_event::{Base, Batch, Map};

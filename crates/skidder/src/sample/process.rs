@@ -3,9 +3,11 @@
 use super::{Sample, one_input, only, run};
 use crate::agent::Agent;
 use crate::cli::{Global, Process};
-use crate::commands::{World, load_settings, tell};
 use crate::input_plan::SourcePlan;
+use crate::load::load_settings;
 use crate::logging;
+use crate::terminal::tell;
+use crate::world::World;
 use anyhow::Result;
 use skidder_event::{Batch, Map};
 use skidder_outputs::{CodecConfig, Console, ConsoleConfig};

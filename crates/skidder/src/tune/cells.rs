@@ -1,7 +1,7 @@
 //! One cell of the grid: an output with its sizes takes events for some seconds.
 
 use super::events::Events;
-use crate::commands::World;
+use crate::world::World;
 use anyhow::{Context as _, Result};
 use skidder_event::{Bases, Batch};
 use skidder_outputs::{Trial, TrialSizes};

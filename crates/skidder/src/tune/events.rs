@@ -1,9 +1,9 @@
 //! The events of a sample, kept in memory as a disk queue stores them, to be sent again and again.
 
 use crate::assemble::Parts;
-use crate::commands::World;
 use crate::input_plan::SourcePlan;
 use crate::sample::{Sample, only, run};
+use crate::world::World;
 use anyhow::{Result, bail};
 use skidder_event::{Bases, Batch, Map, Provenance, SourceId};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};

@@ -8,8 +8,10 @@ mod report;
 
 use crate::agent::Agent;
 use crate::cli::{Global, Tune};
-use crate::commands::{World, load_settings, print, tell};
+use crate::load::load_settings;
 use crate::sample::{Sample, one_input};
+use crate::terminal::{print, tell};
+use crate::world::World;
 use crate::{logging, run};
 use anyhow::{Context as _, Result, bail};
 use cells::{Bench, Cell};

@@ -4,6 +4,7 @@
 //! and what AES-256-GCM makes of the JSON object `{KEY: {"value": BASE64}}`. The key is derived from the salt and an empty
 //! password (PBKDF2, HMAC-SHA-512, 10,000 rounds), so what keeps the secrets is that only their owner may read the file.
 
+use crate::cli::Global;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -32,22 +33,22 @@ const PERMISSIONS: u32 = 0o600;
 
 /// Who may have a keystore.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     /// Whether permissions and owner are looked at (`strict.perms`).
-    pub(super) strict: bool,
+    pub(crate) strict: bool,
     /// The user who, with root, may own it.
-    pub(super) user_id: u32,
+    pub(crate) user_id: u32,
 }
 
 /// Names and secrets.
 #[derive(Debug, Default)]
-pub(super) struct Keystore {
+pub(crate) struct Keystore {
     secrets: BTreeMap<String, Secret>,
 }
 
 impl Keystore {
     /// The keystore in a file; nothing if there is none. The error says what is wrong, and no secret.
-    pub(super) fn read(fs: &dyn Fs, path: &Path, rules: Rules) -> Result<Option<Self>, String> {
+    pub(crate) fn read(fs: &dyn Fs, path: &Path, rules: Rules) -> Result<Option<Self>, String> {
         let file = match fs.open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -62,7 +63,7 @@ impl Keystore {
     }
 
     /// Writes the file, replacing the one that is there; the secrets are on the disk then.
-    pub(super) fn write(&self, fs: &dyn Fs, path: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, fs: &dyn Fs, path: &Path) -> io::Result<()> {
         let bytes = self.encrypt()?;
         let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
@@ -82,26 +83,26 @@ impl Keystore {
         fs.sync_dir(directory)
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.secrets.contains_key(name)
     }
 
-    pub(super) fn set(&mut self, name: &str, secret: Secret) {
+    pub(crate) fn set(&mut self, name: &str, secret: Secret) {
         self.secrets.insert(name.to_owned(), secret);
     }
 
     /// Takes a secret out; says whether it was there.
-    pub(super) fn remove(&mut self, name: &str) -> bool {
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
         self.secrets.remove(name).is_some()
     }
 
     /// The names, sorted.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.secrets.keys().map(String::as_str)
     }
 
     /// All of it.
-    pub(super) fn into_secrets(self) -> BTreeMap<String, Secret> {
+    pub(crate) fn into_secrets(self) -> BTreeMap<String, Secret> {
         self.secrets
     }
 
@@ -185,6 +186,25 @@ fn check_permissions(path: &Path, metadata: Metadata, user_id: u32) -> Result<()
     Ok(())
 }
 
+/// The secrets in the keystore at `path`; none if there is no such file. The error is for the user.
+pub(crate) fn open(
+    fs: &dyn Fs,
+    path: &Path,
+    global: &Global,
+) -> Result<BTreeMap<String, Secret>, String> {
+    let found = Keystore::read(fs, path, rules(global))?;
+    Ok(found.map(Keystore::into_secrets).unwrap_or_default())
+}
+
+/// Who may have the keystore, as the command line says.
+pub(crate) fn rules(global: &Global) -> Rules {
+    let turned_off = std::env::var("BEAT_STRICT_PERMS").is_ok_and(|value| value == "false");
+    Rules {
+        strict: global.strict_permissions && !turned_off,
+        user_id: rustix::process::geteuid().as_raw(),
+    }
+}
+
 #[cfg(test)]
-#[path = "file_tests.rs"]
+#[path = "secrets_tests.rs"]
 mod tests;

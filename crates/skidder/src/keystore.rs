@@ -1,39 +1,20 @@
 //! `skidder keystore`: secrets for `${KEY}` in the configuration, in Filebeat's file.
 
-mod file;
-
 use crate::cli::{Global, KeystoreCommand};
-use crate::commands::{World, load_without_secrets, print, tell};
+use crate::load::load_without_secrets;
+use crate::secrets::{Keystore, Rules, rules};
+use crate::terminal::{print, tell};
+use crate::world::World;
 use anyhow::{Context as _, Result, anyhow, bail};
-use file::{Keystore, Rules};
 use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetattr, tcsetattr};
 use skidder_config::Secret;
 use skidder_os::Fs;
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Most bytes of a secret.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
-
-/// The secrets in the keystore at `path`; none if there is no such file. The error is for the user.
-pub(crate) fn open(
-    fs: &dyn Fs,
-    path: &Path,
-    global: &Global,
-) -> Result<BTreeMap<String, Secret>, String> {
-    let found = Keystore::read(fs, path, rules(global))?;
-    Ok(found.map(Keystore::into_secrets).unwrap_or_default())
-}
-
-fn rules(global: &Global) -> Rules {
-    let turned_off = std::env::var("BEAT_STRICT_PERMS").is_ok_and(|value| value == "false");
-    Rules {
-        strict: global.strict_permissions && !turned_off,
-        user_id: rustix::process::geteuid().as_raw(),
-    }
-}
 
 /// Does what the command line says.
 pub(crate) fn dispatch(what: &KeystoreCommand, global: &Global, world: &World) -> Result<ExitCode> {

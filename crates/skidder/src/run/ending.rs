@@ -1,9 +1,9 @@
 //! How a run with `--once`, or `ship`, ends: with 0 only if everything was read and everything was accepted.
 
-use crate::commands::tell;
+use super::RunningOutput;
+use crate::cli::FailOn;
 use crate::plain::{plain, shown};
-use crate::run::RunningOutput;
-use clap::ValueEnum;
+use crate::terminal::tell;
 use skidder_event::DropReason;
 use skidder_input_file::AskError;
 use skidder_observe::grouped;
@@ -22,21 +22,6 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 /// Files that are named at the end; of more only the number is said.
 const FILES_NAMED: usize = 20;
-
-/// What makes a run with `--once` end with another exit code than 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOn {
-    /// Files that were not read to their end: unreadable, damaged, cut off or gone
-    Unread,
-    /// Events that the server refused, and lines beyond the limit of their length
-    Refused,
-    /// Events in a disk queue that the configuration no longer has
-    Left,
-    /// No file at all was found
-    Nothing,
-    /// None of these
-    Never,
-}
 
 impl FailOn {
     /// The exit code.

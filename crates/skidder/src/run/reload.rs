@@ -5,19 +5,14 @@
 //! whole or refused as a whole, and refused for the same mistakes as at a start; the one before goes on then. What it
 //! says of anything else is named in the log.
 
-mod files;
-mod print;
-
-pub(crate) use files::{AllConfigFiles, items, refuse_modules, with_files};
-pub(crate) use print::{InputPrint, Prints};
-
+use super::Running;
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
-use crate::commands::{World, load_beside, load_settings};
-use crate::run::Running;
+use crate::config_files::{AllConfigFiles, Stamp};
+use crate::load::{load_beside, load_settings};
+use crate::world::World;
 use anyhow::{Result, anyhow};
-use files::Stamp;
 use skidder_config::{Problems, Settings};
 use skidder_os::Monotonic;
 use std::time::Duration;

@@ -1,11 +1,12 @@
 //! What a run tells while it lives: the endpoint, the periodic line, the ledger at the end.
 
+use super::{Running, RunningOutput, span_of};
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
-use crate::commands::{World, tell};
 use crate::logging;
 use crate::monitoring::{Monitoring, Otlp};
 use crate::problems::{self, Notices};
-use crate::run::{Running, RunningOutput, span_of};
+use crate::terminal::tell;
+use crate::world::World;
 use anyhow::{Context as _, Result};
 use skidder_log::MetricsConfig;
 use skidder_observe::{

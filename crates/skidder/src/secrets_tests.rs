@@ -4,7 +4,7 @@ use super::*;
 use skidder_testkit::{SimClock, SimFs};
 
 /// Made by Filebeat's own package (`keystore` of elastic/elastic-agent-libs 0.18.0) with three secrets.
-const OF_FILEBEAT: &[u8] = include_bytes!("../../tests/data/filebeat.keystore");
+const OF_FILEBEAT: &[u8] = include_bytes!("../tests/data/filebeat.keystore");
 
 const RULES: Rules = Rules { strict: true, user_id: 0 };
 

@@ -1,7 +1,6 @@
 //! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
 //! inputs, and those that may be looked at again and again.
 
-use crate::assemble::OLDER;
 use skidder_config::{Item, LoadOptions, Problem, Problems, Section, Settings, Subject, load_part};
 use skidder_os::{Fs, Timestamp};
 use skidder_read::glob::Pattern;
@@ -12,8 +11,12 @@ use std::time::Duration;
 /// How often files are looked at, unless `reload.period` says otherwise.
 const PERIOD: Duration = Duration::from_secs(10);
 
+/// What to do about settings of older versions.
+pub(crate) const OLDER: &str =
+    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
+
 /// What tells that a file is another one: its path, size, last change, device and inode.
-pub(super) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
+pub(crate) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
 
 /// One of the two sections.
 #[derive(Clone, Debug)]
@@ -46,7 +49,7 @@ impl AllConfigFiles {
     }
 
     /// The same, of settings that are read and checked elsewhere.
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(crate) fn of(settings: &Settings) -> Self {
         let problems = Problems::new();
         let root = settings.root(&problems);
         let beat = root.section("filebeat");
@@ -67,7 +70,7 @@ impl AllConfigFiles {
     }
 
     /// What those that are looked at again are now.
-    pub(super) fn stamps(&self, fs: &dyn Fs) -> Vec<Stamp> {
+    pub(crate) fn stamps(&self, fs: &dyn Fs) -> Vec<Stamp> {
         let again =
             [&self.inputs, &self.modules].into_iter().filter(|files| files.period.is_some());
         again.flat_map(|files| files.list(fs)).collect()

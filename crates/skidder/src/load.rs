@@ -1,0 +1,137 @@
+//! Loading and checking the configuration of the command line.
+
+use crate::agent::Agent;
+use crate::assemble::{Parts, assemble};
+use crate::cli::Global;
+use crate::config_files::with_files;
+use crate::world::World;
+use crate::{cloud, plain, secrets};
+use anyhow::Result;
+use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
+use std::path::{Path, PathBuf};
+
+/// Default of `-c`, looked for in `path.config`.
+const CONFIG_FILE: &str = "filebeat.yml";
+
+/// Loads the configuration of the command line.
+pub(crate) fn load_settings(global: &Global, world: &World) -> Result<Settings> {
+    load_files(global, &global.config, world)
+}
+
+/// Loads a configuration from these files, or from the usual one if there is none, with the rest of the
+/// command line over it.
+pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> Result<Settings> {
+    let open = |path: &Path| secrets::open(&*world.fs, path, global);
+    load_with(global, files, world, Some(&open))
+}
+
+/// The configuration of the command line as it is without the keystore.
+pub(crate) fn load_without_secrets(global: &Global, world: &World) -> Result<Settings> {
+    load_with(global, &global.config, world, None)
+}
+
+fn load_with(
+    global: &Global,
+    files: &[PathBuf],
+    world: &World,
+    keystore: Option<&OpenKeystore<'_>>,
+) -> Result<Settings> {
+    let home = std::env::current_exe()
+        .ok()
+        .and_then(|program| program.parent().map(Path::to_path_buf))
+        .unwrap_or_else(|| world.directory.clone());
+    let mut files = files.to_vec();
+    if files.is_empty() {
+        files.push(PathBuf::from(CONFIG_FILE));
+    }
+    let environment = |name: &str| std::env::var(name).ok();
+    let options = options(global, world, &environment, keystore);
+    let options = LoadOptions { files: &files, home: &home, ..options };
+    let settings = load(options).map_err(|problems| told(&problems))?;
+    let over = cloud::overrides(&settings);
+    let settings = if over.is_empty() {
+        settings
+    } else {
+        let overrides = [global.overrides.clone(), over].concat();
+        load(LoadOptions { overrides: &overrides, ..options })
+            .map_err(|problems| told(&problems))?
+    };
+    if keystore.is_none() {
+        return Ok(settings);
+    }
+    with_files(options, settings).map_err(|problems| told(&problems))
+}
+
+/// The settings with the files beside the configuration as they are now.
+pub(crate) fn load_beside(global: &Global, settings: Settings, world: &World) -> Result<Settings> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let options = options(global, world, &environment, None);
+    with_files(options, settings).map_err(|problems| told(&problems))
+}
+
+/// How to load, but for the files and the place of the program.
+fn options<'a>(
+    global: &'a Global,
+    world: &'a World,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    keystore: Option<&'a OpenKeystore<'a>>,
+) -> LoadOptions<'a> {
+    LoadOptions {
+        files: &[],
+        overrides: &global.overrides,
+        home: Path::new("."),
+        path_home: global.path_home.as_deref(),
+        path_config: global.path_config.as_deref(),
+        path_data: global.path_data.as_deref(),
+        path_logs: global.path_logs.as_deref(),
+        strict_permissions: global.strict_permissions,
+        user_id: rustix::process::geteuid().as_raw(),
+        fs: &*world.fs,
+        pipes: &world.pipes,
+        environment,
+        keystore,
+    }
+}
+
+/// Reads all settings; the error holds everything that is wrong, warnings are printed.
+pub(crate) fn read_parts(
+    settings: &Settings,
+    world: &World,
+    agent_of: impl FnOnce(Option<String>) -> Result<Agent>,
+) -> Result<Parts> {
+    let problems = Problems::new();
+    let mut failed = None;
+    let parts = assemble(settings, &problems, &world.outside(), |name| {
+        agent_of(name).map_err(|error| failed = Some(error)).ok()
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match parts {
+        Some(parts) if !problems.has_errors() => {
+            warn(&problems);
+            Ok(parts)
+        }
+        _ => Err(told(&problems)),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "warnings about the configuration come before the log is on"
+)]
+fn warn(problems: &Problems) {
+    if !problems.is_empty() {
+        eprintln!("{}", plain::lines(&problems.to_string()));
+    }
+}
+
+/// All problems as one error; they bring their own `error:`, of which the first is printed by main.
+fn told(problems: &Problems) -> anyhow::Error {
+    // What stops the start comes first.
+    let mut sorted = problems.sorted();
+    sorted.sort_by_key(|problem| problem.severity);
+    let lines: Vec<String> = sorted.iter().map(ToString::to_string).collect();
+    let text = lines.join("\n");
+    anyhow::anyhow!(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
+}

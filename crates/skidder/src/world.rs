@@ -1,0 +1,67 @@
+//! What a command has of the process that it runs in.
+
+use crate::assemble::Outside;
+use crate::service::Service;
+use crate::signals::Caught;
+use crate::startup::Startup;
+use anyhow::{Context as _, Result};
+use skidder_config::Pipes;
+use skidder_net::Sockets;
+use skidder_os::{Clock, Fs, RealFs, SystemClock};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The file system and the clock of this process, and what it knows about its surroundings.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) pipes: Arc<Pipes>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) directory: PathBuf,
+    /// Lines are only tried: nothing is written that lasts.
+    pub(crate) trial: bool,
+    pub(crate) cores: usize,
+    pub(crate) startup: Startup,
+    pub(crate) caught: Caught,
+    pub(crate) service: Arc<Service>,
+    /// Set when the program ends: what processors are at is stopped.
+    pub(crate) interrupt: Arc<AtomicBool>,
+    /// Sockets that outlive the input that has them.
+    pub(crate) sockets: Sockets,
+}
+
+impl World {
+    pub(crate) fn real() -> Result<Self> {
+        Ok(Self {
+            fs: Arc::new(RealFs),
+            pipes: Arc::default(),
+            clock: Arc::new(SystemClock::new()),
+            directory: std::env::current_dir().context("cannot tell the current directory")?,
+            trial: false,
+            cores: std::thread::available_parallelism().map_or(1, Into::into),
+            startup: Startup::default(),
+            caught: Caught::default(),
+            service: Arc::new(Service::of_environment()),
+            interrupt: Arc::default(),
+            sockets: Sockets::default(),
+        })
+    }
+
+    /// The same for trying lines.
+    pub(crate) fn for_trial(self) -> Self {
+        Self { trial: true, ..self }
+    }
+
+    pub(crate) fn outside(&self) -> Outside<'_> {
+        Outside {
+            fs: Arc::clone(&self.fs),
+            clock: Arc::clone(&self.clock),
+            directory: &self.directory,
+            trial: self.trial,
+            cores: self.cores,
+            interrupt: Arc::clone(&self.interrupt),
+            sockets: self.sockets.clone(),
+        }
+    }
+}
