@@ -127,7 +127,7 @@ impl Run {
             }
             End::Stopped => {
                 tracing::warn!(
-                    "no output takes anything any more; what was read of the standard input and is not delivered counts as dropped"
+                    "no output takes anything any more: what was read of the standard input counts as dropped, and the rest is not read"
                 );
             }
             End::Failed(error) => self.source.failed(error),
