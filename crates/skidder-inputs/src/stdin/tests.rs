@@ -137,7 +137,7 @@ async fn events_are_those_of_filebeat_and_the_last_line_needs_no_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_delivers_what_the_system_has_and_what_was_begun() {
+async fn a_stop_delivers_what_was_begun() {
     let mut far = Far::new();
     let mut bench = Bench::start(far.input(joined(Duration::from_hours(1))), 100);
     far.write(b"a\n b\nc\n d\n e");
@@ -145,6 +145,44 @@ async fn a_stop_delivers_what_the_system_has_and_what_was_begun() {
     assert_eq!(bench.messages(), ["a\n b"]);
     bench.stop().await;
     assert_eq!(bench.messages(), ["a\n b", "c\n d\n e"]);
+}
+
+/// Waits until so many bytes are read, while nothing is taken.
+async fn read_without_taking(bench: &Bench, bytes: usize) {
+    let waiting = async {
+        while bench.input.metrics().bytes.get() < bytes as u64 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::testing::PATIENCE, waiting).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_delivers_what_the_system_has() {
+    let mut far = Far::new();
+    // The first batch has more events than there is room for: the input waits, and reads nothing more.
+    let mut bench = Bench::start(far.input(settings()), 1);
+    let text = "x\n".repeat(5000);
+    far.write(text.as_bytes());
+    read_without_taking(&bench, text.len()).await;
+    far.write(b"in the pipe\nbegun");
+    bench.stop().await;
+    assert_eq!(bench.events.len(), 5002);
+    assert_eq!(bench.messages()[5000..], ["in the pipe", "begun"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_comes_in_pieces_is_sent_at_its_end() {
+    let mut far = Far::new();
+    let mut bench = Bench::start(far.input(settings()), 100);
+    for (at, piece) in ["li", "ne", "\n"].iter().enumerate() {
+        far.write(piece.as_bytes());
+        let read = 2 * at as u64 + piece.len() as u64;
+        bench.until("a piece is read", |of| of.input.metrics().bytes.get() == read).await;
+    }
+    bench.events(1).await;
+    assert_eq!(bench.messages(), ["line"]);
+    bench.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,25 +227,17 @@ async fn the_next_input_goes_on_within_lines_groups_and_skipped_lines() {
 async fn a_stuck_output_stops_the_reading_and_what_was_read_counts_as_dropped_at_a_stop() {
     let mut far = Far::new();
     let mut bench = Bench::start(far.input(settings()), 2);
-    let mut text = String::new();
-    for number in 0..4000 {
-        text += &format!("line {number}\n");
-    }
+    // Several batches, which the pipe has room for.
+    let text = "x\n".repeat(20_000);
     far.write(text.as_bytes());
-    let is_read = |bench: &Bench| bench.input.metrics().bytes.get() == text.len() as u64;
-    let waiting = async {
-        while !is_read(&bench) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(crate::testing::PATIENCE, waiting).await.unwrap();
+    read_without_taking(&bench, text.len()).await;
     // The input has these in hand and waits; what comes now stays in the pipe.
     far.write(b"in the pipe\n");
     bench.stop_without_taking().await;
     let total = bench.settle.total();
     assert!(total.adds_up());
     let dropped = total.dropped().get(skidder_event::DropReason::Stopped);
-    assert_eq!(dropped + bench.take_unseen() as u64, 4000);
+    assert_eq!(dropped + bench.take_unseen() as u64, 20_000);
     assert!(dropped > 0);
 }
 
