@@ -329,13 +329,6 @@ impl Settle {
         self.lock().total.in_flight()
     }
 
-    /// Of these, rows of sources of which nothing is saved: no later run reads them again.
-    pub fn in_flight_unsaved(&self) -> u64 {
-        let state = self.lock();
-        let unsaved = state.sources.values().filter(|of| matches!(of.place, Place::Unsaved(_)));
-        unsaved.map(|of| of.ledger.in_flight()).sum()
-    }
-
     /// Waits until every row has its verdict or is durable in a disk queue, and none from there is with an output, at
     /// most `limit`; says whether it is so.
     pub fn wait_until_settled(&self, limit: Duration) -> bool {

@@ -2,12 +2,12 @@
 
 use crate::commands::tell;
 use crate::plain::{plain, shown};
-use crate::run::{RunningOutput, span_of};
+use crate::run::RunningOutput;
 use clap::ValueEnum;
 use skidder_event::DropReason;
 use skidder_input_file::AskError;
 use skidder_observe::grouped;
-use skidder_pipeline::{Ledger, Settle};
+use skidder_pipeline::Ledger;
 use skidder_read::FileQuery;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -199,25 +199,6 @@ impl Shortfall {
             ));
         }
         text
-    }
-}
-
-/// Logs what an output has not delivered: what the next start repeats, and what is lost.
-pub(crate) fn log_left(id: Option<&str>, settle: &Settle) {
-    let lost = settle.in_flight_unsaved();
-    let in_flight = settle.in_flight() - lost;
-    let _in = span_of(id).entered();
-    if in_flight > 0 {
-        tracing::warn!(
-            in_flight,
-            "ended before everything was delivered; the next start repeats it"
-        );
-    }
-    if lost > 0 {
-        tracing::error!(
-            events = lost,
-            "ended before these events were delivered, which cannot be read again: they are lost"
-        );
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
 use crate::commands::{World, tell};
-use crate::ending::{FailOn, Files, Shortfall, log_left};
+use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page;
@@ -171,6 +171,18 @@ pub(crate) fn run(
         true if once => shortfall.code(fail_on),
         true => ExitCode::SUCCESS,
     })
+}
+
+/// Logs what an output leaves for the next start.
+fn log_left(id: Option<&str>, settle: &Settle) {
+    let in_flight = settle.in_flight();
+    if in_flight > 0 {
+        let _in = span_of(id).entered();
+        tracing::warn!(
+            in_flight,
+            "ended before everything was delivered; the next start repeats it"
+        );
+    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.

@@ -119,8 +119,7 @@ impl Run {
             End::Asked => {
                 let chunk = self.reading.call_off().await;
                 self.add(chunk.bytes);
-                if claim.has_successor() {
-                    claim.leave(self.text.into_left());
+                if self.hand_over(claim) {
                     return Ok(());
                 }
                 self.drain(chunk.then).await;
@@ -142,6 +141,15 @@ impl Run {
             End::Failed(error) => Err(InputError(error)),
             _ => delivered,
         }
+    }
+
+    /// Leaves what is no event yet to the next input; returns whether there is one.
+    fn hand_over(&mut self, claim: &Claim) -> bool {
+        let has_successor = claim.has_successor();
+        if has_successor {
+            claim.leave(self.text.take_left());
+        }
+        has_successor
     }
 
     /// Reads what the system has received, unless it is known that nothing follows.

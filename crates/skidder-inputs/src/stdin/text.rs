@@ -93,8 +93,8 @@ impl Text {
     }
 
     /// What is no event yet, for another input.
-    pub(super) fn into_left(self) -> Left {
-        self.left
+    pub(super) fn take_left(&mut self) -> Left {
+        std::mem::take(&mut self.left)
     }
 
     /// The next events, and of how many bytes they are; nothing if more bytes are needed. To be called until there is
