@@ -5,6 +5,7 @@
 pub mod benchmark;
 mod bind;
 pub mod datagram;
+pub mod stdin;
 pub mod stream;
 pub mod tcp;
 #[cfg(test)]
@@ -33,6 +34,6 @@ pub struct Context {
 /// returns may be dropped. `None`, and the problems are reported, if something is wrong.
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
-/// The types that there are.
+/// The types that there are, but for [`stdin`], whose settings are read with those of the inputs of files.
 pub const KINDS: &[(&str, Read)] =
     &[("benchmark", benchmark::read), ("tcp", tcp::read), ("udp", udp::read), ("unix", unix::read)];

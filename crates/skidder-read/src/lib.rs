@@ -10,6 +10,7 @@ mod compare;
 mod cursors;
 mod errors;
 mod fingerprint;
+mod given_lines;
 pub mod glob;
 mod identity;
 pub mod import;
@@ -32,6 +33,7 @@ pub use catalog::{
 pub use cursors::{Cursors, CursorsError};
 pub use errors::{FileError, LastErrors};
 pub use fingerprint::{Fingerprint, Head, HeadError};
+pub use given_lines::{GivenLines, Span};
 pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;
 pub use pool::{BufferPool, CHUNK_BYTES};

@@ -74,7 +74,7 @@ pub struct InputContext {
 pub struct Scratch {
     compressed: Vec<u8>,
     skipped: Vec<u8>,
-    lines: Vec<parsed::Span>,
+    lines: Vec<crate::given_lines::Span>,
 }
 
 impl Default for Scratch {

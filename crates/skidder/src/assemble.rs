@@ -340,6 +340,7 @@ impl Reading<'_> {
             inputs.push((Input { number, id, reads, print, bind, plan, peer: None }, feeds));
         }
         share_keys(&mut inputs);
+        inputs::refuse_beside_stdin(beat, inputs.iter().map(|(input, _)| input.kind()));
         if is_empty || (inputs.is_empty() && disabled > 0) {
             self.tell_none(beat, disabled);
         }

@@ -87,8 +87,11 @@ const FILES: [(&str, Read); 4] = [
     ("docker", |section, outside| filestream::log::read(section, outside, InputKind::Container)),
 ];
 
+/// The type that reads no files, but has settings of those that do.
+const STDIN: &str = skidder_inputs::stdin::KIND;
+
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 27] = [
+const NOT_HERE: [&str; 26] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -110,7 +113,6 @@ const NOT_HERE: [&str; 27] = [
     "o365audit",
     "redis",
     "salesforce",
-    "stdin",
     "streaming",
     "syslog",
     "unifiedlogs",
@@ -130,6 +132,9 @@ pub(crate) fn read(
     if let Some((_, read)) = FILES.iter().find(|(name, _)| *name == &*kind) {
         return Some(Reads::Files(Box::new(read(section, surroundings))));
     }
+    if *kind == *STDIN {
+        return filestream::stdin::read(section, context).map(Reads::Task);
+    }
     if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
         return read(section, context).map(Reads::Task);
     }
@@ -148,10 +153,27 @@ pub(crate) fn read(
     None
 }
 
+/// Refuses other inputs beside one of the standard input, as Filebeat does. `kinds` are the types of the inputs that are
+/// enabled.
+pub(crate) fn refuse_beside_stdin<'a>(
+    beat: &Section<'_>,
+    kinds: impl Iterator<Item = &'a str> + Clone,
+) {
+    if kinds.clone().count() > 1 && kinds.clone().any(|kind| kind == STDIN) {
+        let kinds: Vec<&str> = kinds.collect();
+        let message = format!(
+            "an input of type `{STDIN}` must be the only one; there are {}",
+            listed(&kinds)
+        );
+        let hint = "run a second skidder for the others, with another `path.data`";
+        beat.problem("inputs", message, hint);
+    }
+}
+
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
     let files = FILES.iter().map(|(name, _)| *name);
-    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
+    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([STDIN])
 }
 
 fn listed(names: &[&str]) -> String {

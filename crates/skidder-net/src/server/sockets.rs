@@ -50,6 +50,8 @@ pub enum SocketKey {
     UnixStream(PathBuf),
     /// A unix socket of datagrams.
     UnixDatagram(PathBuf),
+    /// The standard input, whatever it is. It stays open; what was read of it goes to the successor.
+    Stdin,
 }
 
 impl fmt::Display for SocketKey {
@@ -63,6 +65,7 @@ impl fmt::Display for SocketKey {
             Self::UnixStream(path) | Self::UnixDatagram(path) => {
                 write!(out, "unix {}", path.display())
             }
+            Self::Stdin => out.write_str("standard input"),
         }
     }
 }
@@ -317,6 +320,7 @@ impl Claim {
         let wanted = match self.key {
             SocketKey::Tcp { .. } | SocketKey::UnixStream(_) => SocketType::STREAM,
             SocketKey::Udp { .. } | SocketKey::UnixDatagram(_) => SocketType::DGRAM,
+            SocketKey::Stdin => return None,
         };
         let mut state = self.sockets.lock();
         let found = |of: &Inherited| of.kind == wanted && of.address == *address;

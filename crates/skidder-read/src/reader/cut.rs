@@ -1,8 +1,8 @@
 //! From the bytes of a chunk to a batch of whole lines: cutting, skipping, filtering.
 
 use super::batch::flag;
-use super::parsed::UTF8_BOM;
 use super::{InputContext, Reader, TurnEnd, is_last};
+use crate::given_lines::UTF8_BOM;
 use crate::pool::CHUNK_BYTES;
 use skidder_decode::Decoder;
 use skidder_decode::lines::Splitter;

@@ -8,12 +8,13 @@ use super::{InputContext, Reader, Scratch, TurnEnd, is_last};
 use crate::catalog::MISSING_GRACE;
 use crate::compare::codec_of;
 use crate::fingerprint::read_up_to;
+use crate::given_lines::{GivenLines, Span};
 use crate::pool::CHUNK_BYTES;
 use crate::settings::FilestreamSettings;
 use skidder_decode::encoding::{BOM_BYTES, FileEncoding};
 use skidder_decode::lines::Splitter;
 use skidder_decode::{DecodeError, head as head_of};
-use skidder_event::{Batch, FilePart, Parts, Provenance, Recycle, Row, Text};
+use skidder_event::{Batch, FilePart, Parts, Provenance, Recycle};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Monotonic, Timestamp};
 use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
@@ -21,9 +22,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The byte order mark as UTF-8, which belongs to no line.
-pub(super) const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// What this way keeps of a source between turns.
 #[derive(Default)]
@@ -47,9 +45,6 @@ struct Lines {
     splitter: Splitter,
     encoding: FileEncoding,
 }
-
-/// One line: its first byte, its end, and where the next one begins.
-pub(super) type Span = (u32, u32, u32);
 
 /// What came of the bytes that are there; or nothing is complete and more are needed, and here they are.
 type Attempt = ControlFlow<(Option<Batch>, TurnEnd), Parts>;
@@ -310,38 +305,15 @@ impl Reader {
         spans: &[Span],
         now: Timestamp,
     ) -> bool {
-        let line_bytes_max = context.settings.line_bytes_max();
-        for &(start, end, next) in spans {
-            if run.is_full(batch, context.rows_max) {
-                return true;
-            }
-            let offset = self.offset + u64::from(start);
-            if (end - start) as usize > line_bytes_max {
-                self.tell_too_long(offset, (next - start) as usize);
-                run.skipped_line(batch, offset, self.offset + u64::from(next));
-                continue;
-            }
-            let mut from = start as usize;
-            if offset == 0 {
-                from += encoding.bom_bytes().min((end - start) as usize);
-            }
-            let mut text = if encoding.is_plain() {
-                Text { start: from as u32, len: end - from as u32 }
-            } else {
-                // The line feed lets lines be joined where they stand.
-                let text = batch.append_decoded(from..end as usize, |line, out| {
-                    encoding.decode_line(line, out);
-                    out.push(b'\n');
-                });
-                Text { len: text.len - 1, ..text }
-            };
-            if offset == 0 && batch.text(text).starts_with(UTF8_BOM) {
-                text.start += UTF8_BOM.len() as u32;
-                text.len -= UTF8_BOM.len() as u32;
-            }
-            run.line(batch, Row::new(offset, next - start, text, now.0));
-        }
-        false
+        let lines = GivenLines {
+            spans,
+            encoding,
+            offset: self.offset,
+            line_bytes_max: context.settings.line_bytes_max(),
+            rows_max: context.rows_max,
+            now,
+        };
+        lines.give(run, batch, |offset, bytes| self.tell_too_long(offset, bytes))
     }
 
     /// How long a compressed file that ends inside of its data must still rest until no more of that is expected: it is being

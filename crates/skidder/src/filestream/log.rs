@@ -31,20 +31,9 @@ pub(crate) fn read(
         positive(section, "scan_frequency").unwrap_or(FilestreamSettings::CHECK_INTERVAL);
     (settings.identity, _) = identity::read_identity(section, outside, FileIdentity::Native);
     settings.fingerprint.enabled = settings.identity.is_content();
-    settings.buffer_size = section
-        .usize("harvester_buffer_size")
-        .named("a number of bytes")
-        .range(1..=(16 << 20))
-        .or(FilestreamSettings::BUFFER_SIZE);
-    settings.message_max_bytes = section
-        .size("max_bytes")
-        .range(1..=FilestreamSettings::MESSAGE_MAX_BYTES_MAX as u64)
-        .or(FilestreamSettings::MESSAGE_MAX_BYTES as u64) as usize;
-    settings.include_lines = patterns(section, "include_lines");
-    settings.exclude_lines = patterns(section, "exclude_lines");
+    read_lines(section, &mut settings);
     settings.harvester_limit =
         Some(section.usize("harvester_limit").or(0_usize)).filter(|limit| *limit > 0);
-    settings.keep_null = section.bool("keep_null").or(false);
     settings.ignore_older = some(section.duration("ignore_older").or(Duration::ZERO));
     settings.start_at_end = section.bool("tail_files").or(false);
     settings.clean_removed = section.bool("clean_removed").or(true);
@@ -59,6 +48,22 @@ pub(crate) fn read(
     parsers::read_deprecated(section, &mut settings, kind);
     refuse(section);
     settings
+}
+
+/// What these inputs and `stdin` have in common, but for parsers and encoding.
+pub(super) fn read_lines(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    settings.buffer_size = section
+        .usize("harvester_buffer_size")
+        .named("a number of bytes")
+        .range(1..=(16 << 20))
+        .or(FilestreamSettings::BUFFER_SIZE);
+    settings.message_max_bytes = section
+        .size("max_bytes")
+        .range(1..=FilestreamSettings::MESSAGE_MAX_BYTES_MAX as u64)
+        .or(FilestreamSettings::MESSAGE_MAX_BYTES as u64) as usize;
+    settings.include_lines = patterns(section, "include_lines");
+    settings.exclude_lines = patterns(section, "exclude_lines");
+    settings.keep_null = section.bool("keep_null").or(false);
 }
 
 fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>) -> ScanSettings {

@@ -4,6 +4,7 @@ mod identity;
 mod keeping;
 pub(crate) mod log;
 mod parsers;
+pub(crate) mod stdin;
 
 use regex::bytes::Regex;
 use skidder_config::Section;

@@ -39,6 +39,8 @@ impl FailOn {
 /// What was found of files when everything that could be read was read, of one output or of several.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
+    /// There is an input that reads files.
+    expected: bool,
     found: usize,
     /// Everything was read before the program was asked to stop.
     looked: bool,
@@ -54,6 +56,7 @@ impl Files {
         self.looked = true;
         let looks = output.looks();
         for input in output.inputs.iter().filter(|input| input.reads_files()) {
+            self.expected = true;
             let mut after = None;
             loop {
                 let query = FileQuery { after, limit: FILES_AT_ONCE, paths: Vec::new() };
@@ -113,10 +116,10 @@ impl Shortfall {
 
     /// What there is of it, the most serious first.
     fn all(&self) -> Vec<FailOn> {
-        let Files { looked, unknown, unread, .. } = &self.files;
+        let Files { looked, expected, unknown, unread, .. } = &self.files;
         let unread = !looked || !unread.is_empty() || self.spoiled > 0 || *unknown;
         let refused = self.refused + self.too_long > 0;
-        let nothing = *looked && self.files.found == 0 && self.lines == 0 && !unknown;
+        let nothing = *looked && *expected && self.files.found == 0 && self.lines == 0 && !unknown;
         let all = [
             (unread, FailOn::Unread),
             (refused, FailOn::Refused),
@@ -160,7 +163,9 @@ impl Shortfall {
             ));
         }
         if !self.files.looked {
-            text.push_str("! stopped before everything was read; the next run goes on from here\n");
+            text.push_str(
+                "! stopped before everything was read; the next run goes on from here in files\n",
+            );
         }
         if self.files.unknown {
             text.push_str("! which files were not read is not known: the scanner did not answer\n");
@@ -190,7 +195,7 @@ mod tests {
         let unread =
             unread.iter().map(|path| (PathBuf::from(path), "damaged: x".to_owned())).collect();
         Shortfall {
-            files: Files { found, looked: true, unread, unknown: false },
+            files: Files { expected: true, found, looked: true, unread, unknown: false },
             refused,
             ..Shortfall::default()
         }
@@ -208,6 +213,8 @@ mod tests {
         assert_eq!(code(&both, &[FailOn::Never]), 0);
         assert_eq!(code(&shortfall(&[], 0, 0), &[]), 7);
         assert_eq!(code(&shortfall(&[], 0, 1), &[]), 0);
+        let looked = Files { looked: true, ..Files::default() };
+        assert_eq!(code(&Shortfall::of_files(looked), &[]), 0, "no input reads files");
         assert_eq!(code(&Shortfall { left: 1, ..shortfall(&[], 0, 0) }, &[]), 8);
         assert_eq!(code(&Shortfall { left: 1, ..shortfall(&[], 1, 0) }, &[]), 5);
         let many = shortfall(&[], 2000, 7).text();

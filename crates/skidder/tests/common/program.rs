@@ -62,7 +62,12 @@ impl Program {
 
     /// The same with another standard output, of which nothing is known then.
     pub(crate) fn start_into(command: &mut Command, stdout: Stdio) -> Self {
-        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
+        Self::start_with(command, Stdio::null(), stdout)
+    }
+
+    /// The same with another standard input, too.
+    pub(crate) fn start_with(command: &mut Command, stdin: Stdio, stdout: Stdio) -> Self {
+        command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (out, log) = (Captured::default(), Captured::default());
         let mut readers = vec![capture(child.stderr.take().unwrap(), Arc::clone(&log))];
@@ -73,6 +78,14 @@ impl Program {
     /// Runs it to its end.
     pub(crate) fn run(command: &mut Command) -> Ended {
         Self::start(command).end()
+    }
+
+    /// Waits until so many lines are at the standard output.
+    pub(crate) fn await_out(&mut self, lines: usize) {
+        let out = Arc::clone(&self.out);
+        self.await_that(&format!("{lines} lines at its output"), || {
+            out.lock().unwrap().lines().count() >= lines
+        });
     }
 
     /// Everything that the log says so far.

@@ -9,6 +9,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod stdin;
 
 use common::Place;
 use serde_json::{Map, Value, json};

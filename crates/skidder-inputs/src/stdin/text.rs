@@ -1,0 +1,308 @@
+//! From the bytes of the standard input to batches of events: lines, their encoding, and the parsers.
+//!
+//! Bytes that are no event yet (the beginning of a line, lines of an unfinished group) stay in a buffer and are given to the
+//! parsers again with what follows, as those of a file are read again.
+
+use super::TextSettings;
+use skidder_decode::encoding::{BOM_BYTES, BomError, FileEncoding};
+use skidder_decode::lines::Splitter;
+use skidder_event::{Batch, Cell, DropReason, Path};
+use skidder_input::Source;
+use skidder_os::{Monotonic, Timestamp};
+use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
+use skidder_read::{CHUNK_BYTES, GivenLines, Span};
+use std::sync::{Arc, LazyLock};
+
+/// Events of a batch, at most; parsers may need some more to complete a group.
+const BATCH_EVENTS: usize = 2048;
+
+static OFFSET: LazyLock<Path> =
+    LazyLock::new(|| Path::parse("log.offset").expect("a constant that is a path"));
+
+/// What was read and is no event yet: the next input goes on with it after a reload.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) bytes: Vec<u8>,
+    /// Where they begin: bytes that were read before them.
+    pub(super) offset: u64,
+    /// They belong to a line beyond all bounds, of which so many bytes are gone already.
+    skipped: Option<u64>,
+    /// The encoding, once the beginning has told it.
+    encoding: Option<FileEncoding>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if !self.bytes.is_empty() {
+            let bytes = self.bytes.len();
+            tracing::error!(bytes, "the end of what was read of the standard input is lost");
+        }
+    }
+}
+
+/// Lines on their way to events.
+pub(super) struct Text {
+    settings: TextSettings,
+    left: Left,
+    splitter: Option<Splitter>,
+    state: State,
+    spans: Vec<Span>,
+    /// So many bytes were there when they made no event.
+    tried: usize,
+    /// In so many bytes no line ends.
+    searched: usize,
+    /// When a group of lines will have waited long enough.
+    flush_at: Option<Monotonic>,
+    /// Lines that a parser could not read.
+    failures: u64,
+}
+
+impl Text {
+    pub(super) fn new(settings: TextSettings, mut left: Left) -> Self {
+        // The settings may have another encoding now.
+        left.encoding = settings.encoding.fixed().or(left.encoding);
+        Self {
+            settings,
+            left,
+            splitter: None,
+            state: State::default(),
+            spans: Vec::new(),
+            tried: 0,
+            searched: 0,
+            flush_at: None,
+            failures: 0,
+        }
+    }
+
+    /// Adds what was read.
+    pub(super) fn add(&mut self, mut bytes: Vec<u8>) {
+        if bytes.len() < bytes.capacity() / 4 {
+            // A few lines do not take a large buffer along.
+            bytes.shrink_to_fit();
+        }
+        if self.left.bytes.is_empty() {
+            self.left.bytes = bytes;
+        } else {
+            self.left.bytes.extend_from_slice(&bytes);
+        }
+    }
+
+    /// When to ask again for events, though nothing was read.
+    pub(super) fn flush_at(&self) -> Option<Monotonic> {
+        self.flush_at
+    }
+
+    /// What is no event yet, for another input.
+    pub(super) fn take_left(&mut self) -> Left {
+        std::mem::take(&mut self.left)
+    }
+
+    /// The next events, and of how many bytes they are; nothing if more bytes are needed. To be called until there is
+    /// nothing.
+    ///
+    /// # Errors
+    /// If the encoding needs a byte order mark and there is none: nothing can be read.
+    pub(super) fn next(
+        &mut self,
+        source: &mut Source,
+        ending: Ending,
+        now: Timestamp,
+    ) -> Result<Option<(Batch, u64)>, BomError> {
+        let is_last = ending == Ending::Last;
+        let Some((splitter, encoding)) = self.lines(is_last)? else { return Ok(None) };
+        if ending == Ending::More && self.left.bytes.len() < 2 * self.tried {
+            // An unfinished group is looked at again when it has doubled, or at rest.
+            return Ok(None);
+        }
+        if self.left.skipped.is_some() {
+            return Ok(self.skip(splitter, source, is_last));
+        }
+        let whole = self.split(splitter, is_last);
+        let rest = self.left.bytes.len() - whole;
+        let too_long = rest > self.settings.line_bytes_max();
+        if self.spans.is_empty() {
+            self.searched = rest;
+            self.left.skipped = too_long.then_some(0);
+            return Ok(if too_long { self.skip(splitter, source, is_last) } else { None });
+        }
+        self.searched = 0;
+        let is_full = self.left.bytes.len() >= self.settings.buffer_bytes_max();
+        let rest = self.left.bytes.split_off(whole);
+        let bytes = std::mem::take(&mut self.left.bytes);
+        let utf8 = if simdutf8::basic::from_utf8(&bytes).is_ok() { whole } else { 0 };
+        let mut batch = source.batch(bytes, utf8);
+        let finish = self.parse((source, &mut batch), encoding, ending, (too_long, is_full), now);
+        let consumed = (finish.end - self.left.offset) as usize;
+        self.flush_at = finish.flush_at.map(Monotonic);
+        if consumed == 0 {
+            self.left.bytes = batch.into_parts().bytes;
+            self.left.bytes.truncate(whole);
+            self.left.bytes.extend_from_slice(&rest);
+            self.tried = self.left.bytes.len();
+            return Ok(None);
+        }
+        self.left.bytes = [&batch.bytes()[consumed..whole], &rest[..]].concat();
+        self.tried = 0;
+        self.left.offset = finish.end;
+        self.report(&finish);
+        let appended = whole..batch.bytes().len();
+        let is_utf8 = simdutf8::basic::from_utf8(&batch.bytes()[appended.clone()]).is_ok();
+        batch.set_utf8_appended(if is_utf8 { appended } else { whole..whole });
+        put_offsets(&mut batch);
+        Ok(Some((batch, consumed as u64)))
+    }
+
+    /// How lines are found and decoded; nothing if there is nothing to do, or too little to know it.
+    fn lines(&mut self, is_last: bool) -> Result<Option<(Splitter, FileEncoding)>, BomError> {
+        let Left { bytes, skipped, encoding, .. } = &mut self.left;
+        if bytes.is_empty() && !(skipped.is_some() && is_last) {
+            return Ok(None);
+        }
+        let found = match *encoding {
+            Some(encoding) => encoding,
+            None => match self.settings.encoding.of_file(&bytes[..bytes.len().min(BOM_BYTES)]) {
+                Err(BomError::TooShort) if !is_last => return Ok(None),
+                found => *encoding.insert(found?),
+            },
+        };
+        let terminator = self.settings.line_terminator;
+        // The settings were checked, but for UTF-16, in which every character exists.
+        let splitter = *self.splitter.get_or_insert_with(|| {
+            Splitter::new(terminator, found).expect("the encoding has the terminator")
+        });
+        Ok(Some((splitter, found)))
+    }
+
+    /// Finds the lines; returns where the last one ends. At the end the last one may be without a terminator.
+    fn split(&mut self, splitter: Splitter, is_last: bool) -> usize {
+        let Self { spans, left, .. } = self;
+        spans.clear();
+        let length = left.bytes.len();
+        if !is_last && self.searched > 0 && splitter.find(&left.bytes, self.searched).is_none() {
+            return 0;
+        }
+        let whole = splitter.split(&left.bytes, |start, end, next| {
+            spans.push((start as u32, end as u32, next as u32));
+        });
+        if !is_last || whole == length {
+            return whole;
+        }
+        spans.push((whole as u32, length as u32, length as u32));
+        length
+    }
+
+    /// Gives the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: there is no room for a
+    /// longer group.
+    fn parse(
+        &mut self,
+        (source, batch): (&Source, &mut Batch),
+        encoding: FileEncoding,
+        ending: Ending,
+        (too_long, is_full): (bool, bool),
+        now: Timestamp,
+    ) -> Finish {
+        let settings = &self.settings;
+        let accept = Accept {
+            message_max_bytes: settings.message_max_bytes,
+            include: &settings.include_lines,
+            exclude: &settings.exclude_lines,
+        };
+        let offset = self.left.offset;
+        let mut run = Run::new(&settings.parsers, &mut self.state, accept, batch, offset);
+        let lines = GivenLines {
+            spans: &self.spans,
+            encoding,
+            offset,
+            line_bytes_max: settings.line_bytes_max(),
+            rows_max: BATCH_EVENTS,
+            now,
+        };
+        let stopped =
+            lines.give(&mut run, batch, |offset, bytes| report_too_long(source, offset, bytes));
+        if too_long || (is_full && run.complete_before(batch) == offset) {
+            run.interrupt(batch);
+        }
+        run.finish(batch, if stopped { Ending::More } else { ending })
+    }
+
+    /// Throws away what belongs to a line beyond all bounds, up to its end.
+    fn skip(
+        &mut self,
+        splitter: Splitter,
+        source: &mut Source,
+        is_last: bool,
+    ) -> Option<(Batch, u64)> {
+        let left = &mut self.left;
+        let length = left.bytes.len();
+        let skipped = left.skipped?;
+        self.searched = 0;
+        let end = splitter.find(&left.bytes, 0).or(is_last.then_some(length));
+        let gone = end.unwrap_or_else(|| splitter.discardable(length));
+        left.bytes.drain(..gone);
+        left.offset += gone as u64;
+        let line = skipped + gone as u64;
+        left.skipped = Some(line);
+        end?;
+        left.skipped = None;
+        report_too_long(source, left.offset - line, line as usize);
+        let mut batch = source.batch(Vec::new(), 0);
+        batch.count_dropped(DropReason::LineTooLong, 1);
+        Some((batch, line))
+    }
+
+    /// Nothing of this is known to be a line: counts it as dropped.
+    pub(super) fn give_up(&mut self, source: &mut Source) -> (Batch, u64) {
+        let bytes = std::mem::take(&mut self.left.bytes).len() as u64;
+        self.left.offset += bytes;
+        let mut batch = source.batch(Vec::new(), 0);
+        batch.count_dropped(DropReason::Parser, u64::from(bytes > 0));
+        (batch, bytes)
+    }
+
+    /// Reports lines that a parser could not read: the first, the tenth, the hundredth and so on.
+    fn report(&mut self, finish: &Finish) {
+        let Some(failure) = self.state.take_failure() else { return };
+        let before = self.failures;
+        self.failures += finish.errors;
+        if before > 0 && before.ilog10() == self.failures.max(before).ilog10() {
+            return;
+        }
+        tracing::warn!(
+            parser = failure.parser,
+            offset = failure.offset,
+            error = failure.error,
+            lines = self.failures,
+            "lines of the standard input cannot be parsed and go on as they are"
+        );
+    }
+}
+
+impl TextSettings {
+    /// Raw bytes of a line beyond which it is skipped whole and counted.
+    fn line_bytes_max(&self) -> usize {
+        self.message_max_bytes * 4
+    }
+
+    /// Bytes that are kept at most, and a chunk: a group, and the line that ends it.
+    fn buffer_bytes_max(&self) -> usize {
+        let group = usize::try_from(self.parsers.group_bytes_max()).unwrap_or(usize::MAX);
+        group.saturating_add(2 * self.line_bytes_max()).saturating_add(1).max(CHUNK_BYTES)
+    }
+}
+
+fn report_too_long(source: &Source, offset: u64, bytes: usize) {
+    let error = "a line is longer than four times `max_bytes`, and skipped";
+    source.failed(error);
+    tracing::error!(offset, bytes, "standard input: {error}");
+}
+
+/// `log.offset` is 0, as in Filebeat: the standard input has no place that one could return to.
+fn put_offsets(batch: &mut Batch) {
+    let base = Arc::clone(batch.base());
+    for row in 0..batch.len() {
+        if batch.event(row).offset().is_some() {
+            let put = batch.event_mut(row, &base).put_cell(&OFFSET, Cell::Int(0));
+            debug_assert!(put.is_ok(), "`log` is an object: it has an offset");
+        }
+    }
+}
