@@ -10,12 +10,13 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use crate::bind::take_over;
 use descriptor::{Chunk, Descriptor, Reading, Then};
 use regex::bytes::Regex;
 use skidder_decode::encoding::{BomError, Encoding};
 use skidder_decode::lines::LineTerminator;
 use skidder_event::{Map, Progress};
-use skidder_input::{Input, InputError, InputFuture, Intake, Source, Stopped};
+use skidder_input::{Input, InputError, InputFuture, Intake, Sending, Source, Stopped};
 use skidder_net::{Claim, SocketKey, Sockets};
 use skidder_parse::chain::{Chain, Ending};
 use skidder_read::CHUNK_BYTES;
@@ -83,14 +84,16 @@ impl Input for Stdin {
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
             let Self { settings, claim, descriptor } = *self;
-            let left = claim.take::<Left>().unwrap_or_default();
+            let HandedOver { left, sending } =
+                take_over::<HandedOver>(&claim, &intake).await.unwrap_or_default();
             let most = settings.buffer_size.max(CHUNK_BYTES);
             let failed = |error: io::Error| InputError(format!("{CANNOT_READ}: {error}"));
             let reading = Reading::new(descriptor, most).map_err(failed)?;
             let mut fields = Map::new();
             fields.insert_path("log.file.path", "");
             let source = intake.open(KIND, fields);
-            Run { intake, source, reading, text: Text::new(settings, left) }.run(&claim).await
+            let text = Text::new(settings, left);
+            Run { intake, source, reading, text, sending }.run(&claim).await
         })
     }
 }
@@ -98,12 +101,22 @@ impl Input for Stdin {
 /// The beginning of an error.
 const CANNOT_READ: &str = "cannot read the standard input";
 
+/// What the next input goes on with.
+#[derive(Debug, Default)]
+struct HandedOver {
+    left: Left,
+    /// Events that had no room in a queue yet: what follows goes behind them.
+    sending: Option<Sending>,
+}
+
 /// The input while it runs.
 struct Run {
     intake: Intake,
     source: Source,
     reading: Reading,
     text: Text,
+    /// Events without room in a queue, of the input before or because this one is to end.
+    sending: Option<Sending>,
 }
 
 impl Run {
@@ -124,32 +137,41 @@ impl Run {
                 }
                 self.drain(chunk.then).await;
             }
-            End::Stopped => {
-                tracing::warn!(
-                    "no output takes anything any more: what was read of the standard input counts as dropped, and the rest is not read"
-                );
-            }
+            End::Stopped => {}
             End::Failed(error) => self.source.failed(error),
         }
+        let mut is_refused = matches!(end, End::Stopped);
+        if let Some(sending) = self.sending.take() {
+            is_refused |= sending.await.is_err();
+        }
         let delivered = match self.deliver(Ending::Last).await {
+            Ok(()) => Ok(()),
             // Each batch was counted as dropped.
-            Ok(()) | Err(End::Stopped) => Ok(()),
+            Err(End::Stopped) => {
+                is_refused = true;
+                Ok(())
+            }
             Err(End::Failed(error)) => Err(InputError(error)),
             Err(End::Input | End::Asked) => unreachable!("deliver() does not read"),
         };
+        if is_refused {
+            tracing::warn!(
+                "no output takes anything any more: what was read of the standard input counts as dropped, and the rest is not read"
+            );
+        }
         match end {
             End::Failed(error) => Err(InputError(error)),
             _ => delivered,
         }
     }
 
-    /// Leaves what is no event yet to the next input; returns whether there is one.
+    /// Leaves what no output has yet to the next input; returns whether there is one.
     fn hand_over(&mut self, claim: &Claim) -> bool {
-        let has_successor = claim.has_successor();
-        if has_successor {
-            claim.leave(self.text.take_left());
-        }
-        has_successor
+        let left = HandedOver { left: self.text.take_left(), sending: self.sending.take() };
+        let Err(HandedOver { left, sending }) = claim.leave(left) else { return true };
+        self.text.put_left(left);
+        self.sending = sending;
+        false
     }
 
     /// Reads what the system has received, unless it is known that nothing follows.
@@ -171,6 +193,11 @@ impl Run {
 
     /// Reads and sends until there is no more, or the input is to end.
     async fn read(&mut self) -> End {
+        if let Some(sending) = self.sending.take()
+            && let Err(end) = self.sent(sending).await
+        {
+            return end;
+        }
         // What a predecessor has left may have whole lines with the settings of today.
         let mut ending = self.waiting();
         loop {
@@ -209,6 +236,22 @@ impl Run {
         self.text.add(bytes);
     }
 
+    /// Waits until events are in the queues; when the input is to end it keeps them.
+    async fn sent(&mut self, mut sending: Sending) -> Result<(), End> {
+        let is_sent = tokio::select! {
+            biased;
+            sent = &mut sending => Some(sent),
+            () = self.intake.stopped() => None,
+        };
+        match is_sent {
+            Some(sent) => sent.map_err(|Stopped| End::Stopped),
+            None => {
+                self.sending = Some(sending);
+                Err(End::Asked)
+            }
+        }
+    }
+
     /// Sends the events that are complete. At the end all are sent, even if some were not taken.
     async fn deliver(&mut self, ending: Ending) -> Result<(), End> {
         let mut result = Ok(());
@@ -217,11 +260,11 @@ impl Run {
             match self.text.next(&mut self.source, ending, now) {
                 Ok(None) => return result,
                 Ok(Some((batch, bytes))) => {
-                    if let Err(Stopped) = self.source.send(batch, Progress::Nothing(bytes)).await {
+                    let sending = self.source.send(batch, Progress::Nothing(bytes));
+                    if ending != Ending::Last {
+                        self.sent(sending).await?;
+                    } else if let Err(Stopped) = sending.await {
                         result = Err(End::Stopped);
-                        if ending != Ending::Last {
-                            return result;
-                        }
                     }
                 }
                 Err(error) => {

@@ -97,6 +97,11 @@ impl Text {
         std::mem::take(&mut self.left)
     }
 
+    /// Takes that back.
+    pub(super) fn put_left(&mut self, left: Left) {
+        self.left = left;
+    }
+
     /// The next events, and of how many bytes they are; nothing if more bytes are needed. To be called until there is
     /// nothing.
     ///
