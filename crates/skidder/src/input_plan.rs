@@ -200,7 +200,10 @@ pub(crate) fn read(
     {
         tags.push("take_over".to_owned());
     }
-    let mut metadata = Map::new();
+    let mut metadata = match reads {
+        Reads::Files(_) => Map::new(),
+        Reads::Task(input) => input.metadata(),
+    };
     if let Some(pipeline) = section.string("pipeline").optional() {
         metadata.insert("pipeline", pipeline);
     }

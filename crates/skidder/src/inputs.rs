@@ -77,7 +77,7 @@ const FILES: [(&str, Read); 4] = [
 ];
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 27] = [
+const NOT_HERE: [&str; 26] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -101,7 +101,6 @@ const NOT_HERE: [&str; 27] = [
     "salesforce",
     "stdin",
     "streaming",
-    "syslog",
     "unifiedlogs",
     "websocket",
     "winlog",

@@ -3,6 +3,7 @@
 use super::socket::Datagram;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
+use crate::stream::OnBatch;
 use skidder_input::{Intake, Source};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -64,10 +65,11 @@ pub(super) struct Peers {
     senders: Vec<Sender>,
     numbers: HashMap<SocketAddr, usize, RandomState>,
     pool: Arc<Pool>,
+    on_batch: Option<OnBatch>,
 }
 
 impl Peers {
-    pub(super) fn new(intake: Intake, name: &str) -> Self {
+    pub(super) fn new(intake: Intake, name: &str, on_batch: Option<OnBatch>) -> Self {
         let others = intake.open(name, Map::new());
         Self {
             intake,
@@ -79,6 +81,7 @@ impl Peers {
             senders: Vec::new(),
             numbers: HashMap::default(),
             pool: Arc::default(),
+            on_batch,
         }
     }
 
@@ -174,7 +177,7 @@ impl Peers {
             None => (&mut self.others, sender.address),
         };
         let texts = places.iter().map(|place| (*place, address));
-        offer(source, self.pool.parts(bytes), texts, time, &self.pool);
+        offer(source, self.pool.parts(bytes), texts, time, (&self.pool, self.on_batch.as_ref()));
     }
 
     fn offer_parts(&mut self, bytes: Vec<u8>, places: &[Place], time: i64) {
@@ -198,14 +201,14 @@ impl Peers {
             let known = sender.address.filter(|_| sender.own);
             if let Some(known) = known.and_then(|address| self.known.get_mut(&address)) {
                 let texts = copies.iter().map(|place| (*place, None));
-                offer(&mut known.source, pool.parts(copy), texts, time, &pool);
+                offer(&mut known.source, pool.parts(copy), texts, time, (&pool, self.on_batch.as_ref()));
             }
         }
         if others.is_empty() {
             pool.recycle(Parts { bytes, ..Parts::default() });
             return;
         }
-        offer(&mut self.others, pool.parts(bytes), others.into_iter(), time, &pool);
+        offer(&mut self.others, pool.parts(bytes), others.into_iter(), time, (&pool, self.on_batch.as_ref()));
     }
 }
 
@@ -215,7 +218,7 @@ fn offer(
     parts: Parts,
     texts: impl Iterator<Item = (Place, Option<SocketAddr>)>,
     time: i64,
-    pool: &Arc<Pool>,
+    (pool, on_batch): (&Arc<Pool>, Option<&OnBatch>),
 ) {
     let utf8 = simdutf8::basic::from_utf8(&parts.bytes).map_or(0, str::len);
     let mut batch = source.batch_of(parts, utf8);
@@ -238,6 +241,9 @@ fn offer(
                 event.store_list(&[flag])
             });
         }
+    }
+    if let Some(on_batch) = on_batch {
+        on_batch.run(&mut batch);
     }
     source.offer(batch, Progress::Nothing(total));
 }
