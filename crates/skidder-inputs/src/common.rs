@@ -109,7 +109,11 @@ mod tests {
             ("d", SocketKey::Tcp { host: "z".to_owned(), port: 0, family: Family::Any }, ""),
             ("d", SocketKey::UnixStream("/s".into()), ""),
             ("d", SocketKey::UnixDatagram("/s".into()), "`d.host`: the input at d listens there"),
-            ("b", tcp("x", Family::V6), "f.yml:2:11: `b.host`: the input at f.yml:1:11 listens there"),
+            (
+                "b",
+                tcp("x", Family::V6),
+                "f.yml:2:11: `b.host`: the input at f.yml:1:11 listens there",
+            ),
         ] {
             let problems = Problems::new();
             let root = settings.root(&problems);

@@ -47,8 +47,7 @@ impl Context {
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are.
-pub const KINDS: &[(&str, Read)] =
-    &[
+pub const KINDS: &[(&str, Read)] = &[
     ("benchmark", benchmark::read),
     ("syslog", syslog::read),
     ("tcp", tcp::read),

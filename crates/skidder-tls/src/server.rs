@@ -3,12 +3,12 @@
 //! The rules are those of Filebeat (elastic-agent-libs, `transport/tlscommon/server_config.go`). A client's certificate
 //! is checked up to an authority; its names are not compared with anything.
 
+use crate::read::SSL;
 use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates};
 use crate::verify::ClientVerifier;
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use crate::read::SSL;
 use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_os::Fs;
 use std::sync::Arc;

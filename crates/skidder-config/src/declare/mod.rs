@@ -45,7 +45,9 @@ pub(crate) mod table;
 #[cfg(doc)]
 use crate::Section;
 pub use group::{Declared, Group, Inner};
-pub use kind::{Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Typed, Types};
+pub use kind::{
+    Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Typed, Types,
+};
 
 /// Declares a group of settings and its keys, in the order of the documentation.
 ///

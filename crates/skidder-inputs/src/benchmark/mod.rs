@@ -13,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-use crate::common::{EVERY_INPUT, begin};
 use crate::Context;
+use crate::common::{EVERY_INPUT, begin};
 
 /// What the type is called.
 const KIND: &str = "benchmark";

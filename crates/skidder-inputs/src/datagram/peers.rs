@@ -1,9 +1,9 @@
 //! Events of datagrams: one source for each peer that sends many at a time, and one for all others.
 
 use super::socket::Datagram;
+use crate::stream::OnBatch;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
-use crate::stream::OnBatch;
 use skidder_input::{Intake, Source};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -201,14 +201,26 @@ impl Peers {
             let known = sender.address.filter(|_| sender.own);
             if let Some(known) = known.and_then(|address| self.known.get_mut(&address)) {
                 let texts = copies.iter().map(|place| (*place, None));
-                offer(&mut known.source, pool.parts(copy), texts, time, (&pool, self.on_batch.as_ref()));
+                offer(
+                    &mut known.source,
+                    pool.parts(copy),
+                    texts,
+                    time,
+                    (&pool, self.on_batch.as_ref()),
+                );
             }
         }
         if others.is_empty() {
             pool.recycle(Parts { bytes, ..Parts::default() });
             return;
         }
-        offer(&mut self.others, pool.parts(bytes), others.into_iter(), time, (&pool, self.on_batch.as_ref()));
+        offer(
+            &mut self.others,
+            pool.parts(bytes),
+            others.into_iter(),
+            time,
+            (&pool, self.on_batch.as_ref()),
+        );
     }
 }
 

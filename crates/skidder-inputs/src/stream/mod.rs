@@ -24,8 +24,8 @@ mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};
 pub use server::{StreamAddress, StreamServer, serve};
-pub(crate) use settings::{MAX_MESSAGE_SIZE, read_workers};
 pub use settings::{CONNECTIONS, StreamSettings, WORKERS};
+pub(crate) use settings::{MAX_MESSAGE_SIZE, read_workers};
 
 use skidder_event::Batch;
 use std::sync::Arc;

@@ -106,7 +106,11 @@ impl StreamSettings {
         let connections = section.get(&MAX_CONNECTIONS).value();
         let timeout = section.get(&IDLE).value();
         Some(Self {
-            framing: Framing::new(counts.unwrap_or(false), delimiter.as_bytes(), usize::try_from(most).ok()?),
+            framing: Framing::new(
+                counts.unwrap_or(false),
+                delimiter.as_bytes(),
+                usize::try_from(most).ok()?,
+            ),
             connections_max: usize::try_from(connections).unwrap_or(0),
             timeout,
         })

@@ -149,18 +149,16 @@ pub(super) fn put(event: &mut EventMut<'_>, line: Text, message: &Message, names
         len: part.len() as u32,
     };
     event.set_message(span(&message.text));
-    let data = if message.data.is_empty() { Object::EMPTY } else { structured(event, line, message) };
+    let data =
+        if message.data.is_empty() { Object::EMPTY } else { structured(event, line, message) };
     let (_, mut arena) = event.arena();
     let arena = &mut arena;
     let [mut process, mut syslog, mut of_event, mut root] = [const { Object::EMPTY }; 4];
     if message.pid > 0 {
         process.add(arena, names.text(PID), Cell::Int(message.pid));
     }
-    let words = [
-        (PROGRAM, &message.program),
-        (NAME, &message.app_name),
-        (ENTITY_ID, &message.process_id),
-    ];
+    let words =
+        [(PROGRAM, &message.program), (NAME, &message.app_name), (ENTITY_ID, &message.process_id)];
     for (name, part) in words {
         if !part.is_empty() {
             process.add(arena, names.text(name), Cell::Str(span(part)));
@@ -181,8 +179,8 @@ pub(super) fn put(event: &mut EventMut<'_>, line: Text, message: &Message, names
     if let Some(sequence) = message.sequence {
         of_event.add(arena, names.text(SEQUENCE), Cell::Int(sequence));
     }
-    if !message.message_id.is_empty() {
-        syslog.add(arena, names.text(MSGID), Cell::Str(span(&message.message_id)));
+    if !message.kind.is_empty() {
+        syslog.add(arena, names.text(MSGID), Cell::Str(span(&message.kind)));
     }
     if let Some(version) = message.version {
         syslog.add(arena, names.text(VERSION), Cell::Int(i64::from(version)));

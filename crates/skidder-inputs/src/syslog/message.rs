@@ -38,7 +38,7 @@ pub(super) struct Message {
     /// RFC 5424: its process.
     pub(super) process_id: Range<usize>,
     /// RFC 5424: the kind of message.
-    pub(super) message_id: Range<usize>,
+    pub(super) kind: Range<usize>,
     /// RFC 5424: structured data.
     pub(super) data: Vec<Datum>,
     /// The text.

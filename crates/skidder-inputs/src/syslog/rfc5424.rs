@@ -19,8 +19,7 @@ const DATA_MAX: usize = 512;
 /// Whether a line begins as this format: priority, version, and a digit.
 pub(super) fn begins(line: &[u8]) -> bool {
     let mut message = Message::default();
-    head(line, &mut message)
-        .is_some_and(|at| line.get(at).is_some_and(u8::is_ascii_digit))
+    head(line, &mut message).is_some_and(|at| line.get(at).is_some_and(u8::is_ascii_digit))
 }
 
 /// Cuts a line; `false` if its header is wrong.
@@ -40,7 +39,7 @@ fn header(line: &[u8], message: &mut Message) -> Option<()> {
         *word = at..at + length;
         at += length + 1;
     }
-    [message.hostname, message.app_name, message.process_id, message.message_id] = words;
+    [message.hostname, message.app_name, message.process_id, message.kind] = words;
     let start = at;
     match line.get(at)? {
         b'-' => at += 1,
@@ -68,13 +67,18 @@ fn head(line: &[u8], message: &mut Message) -> Option<usize> {
     let rest = line.strip_prefix(b"<")?;
     let count = digits(rest);
     // No zero in front.
-    if !(1..=3).contains(&count) || (count > 1 && rest[0] == b'0') || rest.get(count) != Some(&b'>') {
+    if !(1..=3).contains(&count) || (count > 1 && rest[0] == b'0') || rest.get(count) != Some(&b'>')
+    {
         return None;
     }
     let priority = number(&rest[..count]);
     let at = count + 2;
     let count = digits(&line[at..]);
-    if priority > 191 || !(1..=3).contains(&count) || line[at] == b'0' || line.get(at + count) != Some(&b' ') {
+    if priority > 191
+        || !(1..=3).contains(&count)
+        || line[at] == b'0'
+        || line.get(at + count) != Some(&b' ')
+    {
         return None;
     }
     message.priority = Some(priority as u32);

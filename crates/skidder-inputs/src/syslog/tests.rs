@@ -98,7 +98,7 @@ fn the_time_of_a_message_is_in_the_zone_of_the_settings_and_in_the_year_of_the_c
 #[test]
 fn structured_data_is_kept_up_to_a_bound_and_what_is_beyond_it_stays_text() {
     let header = "<13>1 2026-10-11T22:14:15Z h a 1 id ";
-    let data: String = (0..600).map(|number| format!("[e{number}]")).collect();
+    let data = (0..600).map(|number| format!("[e{number}]")).collect::<Vec<_>>().concat();
     let found = event(Format::Rfc5424, &format!("{header}{data} text"));
     assert_eq!(found["syslog"]["data"].as_object().unwrap().len(), 512);
     assert_eq!(found["message"], format!("{data} text"));
@@ -151,7 +151,10 @@ fn settings_are_those_of_filebeat() {
     for (text, expected) in [
         ("protocol.tcp.host: 'localhost:9000'", ""),
         ("protocol.udp.host: ':9000'", ""),
-        ("{protocol.unix.path: /run/s, format: auto, timezone: Europe/Berlin, keep_null: true}", ""),
+        (
+            "{protocol.unix.path: /run/s, format: auto, timezone: Europe/Berlin, keep_null: true}",
+            "",
+        ),
         ("protocol: {tcp: {host: ':1', framing: rfc6587, timeout: 1s, max_connections: 3}}", ""),
         ("protocol: {unix: {path: /run/s, socket_type: datagram}}", ""),
         ("protocol: {udp: {host: ':1', read_buffer: 1MiB, max_message_size: 64KiB}}", ""),
@@ -168,18 +171,20 @@ fn settings_are_those_of_filebeat() {
     ] {
         let (read, problems) = input(text, &Sockets::default());
         assert!(problems.contains(expected), "{text}: {problems}");
-        assert_eq!((problems.is_empty(), expected.is_empty()), (expected.is_empty(), problems.is_empty()), "{text}: {problems}");
+        assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
         assert!(read.is_some() || !expected.is_empty(), "{text}");
     }
     let metadata = input("protocol.udp.host: ':1'", &Sockets::default()).0.unwrap().metadata();
     assert_eq!(metadata.get("truncated"), Some(&skidder_event::Value::Bool(false)));
 }
 
-/// A client of each protocol: where it connects to, and how it sends messages.
-fn run_with(protocol: &str, framing: &str, directory: &std::path::Path) -> (Bench, Box<dyn FnMut(&str)>) {
+type Send = Box<dyn FnMut(&str)>;
+
+/// The input with one protocol, and a client that sends to it.
+fn run_with(protocol: &str, framing: &str, directory: &std::path::Path) -> (Bench, Send) {
     let sockets = Sockets::default();
     let path = directory.join("s");
-    let (place, mut send): (String, Box<dyn FnMut(&str)>) = match protocol {
+    let (place, mut send): (String, Send) = match protocol {
         "tcp" => {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
@@ -198,7 +203,8 @@ fn run_with(protocol: &str, framing: &str, directory: &std::path::Path) -> (Benc
             sockets.adopt(socket.into(), "").unwrap();
             let client = UdpSocket::bind("127.0.0.1:0").unwrap();
             client.connect(address).unwrap();
-            let send = move |text: &str| assert_eq!(client.send(text.as_bytes()).unwrap(), text.len());
+            let send =
+                move |text: &str| assert_eq!(client.send(text.as_bytes()).unwrap(), text.len());
             (format!("host: '{address}'"), Box::new(send))
         }
         _ => {
@@ -227,7 +233,9 @@ async fn messages_of_every_protocol_are_parsed() {
         "<13>1 2026-10-11T22:14:15Z host app 1 id [a b=\"c\"] there",
         "no syslog",
     ];
-    for (protocol, framing) in [("tcp", ""), ("tcp", ", framing: rfc6587"), ("udp", ""), ("unix", "")] {
+    for (protocol, framing) in
+        [("tcp", ""), ("tcp", ", framing: rfc6587"), ("udp", ""), ("unix", "")]
+    {
         let directory = tempfile::tempdir().unwrap();
         let (mut bench, mut send) = run_with(protocol, framing, directory.path());
         for line in lines {
@@ -258,7 +266,10 @@ async fn messages_of_every_protocol_are_parsed() {
                 },
             })
         );
-        assert_eq!((&new["message"], &new["syslog"]["data"]), (&json!("there"), &json!({"a": {"b": "c"}})));
+        assert_eq!(
+            (&new["message"], &new["syslog"]["data"]),
+            (&json!("there"), &json!({"a": {"b": "c"}}))
+        );
         assert_eq!(raw, &json!({"message": "no syslog"}));
         bench.stop().await;
     }

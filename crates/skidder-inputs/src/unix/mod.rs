@@ -7,8 +7,8 @@
 mod tests;
 
 use crate::Context;
-use crate::datagram::{DatagramAddress, DatagramServer, Settings};
 use crate::common::{EVERY_INPUT, begin};
+use crate::datagram::{DatagramAddress, DatagramServer, Settings};
 use crate::stream::{
     CONNECTIONS, MAX_MESSAGE_SIZE, StreamAddress, StreamServer, StreamSettings, WORKERS,
     read_workers, serve,
