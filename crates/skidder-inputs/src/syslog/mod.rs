@@ -195,7 +195,7 @@ impl Parser {
 
     /// Parses each message. One that cannot be parsed stays as it is, as in Filebeat.
     fn run(&self, batch: &mut Batch) {
-        let names = fields::Names::append(batch);
+        let mut texts = fields::Texts::append(batch);
         let year = self.zone.year(self.clock.wall().0);
         let base = Arc::clone(batch.base());
         let mut message = Message::default();
@@ -210,7 +210,7 @@ impl Parser {
                 continue;
             };
             event.set_time(time);
-            fields::put(&mut event, line, &message, names);
+            fields::put(&mut event, line, &message, &mut texts);
         }
         if unparsed > 0 {
             self.unparsed.add(unparsed, self.format, &*self.clock);

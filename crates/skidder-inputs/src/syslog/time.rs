@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
-const NANOSECONDS: i128 = 1_000_000_000;
+const NANOSECONDS: i64 = 1_000_000_000;
 
 /// A time as a message has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Zone {
 
     /// The year at this instant, in nanoseconds since 1970-01-01 UTC.
     pub(super) fn year(&self, now: i64) -> i64 {
-        let seconds = now.div_euclid(NANOSECONDS as i64);
+        let seconds = now.div_euclid(NANOSECONDS);
         let clock = Timestamp::from_second(seconds + self.offset_at(seconds));
         clock.map_or(1970, |clock| i64::from(Offset::UTC.to_datetime(clock).year()))
     }
@@ -109,10 +109,10 @@ impl Stamp {
         let months = self.year.unwrap_or(year) * 12 + self.month - 1;
         let days = days_of(months.div_euclid(12), months.rem_euclid(12) + 1) + self.day - 1;
         let clock = ((days * 24 + self.hour) * 60 + self.minute) * 60 + self.second;
-        let clock = i128::from(clock) * NANOSECONDS + i128::from(self.nanosecond);
-        let seconds = i64::try_from(clock.div_euclid(NANOSECONDS)).ok()?;
-        let offset = self.offset.unwrap_or_else(|| zone.offset_of_clock(seconds));
-        i64::try_from(clock - i128::from(offset) * NANOSECONDS).ok()
+        let clock = clock + self.nanosecond.div_euclid(NANOSECONDS);
+        let offset = self.offset.unwrap_or_else(|| zone.offset_of_clock(clock));
+        let nanoseconds = (clock - offset).checked_mul(NANOSECONDS)?;
+        nanoseconds.checked_add(self.nanosecond.rem_euclid(NANOSECONDS))
     }
 }
 
@@ -132,7 +132,7 @@ fn days_of(year: i64, month: i64) -> i64 {
 mod tests {
     use super::*;
 
-    const DAY: i64 = 86_400 * NANOSECONDS as i64;
+    const DAY: i64 = 86_400 * NANOSECONDS;
 
     #[test]
     fn days_and_years_are_those_of_the_calendar() {
@@ -162,7 +162,7 @@ mod tests {
             let stamp = Stamp { month, day, hour, minute: 30, ..Stamp::default() };
             let zone = Zone::new(TimeZone::get(zone).unwrap());
             let found = stamp.nanoseconds(2026, &zone).unwrap();
-            assert_eq!(i128::from(found), expected * NANOSECONDS, "{zone:?} {month} {day}");
+            assert_eq!(found, expected * NANOSECONDS, "{zone:?} {month} {day}");
         }
     }
 
