@@ -21,6 +21,9 @@ const FEW_PEERS: usize = 4;
 /// Buffers that are used again.
 const KEPT_MAX: usize = 16;
 
+/// Fields and values of events whose room is kept, as of streams.
+const KEPT_FIELDS_MAX: usize = 32 << 10;
+
 /// Bytes of the largest buffer that is used again.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
@@ -292,6 +295,9 @@ impl Recycle for Pool {
     fn recycle(&self, mut parts: Parts) {
         parts.bytes.clear();
         parts.rows.clear();
+        if parts.nodes.capacity() > KEPT_FIELDS_MAX || parts.cells.capacity() > KEPT_FIELDS_MAX {
+            (parts.nodes, parts.cells) = (Vec::new(), Vec::new());
+        }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT_MAX && parts.bytes.capacity() <= KEPT_BYTES_MAX {
             kept.push(parts);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::{Bench, context, read_with};
 use serde_json::{Value, json};
+use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_event::{Base, Encoder, Precision, Provenance, Row, SourceId, Text};
 use skidder_net::Sockets;
 use skidder_testkit::SimClock;
@@ -273,4 +274,54 @@ async fn messages_of_every_protocol_are_parsed() {
         assert_eq!(raw, &json!({"message": "no syslog"}));
         bench.stop().await;
     }
+}
+
+/// A client that keeps its connection, and sends each line as the text of a message.
+struct Client {
+    sockets: Sockets,
+    directory: tempfile::TempDir,
+    connection: tokio::sync::Mutex<Option<tokio::net::UnixStream>>,
+}
+
+impl InputTrial for Client {
+    fn input(&self) -> Box<dyn Input> {
+        let path = self.directory.path().join("s");
+        let text = format!("{{format: rfc5424, protocol.unix.path: {}}}", path.display());
+        let (read, problems) = input(&text, &self.sockets);
+        assert_eq!(problems, "");
+        read.unwrap()
+    }
+
+    fn meaning(&self) -> Meaning {
+        Meaning::Nothing
+    }
+
+    fn send(&self, lines: std::ops::Range<usize>) -> FarSideFuture<'_> {
+        Box::pin(async move {
+            let path = self.directory.path().join("s");
+            let mut connection = self.connection.lock().await;
+            while connection.is_none() {
+                // The input is about to listen.
+                *connection = tokio::net::UnixStream::connect(&path).await.ok();
+                tokio::task::yield_now().await;
+            }
+            let connection = connection.as_mut().unwrap();
+            rustix::net::sockopt::set_socket_send_buffer_size(&*connection, 4096).unwrap();
+            let message = |number| {
+                format!("<13>1 2026-10-11T22:14:15Z h a 1 id [a b=\"c\"] {}\n", line(number))
+            };
+            let text = lines.map(message).collect::<Vec<_>>().concat();
+            tokio::io::AsyncWriteExt::write_all(connection, text.as_bytes()).await.unwrap();
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_the_contract_of_inputs() {
+    let fresh = || Client {
+        sockets: Sockets::default(),
+        directory: tempfile::tempdir().unwrap(),
+        connection: tokio::sync::Mutex::default(),
+    };
+    keep_input(fresh).await;
 }
