@@ -97,6 +97,8 @@ pub(super) struct Texts {
 #[derive(Clone, Copy)]
 struct Priority {
     number: Member,
+    /// The whole of `event`, as long as there is nothing else in it.
+    event: Text,
     severity: Member,
     severity_label: Member,
     facility: Member,
@@ -152,11 +154,18 @@ impl Priority {
     #[cold]
     fn store(event: &mut EventMut<'_>, number: u32) -> Self {
         let (facility, severity) = (number >> 3, number & 7);
+        let opening = event.store_text([KEYS[EVENT], "{"].concat().as_bytes());
+        let of_event = Member::of_number(event, SEVERITY, severity);
+        let closing = event.store_text(b"}");
         let label = SEVERITIES[severity as usize];
         let facility_label = FACILITIES.get(facility as usize);
         Self {
             number: Member::of_number(event, PRIORITY, number),
-            severity: Member::of_number(event, SEVERITY, severity),
+            event: Text {
+                start: opening.start + 1,
+                len: closing.start + closing.len - opening.start,
+            },
+            severity: of_event,
             severity_label: Member::of_label(event, SEVERITY_LABEL, label),
             facility: Member::of_number(event, FACILITY, facility),
             facility_label: facility_label.map(|of| Member::of_label(event, FACILITY_LABEL, of)),
@@ -264,7 +273,13 @@ pub(super) fn put(event: &mut EventMut<'_>, line: Text, message: &Message, texts
         root.put(arena, texts, PROCESS, process.cell());
     }
     root.put(arena, texts, SYSLOG, syslog.cell());
-    root.put(arena, texts, EVENT, of_event.cell());
+    match priority {
+        Some(of) if message.sequence.is_none() => {
+            let key = Text { len: KEYS[EVENT].len() as u32 - 3, ..of.event };
+            root.add(arena, key, of_event.cell(), of.event.len);
+        }
+        _ => root.put(arena, texts, EVENT, of_event.cell()),
+    }
     let (first, last) = (root.first, root.last);
     let fields = FieldList { first, last, keys: texts.filter, timestamp: false };
     event.merge_list_over(fields, true);

@@ -2,7 +2,7 @@
 //!
 //! Settings, grammars and fields are Filebeat's (filebeat/input/syslog): not `log.syslog.*` as of the processor and the
 //! parser of the same name, but `hostname`, `process`, `syslog` and `event`. What receives is what `tcp`, `udp` and `unix`
-//! have; [`Parser`] changes the events of each batch before the processors see them.
+//! have; a parser changes the events of each batch before the processors see them.
 
 mod fields;
 mod message;
