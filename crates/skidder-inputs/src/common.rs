@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 settings! {
     /// Settings of every input; all but `keep_null` are read by the program.
-    pub static EVERY_INPUT = Group::new("input.*", "What every input has.").common();
+    pub static EVERY_INPUT = Group::new("input.task.*", "What every input has.").common();
 
     TYPE: String = Key::new("type").required().about("what kind of input it is");
     ID: String = Key::new("id").about("names the input in the log, in metrics and on the page");

@@ -179,5 +179,5 @@ fn maps_of_a_list_have_the_settings_of_their_type() {
     assert_eq!(typed::ROOT.reachable().len(), 3);
     let key: &dyn Declared = &typed::THINGS;
     assert_eq!((key.types().len(), key.default_text()), (2, None));
-    let _used = (&typed::TEXT, &typed::TYPE);
+    assert_eq!([typed::TEXT.name(), typed::TYPE.name()], ["text", "type"]);
 }
