@@ -91,7 +91,7 @@ pub use declare::schema::json_schema;
 pub use declare::table::table;
 pub use declare::{
     Any, Declared, Group, Inner, Key, Kind, OneOf, Part, Parts, PathList, Permissions, Readable,
-    Size, Spec, seen,
+    Size, Spec, Typed, Types, seen,
 };
 pub use item::Item;
 pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};

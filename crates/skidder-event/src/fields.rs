@@ -35,6 +35,10 @@ impl FieldList {
 }
 
 impl Arena<'_> {
+    /// In the place of a length for [`Arena::push`]: `"key":` stands in the batch's bytes, from the byte before `key`,
+    /// and may be copied. The value is written anew.
+    pub const KEY: u32 = Node::KEY;
+
     /// Adds a field behind `before` (an element of a list if `key` is empty). `raw` is the length of
     /// `"key":value` if it stands in the batch's bytes exactly so, from the byte before `key`: one
     /// member of valid JSON and UTF-8 that means this field and has no line break in it. Else 0.

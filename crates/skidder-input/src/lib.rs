@@ -28,6 +28,7 @@ pub use metrics::{InputMetrics, Listening};
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 
+use skidder_event::Map;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -53,6 +54,11 @@ pub trait Input: Send {
     /// for all events of a source is none of them.
     fn makes_fields(&self) -> bool {
         true
+    }
+
+    /// What each of its events has in `@metadata`.
+    fn metadata(&self) -> Map {
+        Map::new()
     }
 
     /// Takes events until it must stop, or has read everything there is.

@@ -4,18 +4,22 @@
 
 pub mod benchmark;
 mod bind;
+mod common;
 pub mod datagram;
 pub mod stdin;
 pub mod stream;
+pub mod syslog;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
 pub mod udp;
 pub mod unix;
 
-use skidder_config::Section;
+pub use common::{EVERY_INPUT, Wanted};
+
+use skidder_config::{Group, Section};
 use skidder_input::Input;
-use skidder_net::Sockets;
+use skidder_net::{Claim, SocketKey, Sockets};
 use skidder_os::{Clock, Fs};
 use std::sync::Arc;
 
@@ -28,6 +32,15 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// Sockets that outlive the input that has them: one keeper for the whole program.
     pub sockets: Sockets,
+    /// The sockets of the inputs that were read so far; new for each configuration.
+    pub wanted: Wanted,
+}
+
+impl Context {
+    /// Claims the socket of the input with this section, whose setting `name` has its address.
+    fn claim(&self, section: &Section<'_>, name: &str, key: SocketKey) -> Claim {
+        self.wanted.claim(&self.sockets, section, name, key)
+    }
 }
 
 /// Reads what is special to a type of input; keys that all inputs share are left to the caller. Opens nothing: what it
@@ -35,5 +48,30 @@ pub struct Context {
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are, but for [`stdin`], whose settings are read with those of the inputs of files.
-pub const KINDS: &[(&str, Read)] =
-    &[("benchmark", benchmark::read), ("tcp", tcp::read), ("udp", udp::read), ("unix", unix::read)];
+pub const KINDS: &[(&str, Read)] = &[
+    ("benchmark", benchmark::read),
+    ("syslog", syslog::read),
+    ("tcp", tcp::read),
+    ("udp", udp::read),
+    ("unix", unix::read),
+];
+
+/// The settings of each type.
+pub static SETTINGS: &[(&str, &Group)] = &[
+    ("benchmark", &benchmark::BENCHMARK),
+    ("syslog", &syslog::SYSLOG),
+    ("tcp", &tcp::TCP),
+    ("udp", &udp::UDP),
+    ("unix", &unix::UNIX),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_its_settings() {
+        let kinds = KINDS.iter().map(|(name, _)| *name);
+        assert!(kinds.eq(SETTINGS.iter().map(|(name, _)| *name)));
+    }
+}

@@ -1,6 +1,6 @@
 //! Tests of inputs: one output that takes everything, and keeps the events.
 
-use crate::Context;
+use crate::{Context, Wanted};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::{Encoder, Precision, Unprocessed};
 use skidder_input::{
@@ -22,7 +22,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn context(sockets: &Sockets) -> Context {
     let clock = Arc::new(SystemClock::new());
-    Context { fs: Arc::new(RealFs), clock, sockets: sockets.clone() }
+    Context { fs: Arc::new(RealFs), clock, sockets: sockets.clone(), wanted: Wanted::default() }
 }
 
 /// Reads settings with a function; returns the problems as text.

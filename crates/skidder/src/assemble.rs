@@ -298,6 +298,7 @@ impl Reading<'_> {
             fs: Arc::clone(&outside.fs),
             clock: Arc::clone(&outside.clock),
             sockets: outside.sockets.clone(),
+            wanted: skidder_inputs::Wanted::default(),
         };
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();

@@ -182,12 +182,14 @@ impl Common {
 }
 
 /// What the type of an input and its own options say about its events.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OfType {
     /// A tag of all of them.
     pub(crate) tag: Option<&'static str>,
     /// They may have fields of their own.
     pub(crate) makes_fields: bool,
+    /// `@metadata` of all of them.
+    pub(crate) metadata: Map,
 }
 
 /// The options that all inputs share.
@@ -204,7 +206,7 @@ pub(crate) fn read(
     let mut tags = common.tags.clone();
     tags.extend(section.strings("tags").or(Vec::new()));
     tags.extend(of.tag.map(str::to_owned));
-    let mut metadata = Map::new();
+    let mut metadata = of.metadata;
     if let Some(pipeline) = section.string("pipeline").optional() {
         metadata.insert("pipeline", pipeline);
     }

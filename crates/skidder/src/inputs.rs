@@ -5,6 +5,7 @@ use crate::filestream::{self, Surroundings};
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
 use skidder_config::{Section, nearest};
+use skidder_event::Map;
 use skidder_inputs::Context;
 use skidder_read::{Bind, FilestreamSettings, InputKind, Peer, TakeOver};
 use std::sync::Arc;
@@ -69,9 +70,11 @@ impl Reads {
         match self {
             Self::Files(settings) => {
                 let tag = (settings.take_over != TakeOver::Off).then_some("take_over");
-                OfType { tag, makes_fields: settings.parsers.makes_fields() }
+                OfType { tag, makes_fields: settings.parsers.makes_fields(), metadata: Map::new() }
             }
-            Self::Task(input) => OfType { tag: None, makes_fields: input.makes_fields() },
+            Self::Task(input) => {
+                OfType { tag: None, makes_fields: input.makes_fields(), metadata: input.metadata() }
+            }
         }
     }
 }
@@ -91,7 +94,7 @@ const FILES: [(&str, Read); 4] = [
 const STDIN: &str = skidder_inputs::stdin::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 26] = [
+const NOT_HERE: [&str; 25] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -114,7 +117,6 @@ const NOT_HERE: [&str; 26] = [
     "redis",
     "salesforce",
     "streaming",
-    "syslog",
     "unifiedlogs",
     "websocket",
     "winlog",

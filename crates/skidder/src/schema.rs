@@ -2,7 +2,7 @@
 
 use crate::terminal::print;
 use anyhow::Result;
-use skidder_config::{Group, Key, Part, json_schema, settings};
+use skidder_config::{Group, Key, Part, Typed, json_schema, settings};
 use std::process::ExitCode;
 
 /// Names the schema.
@@ -24,6 +24,8 @@ settings! {
     pub(crate) static CONFIGURATION =
         Group::new("configuration", "The configuration of skidder, as `filebeat.yml`.").open();
 
+    INPUTS: Typed = Key::typed("filebeat.inputs", skidder_inputs::SETTINGS)
+        .about("where events come from; settings of files are not checked");
     OUTPUT: Part = Key::part("output", &output::OUTPUT).about("where events go: exactly one output");
 }
 

@@ -453,3 +453,57 @@ fn an_address_that_is_not_there_yet_is_tried_again() {
     patiently("all lines", || (server.count() == 10).then_some(()));
     program.terminate().succeeded();
 }
+
+#[test]
+fn inputs_with_one_address_are_an_error_that_names_both_lines() {
+    let place = Place::with_output("");
+    with_inputs(
+        &place,
+        "- {type: tcp, host: ':9000'}\n- {type: udp, host: ':9000'}\n\
+         - {type: syslog, protocol.tcp: {host: ':9000'}}\n- {type: unix, path: /run/s}\n\
+         - {type: unix, path: /run/s, enabled: false}\n- {type: unix, path: /run/s, id: b}\n",
+    );
+    let ended = place.run(&["test", "config"]);
+    let said = format!("{}{}", ended.out, ended.log);
+    for (expected, place) in [
+        ("filebeat.inputs[2].protocol.tcp.host`: the input at", ":2:21 listens there, too"),
+        ("filebeat.inputs[5].path`: the input at", ":5:22 listens there, too"),
+    ] {
+        let line = said.lines().find(|line| line.contains(expected));
+        let line = line.unwrap_or_else(|| panic!("no {expected}: {said}"));
+        assert!(line.contains(place), "{line}");
+    }
+    assert_eq!(said.matches("listens there, too").count(), 2, "{said}");
+}
+
+#[test]
+fn syslog_messages_are_taken_apart_and_say_that_they_are_whole() {
+    let place = Place::with_output("output.file: {path: out, filename: e}\n");
+    let path = place.path().join("in");
+    let inputs =
+        format!("- {{type: syslog, format: auto, protocol.unix.path: '{}'}}\n", path.display());
+    with_inputs(&place, &inputs);
+    let program = place.start(&[]);
+    let mut client = connect(&path);
+    client.write_all(b"<13>1 2026-10-11T22:14:15Z host app 1 id - hello\nno syslog\n").unwrap();
+    program.await_log("messages are not in the `format` of this input");
+    drop(client);
+    let ended = program.terminate().succeeded();
+    assert_eq!(ended.ledger(), Ledger { read: 2, delivered: 2, ..Ledger::default() });
+    let mut events: Vec<Value> = Vec::new();
+    for file in std::fs::read_dir(place.path().join("out")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        events.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    }
+    let [message, raw] = &events[..] else { panic!("{events:?}") };
+    for event in [message, raw] {
+        assert_eq!(event["@metadata"]["truncated"], false, "{event}");
+        assert_eq!(event["input"]["type"], "syslog");
+    }
+    assert_eq!(
+        (&message["message"], &message["process"]["name"]),
+        (&"hello".into(), &"app".into())
+    );
+    assert_eq!(message["@timestamp"], "2026-10-11T22:14:15.000Z");
+    assert_eq!((&raw["message"], &raw["syslog"]), (&"no syslog".into(), &Value::Null));
+}

@@ -21,6 +21,16 @@ const UDP: Goal =
 const CONNECTIONS: Goal =
     ("x3", "memory of a tcp connection, 5,000 idle and 500 active", 24.0, 8.0, " KB");
 
+const SYSLOG: Goal =
+    ("x4", "CPU of syslog (RFC 5424) over tcp, over the same bytes with tcp", 1.8, 1.3, "");
+
+/// Before each line of the row about syslog.
+const SYSLOG_HEADER: &[u8] =
+    b"<165>1 2026-10-11T22:14:15.003Z web-1.example.com nginx 8710 ID47 [origin ip=\"192.0.2.1\" software=\"nginx\"] ";
+
+/// Settings of an input of lines over TCP.
+const PLAIN: &str = "type: tcp, host: ADDRESS";
+
 /// How long nothing may come before an experiment is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -45,11 +55,12 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1, x2 and x3.
+/// The rows x1 to x4.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP], udp(stage)));
     rows.extend(rows_or_why(&[CONNECTIONS], connections(stage)));
+    rows.extend(rows_or_why(&[SYSLOG], syslog(stage)));
     rows
 }
 
@@ -63,14 +74,15 @@ struct Listening {
 }
 
 impl Listening {
-    /// Starts it with an input of this type.
-    fn start(stage: &Stage, kind: &str) -> Result<Self> {
+    /// Starts it with an input that has these settings; `ADDRESS` in them is where it listens.
+    fn start(stage: &Stage, input: &str) -> Result<Self> {
         // Nobody else takes a port that was just given back.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let sink = Sink::start(Behaviour::default())?;
         let url = Value::from(sink.url());
+        let input = input.replace("ADDRESS", &format!("'127.0.0.1:{port}'"));
         let home = stage.home_of(&format!(
-            "filebeat.inputs:\n  - {{type: {kind}, id: bench, host: '127.0.0.1:{port}'}}\n\
+            "filebeat.inputs:\n  - {{id: bench, {input}}}\n\
              output.elasticsearch:\n  hosts: [{url}]\n  compression_level: 0\n"
         ))?;
         let log = std::fs::File::create(home.log())?;
@@ -110,7 +122,7 @@ fn tcp(stage: &Stage) -> Result<Vec<Row>> {
     let (mut from_file, mut over_tcp) = (Vec::new(), Vec::new());
     for run in 0..stage.runs {
         from_file.push(file_cost(stage, &file)?);
-        over_tcp.push(tcp_cost(stage, &bytes)?);
+        over_tcp.push(tcp_cost(stage, PLAIN, &bytes)?);
         measure::note(&format!("tcp {}: {from_file:?} {over_tcp:?}", run + 1));
     }
     let from_file = summarize(&from_file).context("no run was made")?;
@@ -131,8 +143,9 @@ fn file_cost(stage: &Stage, file: &Path) -> Result<f64> {
     Ok(cost.cpu.as_secs_f64())
 }
 
-fn tcp_cost(stage: &Stage, bytes: &[u8]) -> Result<f64> {
-    let listening = Listening::start(stage, "tcp")?;
+/// Seconds of CPU for an input with these settings.
+fn tcp_cost(stage: &Stage, input: &str, bytes: &[u8]) -> Result<f64> {
+    let listening = Listening::start(stage, input)?;
     listening.connect()?.write_all(bytes)?;
     listening.events(stage.lines)?;
     let came = listening.sink.count().documents;
@@ -140,11 +153,37 @@ fn tcp_cost(stage: &Stage, bytes: &[u8]) -> Result<f64> {
     Ok(listening.program.end(PATIENCE)?.cpu.as_secs_f64())
 }
 
+fn syslog(stage: &Stage) -> Result<Vec<Row>> {
+    let file = std::fs::read(stage.plain(stage.lines)?)?;
+    let mut bytes = Vec::with_capacity(file.len() + stage.lines as usize * SYSLOG_HEADER.len());
+    for line in file.split_inclusive(|byte| *byte == b'\n') {
+        bytes.extend_from_slice(SYSLOG_HEADER);
+        bytes.extend_from_slice(line);
+    }
+    let parsed = "type: syslog, format: rfc5424, protocol.tcp.host: ADDRESS";
+    let (mut plain, mut over) = (Vec::new(), Vec::new());
+    for run in 0..stage.runs {
+        plain.push(tcp_cost(stage, PLAIN, &bytes)?);
+        over.push(tcp_cost(stage, parsed, &bytes)?);
+        measure::note(&format!("syslog {}: {plain:?} {over:?}", run + 1));
+    }
+    let plain = summarize(&plain).context("no run was made")?;
+    let over = summarize(&over).context("no run was made")?;
+    let each = over.median / stage.lines as f64 * 1e6;
+    let detail = format!(
+        "{} messages, {each:.2} µs each; {}; {}",
+        stage.lines,
+        spread("s:", over),
+        spread("with tcp s:", plain)
+    );
+    Ok(vec![row(&SYSLOG, over.median / plain.median, detail)])
+}
+
 fn udp(stage: &Stage) -> Result<Vec<Row>> {
     let mut lost = Vec::new();
     let mut costs = Vec::new();
     for run in 0..stage.runs {
-        let listening = Listening::start(stage, "udp")?;
+        let listening = Listening::start(stage, "type: udp, host: ADDRESS")?;
         let sent = flood(listening.port)?;
         // What does not come any more is lost.
         let mut before = u64::MAX;
@@ -190,7 +229,7 @@ fn connections(stage: &Stage) -> Result<Vec<Row>> {
     crate::stage::allow_many_open_files()?;
     let mut each = Vec::new();
     for run in 0..stage.runs {
-        let listening = Listening::start(stage, "tcp")?;
+        let listening = Listening::start(stage, PLAIN)?;
         // Buffers and the connection to the sink are there before it is measured.
         let mut first = listening.connect()?;
         first.write_all(&b"a line\n".repeat(10_000))?;

@@ -1,6 +1,6 @@
 //! Settings of one map, and what is known about keys that are not read.
 
-use super::{Key, Kind, Spec};
+use super::{Key, Kind, Spec, Types};
 use serde_json::Value as Json;
 
 /// The settings of one map of the configuration.
@@ -108,6 +108,7 @@ impl Group {
                     found.push(group);
                     next.extend(group.included);
                     next.extend(group.keys.iter().filter_map(|key| Some(key.inner()?.group)));
+                    next.extend(group.keys.iter().flat_map(|key| key.types()).map(|(_, of)| *of));
                 }
             }
         }
@@ -136,6 +137,8 @@ pub trait Declared: Sync {
     fn default_json(&self) -> Option<Json>;
     /// The maps below it.
     fn inner(&self) -> Option<Inner>;
+    /// The groups of the maps below it, by their `type`.
+    fn types(&self) -> Types;
     /// It is a map of any names.
     fn takes_names(&self) -> bool;
 }
@@ -159,6 +162,10 @@ impl<K: Kind> Declared for Key<K> {
 
     fn inner(&self) -> Option<Inner> {
         K::inner(self)
+    }
+
+    fn types(&self) -> Types {
+        K::types(self)
     }
 
     fn takes_names(&self) -> bool {

@@ -32,7 +32,14 @@ pub trait Kind: Sized + 'static {
     fn inner(_: &Key<Self>) -> Option<Inner> {
         None
     }
+    /// The groups of the maps below it, by their `type`.
+    fn types(_: &Key<Self>) -> Types {
+        &[]
+    }
 }
+
+/// Groups by the `type` of their maps.
+pub type Types = &'static [(&'static str, &'static Group)];
 
 /// A kind with one value, which [`Section::get`] reads.
 pub trait Readable: Kind {
@@ -62,6 +69,9 @@ pub struct Part;
 /// A list of maps with the settings of a group. See [`Key::parts`].
 #[derive(Clone, Copy, Debug)]
 pub struct Parts;
+/// A list of maps, each with the settings of the group that its `type` names. See [`Key::typed`].
+#[derive(Clone, Copy, Debug)]
+pub struct Typed;
 /// Anything: a value whose shape is checked by its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Any;
@@ -246,6 +256,43 @@ impl Readable for Any {
 
     fn value(_: &Key<Self>, (): ()) -> Value {
         Value::Null
+    }
+}
+
+impl Kind for Typed {
+    type Const = ();
+    type Extra = Types;
+
+    fn show(_: &Key<Self>, (): ()) -> String {
+        String::new()
+    }
+
+    fn json(_: &Key<Self>, (): ()) -> Json {
+        Json::Null
+    }
+
+    fn schema(key: &Key<Self>) -> Json {
+        let rule = |(name, group): &(&str, &Group)| {
+            json!({
+                "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
+                "then": {"$ref": format!("#/$defs/{}", group.id)},
+            })
+        };
+        let names: Vec<&str> = key.extra.iter().map(|(name, _)| *name).collect();
+        // Others are there as well; an editor shows these.
+        let kind = json!({"anyOf": [{"enum": names}, {"type": ["string", "null"]}]});
+        let rules: Vec<Json> = key.extra.iter().map(rule).collect();
+        let item = json!({
+            "type": ["object", "string", "null"],
+            "pattern": VARIABLE,
+            "properties": {"type": kind},
+            "allOf": rules,
+        });
+        json!({"anyOf": [{"type": "array", "items": item}, item]})
+    }
+
+    fn types(key: &Key<Self>) -> Types {
+        key.extra
     }
 }
 

@@ -45,7 +45,9 @@ pub(crate) mod table;
 #[cfg(doc)]
 use crate::Section;
 pub use group::{Declared, Group, Inner};
-pub use kind::{Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size};
+pub use kind::{
+    Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Typed, Types,
+};
 
 /// Declares a group of settings and its keys, in the order of the documentation.
 ///
@@ -134,6 +136,14 @@ impl Key<Parts> {
     /// A list of maps, each with the settings of `group`; a single map is a list of one.
     pub const fn parts(name: &'static str, group: &'static Group) -> Self {
         Self::with(name, group)
+    }
+}
+
+impl Key<Typed> {
+    /// A list of maps, each with the settings of the group that its `type` names. The schema does not check those of
+    /// other types.
+    pub const fn typed(name: &'static str, types: Types) -> Self {
+        Self::with(name, types)
     }
 }
 

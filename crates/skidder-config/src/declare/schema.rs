@@ -20,7 +20,9 @@ pub fn json_schema(root: &'static Group, id: &str, title: &str) -> Json {
     let mut definitions = Map::new();
     let reachable = root.reachable();
     let inner = reachable.iter().flat_map(|group| group.keys).filter_map(|key| key.inner());
-    for group in inner.map(|inner| inner.group).chain([root]) {
+    let typed = reachable.iter().flat_map(|group| group.keys).flat_map(|key| key.types());
+    let typed = typed.map(|(_, group)| *group);
+    for group in inner.map(|inner| inner.group).chain(typed).chain([root]) {
         definitions.entry(group.id).or_insert_with(|| definition(group));
     }
     json!({
@@ -59,22 +61,22 @@ impl Level {
     }
 
     /// Every dotted name below, with its schema.
-    fn properties(&self, prefix: &str, found: &mut Map<String, Json>) {
+    fn properties(&self, prefix: &str, is_open: bool, found: &mut Map<String, Json>) {
         for (name, level) in &self.below {
             let path = format!("{prefix}{name}");
-            level.properties(&format!("{path}."), found);
+            level.properties(&format!("{path}."), is_open, found);
             let schema = match &level.own {
                 Some(own) => own.clone(),
-                None => level.object(),
+                None => level.object(is_open),
             };
             found.insert(path, schema);
         }
     }
 
-    fn object(&self) -> Json {
+    fn object(&self, is_open: bool) -> Json {
         let mut properties = Map::new();
-        self.properties("", &mut properties);
-        object(properties, false)
+        self.properties("", is_open, &mut properties);
+        object(properties, is_open)
     }
 }
 
@@ -92,7 +94,7 @@ fn definition(group: &'static Group) -> Json {
     let mut names = Names::default();
     names.add_group(group, "", &mut Vec::new());
     let mut properties = Map::new();
-    names.top.properties("", &mut properties);
+    names.top.properties("", group.is_open, &mut properties);
     let mut schema = object(properties, group.is_open);
     if !names.patterns.is_empty() {
         schema["patternProperties"] = Json::Object(names.patterns);

@@ -134,3 +134,50 @@ fn the_schema_has_dotted_and_nested_names() {
     assert_eq!(patterns, [r"^names\.", r"^tls\.old\."]);
     assert_eq!(sink["additionalProperties"], json!(false));
 }
+
+mod typed {
+    use super::*;
+
+    settings! {
+        pub(super) static ECHO = Group::new("things.echo", "An echo.");
+
+        pub(super) TEXT: String = Key::new("text").required().about("what it says");
+    }
+
+    settings! {
+        pub(super) static PIPE = Group::new("things.pipe", "A pipe.");
+
+        pub(super) TYPE: String = Key::new("type");
+    }
+
+    settings! {
+        pub(super) static ROOT = Group::new("root", "All.").open();
+
+        pub(super) THINGS: Typed = Key::typed("a.things", &[("echo", &ECHO), ("pipe", &PIPE)]);
+    }
+}
+
+#[test]
+fn maps_of_a_list_have_the_settings_of_their_type() {
+    let schema = json_schema(&typed::ROOT, "urn:x", "x");
+    let root = &schema["$defs"]["root"];
+    let rules = &root["properties"]["a.things"]["anyOf"][1]["allOf"];
+    let names: Vec<_> = rules
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| &rule["if"]["properties"]["type"]["const"])
+        .collect();
+    assert_eq!(names, ["echo", "pipe"]);
+    assert_eq!(rules[0]["then"]["$ref"], "#/$defs/things.echo");
+    assert_eq!(
+        schema["$defs"]["things.echo"]["properties"]["text"]["description"],
+        "what it says. Required"
+    );
+    // Other settings may stand beside the list.
+    assert_eq!(root["properties"]["a"]["additionalProperties"], true);
+    assert_eq!(typed::ROOT.reachable().len(), 3);
+    let key: &dyn Declared = &typed::THINGS;
+    assert_eq!((key.types().len(), key.default_text()), (2, None));
+    assert_eq!([typed::TEXT.name(), typed::TYPE.name()], ["text", "type"]);
+}

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, Map, Path, Progress, Text};
 use skidder_input::{Input, InputError, InputFuture, Intake, Stopped};
 use std::sync::{Arc, LazyLock};
@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::Context;
+use crate::common::{EVERY_INPUT, begin};
 
 /// What the type is called.
 const KIND: &str = "benchmark";
@@ -29,6 +30,29 @@ const MESSAGE: &str = "generic benchmark message";
 
 static LINE: LazyLock<Path> =
     LazyLock::new(|| Path::parse("line").expect("a constant that is a path"));
+
+settings! {
+    /// Settings of `benchmark`.
+    pub static BENCHMARK =
+        Group::new("input.benchmark", "Events that cost nothing to get.")
+            .include(&[&EVERY_INPUT])
+            .without_effect(&[("status", "it is for tests of the Elastic Agent")]);
+
+    TEXT: String = Key::new("message").default(MESSAGE).about("the text of each");
+    THREADS: u64 = Key::new("threads")
+        .default(1)
+        .range(1, u8::MAX as u64)
+        .noun("a number of tasks")
+        .about("tasks that make events, at most 255");
+    COUNT: u64 = Key::new("count")
+        .default(0)
+        .noun("a number of events")
+        .about("events of each; 0 is without end");
+    EPS: u64 = Key::new("eps")
+        .default(0)
+        .noun("a number of events")
+        .about("events a second of each; 0 is as many as go through. Not with `count`");
+}
 
 /// Makes events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +74,11 @@ pub fn read(section: &Section<'_>, _: &Context) -> Option<Box<dyn Input>> {
 
 impl Benchmark {
     fn read(section: &Section<'_>) -> Option<Self> {
-        let message = section.string("message").optional().unwrap_or_else(|| MESSAGE.to_owned());
-        let threads = section.u64("threads").range(1..=u64::from(u8::MAX)).or(1);
-        let count = Some(section.u64("count").or(0)).filter(|count| *count > 0);
-        let eps = Some(section.u64("eps").or(0)).filter(|eps| *eps > 0);
-        section.without_effect(&["status"], "it is for tests of the Elastic Agent");
+        begin(section, &BENCHMARK);
+        let message = section.get(&TEXT).value();
+        let threads = section.get(&THREADS).value();
+        let count = Some(section.get(&COUNT).value()).filter(|count| *count > 0);
+        let eps = Some(section.get(&EPS).value()).filter(|eps| *eps > 0);
         if count.is_some() && eps.is_some() {
             section.problem("eps", "`count` and `eps` cannot both be set", "remove one of them");
             return None;

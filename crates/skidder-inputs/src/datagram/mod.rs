@@ -15,6 +15,7 @@ mod tests;
 pub use server::{DatagramAddress, DatagramServer};
 pub use socket::DatagramSocket;
 
+use crate::stream::OnBatch;
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use skidder_input::{InputError, Intake, Waiting};
@@ -48,7 +49,7 @@ pub struct Left {
 }
 
 /// How datagrams are received.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Bytes of the longest datagram; a longer one is cut and gets `log.flags: [truncated]`.
     pub message_bytes_max: usize,
@@ -58,6 +59,8 @@ pub struct Settings {
     pub backlog_bytes_max: usize,
     /// `device`: where it listens, as configured.
     pub device: String,
+    /// What is done to each batch.
+    pub on_batch: Option<OnBatch>,
 }
 
 /// Takes the datagrams of a socket until the input must stop. What the kernel has received by then is read and sent.
@@ -184,7 +187,7 @@ impl Receiver {
             None => settings.device.clone(),
         };
         let is_unix = socket.address().is_none();
-        let peers = Peers::new(intake.clone(), &shown);
+        let peers = Peers::new(intake.clone(), &shown, settings.on_batch.clone());
         let newest = None;
         Self { socket, arena, peers, intake, drops, is_unix, name, claim, waiting, queued, newest }
     }

@@ -1,6 +1,7 @@
 //! Events of datagrams: one source for each peer that sends many at a time, and one for all others.
 
 use super::socket::Datagram;
+use crate::stream::OnBatch;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
 use skidder_input::{Intake, Source};
@@ -19,6 +20,9 @@ const FEW_PEERS: usize = 4;
 
 /// Buffers that are used again.
 const KEPT_MAX: usize = 16;
+
+/// Fields and values of events whose room is kept, as of streams.
+const KEPT_FIELDS_MAX: usize = 32 << 10;
 
 /// Bytes of the largest buffer that is used again.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -64,10 +68,11 @@ pub(super) struct Peers {
     senders: Vec<Sender>,
     numbers: HashMap<SocketAddr, usize, RandomState>,
     pool: Arc<Pool>,
+    on_batch: Option<OnBatch>,
 }
 
 impl Peers {
-    pub(super) fn new(intake: Intake, name: &str) -> Self {
+    pub(super) fn new(intake: Intake, name: &str, on_batch: Option<OnBatch>) -> Self {
         let others = intake.open(name, Map::new());
         Self {
             intake,
@@ -79,6 +84,7 @@ impl Peers {
             senders: Vec::new(),
             numbers: HashMap::default(),
             pool: Arc::default(),
+            on_batch,
         }
     }
 
@@ -174,7 +180,7 @@ impl Peers {
             None => (&mut self.others, sender.address),
         };
         let texts = places.iter().map(|place| (*place, address));
-        offer(source, self.pool.parts(bytes), texts, time, &self.pool);
+        offer(source, self.pool.parts(bytes), texts, time, (&self.pool, self.on_batch.as_ref()));
     }
 
     fn offer_parts(&mut self, bytes: Vec<u8>, places: &[Place], time: i64) {
@@ -198,14 +204,26 @@ impl Peers {
             let known = sender.address.filter(|_| sender.own);
             if let Some(known) = known.and_then(|address| self.known.get_mut(&address)) {
                 let texts = copies.iter().map(|place| (*place, None));
-                offer(&mut known.source, pool.parts(copy), texts, time, &pool);
+                offer(
+                    &mut known.source,
+                    pool.parts(copy),
+                    texts,
+                    time,
+                    (&pool, self.on_batch.as_ref()),
+                );
             }
         }
         if others.is_empty() {
             pool.recycle(Parts { bytes, ..Parts::default() });
             return;
         }
-        offer(&mut self.others, pool.parts(bytes), others.into_iter(), time, &pool);
+        offer(
+            &mut self.others,
+            pool.parts(bytes),
+            others.into_iter(),
+            time,
+            (&pool, self.on_batch.as_ref()),
+        );
     }
 }
 
@@ -215,7 +233,7 @@ fn offer(
     parts: Parts,
     texts: impl Iterator<Item = (Place, Option<SocketAddr>)>,
     time: i64,
-    pool: &Arc<Pool>,
+    (pool, on_batch): (&Arc<Pool>, Option<&OnBatch>),
 ) {
     let utf8 = simdutf8::basic::from_utf8(&parts.bytes).map_or(0, str::len);
     let mut batch = source.batch_of(parts, utf8);
@@ -238,6 +256,9 @@ fn offer(
                 event.store_list(&[flag])
             });
         }
+    }
+    if let Some(on_batch) = on_batch {
+        on_batch.run(&mut batch);
     }
     source.offer(batch, Progress::Nothing(total));
 }
@@ -274,6 +295,9 @@ impl Recycle for Pool {
     fn recycle(&self, mut parts: Parts) {
         parts.bytes.clear();
         parts.rows.clear();
+        if parts.nodes.capacity() > KEPT_FIELDS_MAX || parts.cells.capacity() > KEPT_FIELDS_MAX {
+            (parts.nodes, parts.cells) = (Vec::new(), Vec::new());
+        }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT_MAX && parts.bytes.capacity() <= KEPT_BYTES_MAX {
             kept.push(parts);

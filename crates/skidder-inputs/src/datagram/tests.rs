@@ -22,6 +22,7 @@ fn settings(backlog_bytes_max: usize) -> Settings {
         read_buffer: 8 << 20,
         backlog_bytes_max,
         device: "localhost:0".to_owned(),
+        on_batch: None,
     }
 }
 

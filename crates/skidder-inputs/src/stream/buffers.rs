@@ -20,7 +20,7 @@ const KEPT_MAX: usize = 8;
 pub(super) const BATCH_EVENTS: usize = 2048;
 
 /// Fields and values of events whose room is kept.
-const KEPT_FIELDS_MAX: usize = 16 << 10;
+const KEPT_FIELDS_MAX: usize = 32 << 10;
 
 /// Keeps buffers.
 #[derive(Debug, Default)]

@@ -24,7 +24,8 @@ mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};
 pub use server::{StreamAddress, StreamServer, serve};
-pub use settings::StreamSettings;
+pub use settings::{CONNECTIONS, StreamSettings, WORKERS};
+pub(crate) use settings::{MAX_MESSAGE_SIZE, read_workers};
 
 use skidder_event::Batch;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl OnBatch {
         Self(Arc::new(function))
     }
 
-    fn run(&self, batch: &mut Batch) {
+    pub(crate) fn run(&self, batch: &mut Batch) {
         (self.0)(batch);
     }
 }

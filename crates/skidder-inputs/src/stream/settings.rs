@@ -1,7 +1,7 @@
 //! Settings that all servers of streams share.
 
 use super::framing::Framing;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, Size, settings};
 use std::time::Duration;
 
 /// `max_message_size`.
@@ -16,6 +16,61 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 /// `line_delimiter`.
 const LINE_DELIMITER: &str = "\n";
 
+mod workers {
+    use super::*;
+
+    settings! {
+        /// A setting that Filebeat needs and we do not.
+        pub static WORKERS = Group::new("input.workers", "Who runs the processors.");
+
+        pub(super) NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
+            .at_least(1)
+            .noun("a number of workers")
+            .about("no effect, with a notice: each connection runs its own processors");
+    }
+}
+
+settings! {
+    /// Settings of all streams.
+    pub static CONNECTIONS = Group::new("input.connections", "How streams are split into messages.");
+
+    FRAMING: String = Key::new("framing")
+        .default("delimiter")
+        .noun("`delimiter` or `rfc6587`")
+        .about(
+            "or `rfc6587`: octet counting, or lines where a message does not begin with a digit",
+        );
+    DELIMITER: String = Key::new("line_delimiter")
+        .default(LINE_DELIMITER)
+        .default_words("`\\n`")
+        .about("any text. With `\\n` a `\\r` before it goes too");
+    pub(crate) MAX_MESSAGE_SIZE: Size = Key::new("max_message_size")
+        .default(MESSAGE_BYTES_MAX)
+        .range(1, MESSAGE_BYTES_LIMIT)
+        .about("1 byte to 512 MiB; a longer message is dropped, and its connection closed");
+    MAX_CONNECTIONS: i64 = Key::new("max_connections")
+        .default(0)
+        .noun("a number of connections")
+        .about("0 or less is no limit; further clients wait");
+    IDLE: Duration = Key::new("timeout")
+        .default(TIMEOUT)
+        .at_least(Duration::from_nanos(1))
+        .about("an idle connection is closed, its rest delivered");
+}
+
+pub use workers::WORKERS;
+
+/// Reads `number_of_workers`, which has no effect.
+pub(crate) fn read_workers(section: &Section<'_>) {
+    if section.get(&workers::NUMBER_OF_WORKERS).optional().is_some() {
+        section.warning(
+            workers::NUMBER_OF_WORKERS.name(),
+            "each connection runs the processors by itself, on as many cores as there are",
+            "remove it",
+        );
+    }
+}
+
 /// The settings that all stream servers share.
 #[derive(Clone, Debug)]
 pub struct StreamSettings {
@@ -28,39 +83,34 @@ pub struct StreamSettings {
 }
 
 impl StreamSettings {
-    /// Reads `framing`, `line_delimiter`, `max_message_size`, `max_connections`, `timeout` and `number_of_workers`. `None`,
-    /// and the problems are reported, if something is wrong.
+    /// Reads the settings of [`CONNECTIONS`]. `None`, and the problems are reported, if something is wrong.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        let framing = section.string("framing").optional().unwrap_or_default();
-        let counts = match &*framing.to_ascii_lowercase() {
-            "" | "delimiter" => false,
-            "rfc6587" => true,
-            _ => {
-                let message = format!(
-                    "`{}` is `{framing}`; expected `delimiter` or `rfc6587`",
-                    section.path_of("framing")
-                );
-                section.problem("framing", message, "");
-                return None;
-            }
+        let counts = |framing: String| match &*framing.to_ascii_lowercase() {
+            "" | "delimiter" => Ok(false),
+            "rfc6587" => Ok(true),
+            _ => Err("expected `delimiter` or `rfc6587`".to_owned()),
         };
-        let delimiter = section.string("line_delimiter").optional();
-        let delimiter = delimiter.unwrap_or_else(|| LINE_DELIMITER.to_owned());
+        let framing = section.get(&FRAMING);
+        let is_set = framing.is_set();
+        let counts = framing.try_map(counts).optional();
+        if is_set && counts.is_none() {
+            return None;
+        }
+        let delimiter = section.get(&DELIMITER).value();
         if delimiter.is_empty() {
             let message = format!("`{}` is empty", section.path_of("line_delimiter"));
             section.problem("line_delimiter", message, "leave it out for lines");
             return None;
         }
-        let most =
-            section.size("max_message_size").range(1..=MESSAGE_BYTES_LIMIT).or(MESSAGE_BYTES_MAX);
-        let connections = section.i64("max_connections").or(0);
-        let timeout = section.duration("timeout").range(Duration::from_nanos(1)..).or(TIMEOUT);
-        section.without_effect(
-            &["number_of_workers"],
-            "each connection runs the processors by itself, on as many cores as there are",
-        );
+        let most = section.get(&MAX_MESSAGE_SIZE).value();
+        let connections = section.get(&MAX_CONNECTIONS).value();
+        let timeout = section.get(&IDLE).value();
         Some(Self {
-            framing: Framing::new(counts, delimiter.as_bytes(), usize::try_from(most).ok()?),
+            framing: Framing::new(
+                counts.unwrap_or(false),
+                delimiter.as_bytes(),
+                usize::try_from(most).ok()?,
+            ),
             connections_max: usize::try_from(connections).unwrap_or(0),
             timeout,
         })
@@ -105,7 +155,6 @@ mod tests {
             ("line_delimiter: ''", "`line_delimiter` is empty"),
             ("max_message_size: 0", "`max_message_size`"),
             ("timeout: 0s", "`timeout`"),
-            ("number_of_workers: 4", "`number_of_workers`"),
         ] {
             let (_, problems) = read(text);
             assert!(problems.contains(expected), "{text}: {problems}");

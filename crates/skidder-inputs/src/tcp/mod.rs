@@ -11,15 +11,53 @@ mod tests;
 
 use crate::Context;
 use crate::bind::read_host;
-use crate::stream::{StreamAddress, StreamServer, StreamSettings, serve};
-use skidder_config::Section;
+use crate::common::{EVERY_INPUT, begin};
+use crate::stream::{
+    CONNECTIONS, StreamAddress, StreamServer, StreamSettings, WORKERS, read_workers, serve,
+};
+use skidder_config::{Group, Key, OneOf, Part, Section, settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Family, RealNetwork, SocketKey};
-use skidder_tls::{TlsServer, TlsServerSettings};
+use skidder_tls::{SSL_SERVER, TlsServer, TlsServerSettings};
 use std::sync::Arc;
 
 /// What the type is called.
 const KIND: &str = "tcp";
+
+mod server {
+    use super::*;
+
+    settings! {
+        /// Settings of a server of TCP.
+        pub static TCP_SERVER = Group::new("input.tcp.server", "A server of TCP.").include(&[&CONNECTIONS]);
+
+        pub(super) HOST: String = Key::new("host")
+            .required()
+            .noun("an address to listen on, as in `localhost:9000`")
+            .about("`host:port`, `[v6]:port`; `:port` is every address of both IP versions");
+        pub(super) NETWORK: OneOf<Family> = Key::one_of(
+            "network",
+            &[("tcp", Family::Any), ("tcp4", Family::V4), ("tcp6", Family::V6)],
+        )
+        .default("tcp")
+        .about("`tcp4` and `tcp6`: only that version");
+        pub(super) SSL: Part = Key::part("ssl", &SSL_SERVER).about(
+            "[TLS](outputs.md#ssl) with `certificate` and `key`; `client_authentication`: `none`, `optional`, \
+             `required` (default if there are `certificate_authorities`)",
+        );
+        pub(super) TLS_FIELDS: bool = Key::new("tls_fields").ours().default(false).about(
+            "adds `tls.*` of ECS: version, cipher, name and certificate of the client",
+        );
+    }
+}
+
+pub use server::TCP_SERVER;
+use server::{HOST, NETWORK, SSL, TLS_FIELDS};
+
+settings! {
+    /// Settings of `tcp`.
+    pub static TCP = Group::new("input.tcp", "Messages over TCP.").include(&[&TCP_SERVER, &WORKERS, &EVERY_INPUT]);
+}
 
 /// A server of TCP.
 pub struct Tcp {
@@ -33,6 +71,8 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
 
 impl Tcp {
     fn read(section: &Section<'_>, context: &Context) -> Option<Self> {
+        begin(section, &TCP);
+        read_workers(section);
         let settings = StreamSettings::read(section);
         let server = read_server(section, context, settings?)?;
         Some(Self { server })
@@ -45,12 +85,11 @@ pub fn read_server(
     context: &Context,
     settings: StreamSettings,
 ) -> Option<StreamServer> {
-    let networks = [("tcp", Family::Any), ("tcp4", Family::V4), ("tcp6", Family::V6)];
-    let family = section.one_of("network", &networks).or(Family::Any);
-    let tls_fields = section.bool("tls_fields").or(false);
-    let host = section.string("host").required();
+    let family = section.get(&NETWORK).value();
+    let tls_fields = section.get(&TLS_FIELDS).value();
+    let host = section.get(&HOST).required();
     let mut tls = None;
-    if let Some(ssl) = section.optional_section("ssl") {
+    if let Some(ssl) = section.optional_part(&SSL) {
         let is_off = ssl.has("enabled") && !ssl.bool("enabled").or(true);
         if let Some(settings) = TlsServerSettings::read(&ssl) {
             match TlsServer::new(&settings, Arc::clone(&context.fs)) {
@@ -64,7 +103,7 @@ pub fn read_server(
             return None;
         }
     }
-    if !section.has("host") {
+    if !section.has_key(&HOST) {
         // That is reported.
         return None;
     }
@@ -73,7 +112,7 @@ pub fn read_server(
     let key = SocketKey::Tcp { host: host.clone(), port, family };
     Some(StreamServer {
         address: StreamAddress::Tcp { host, port, family },
-        claim: context.sockets.claim(key),
+        claim: context.claim(section, HOST.name(), key),
         settings,
         tls,
         tls_fields,

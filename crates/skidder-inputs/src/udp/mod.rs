@@ -5,8 +5,9 @@
 
 use crate::Context;
 use crate::bind::read_host;
+use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Family, SocketKey};
 
@@ -22,40 +23,89 @@ const READ_BUFFER: u64 = 8 << 20;
 /// Most that `max_message_size` may be.
 const MESSAGE_BYTES_LIMIT: u64 = 20 << 20;
 
+/// Most that `read_buffer` may be.
+const READ_BUFFER_LIMIT: u64 = 1 << 30;
+
+mod server {
+    use super::*;
+
+    settings! {
+        /// Settings of a server of UDP, but for its address.
+        pub static UDP_SERVER = Group::new("input.udp.server", "A server of UDP.")
+            // Filebeat reads it and does nothing with it.
+            .without_effect(&[("timeout", "datagrams have no connection that could be idle")]);
+
+        pub(super) NETWORK: OneOf<Family> = Key::one_of(
+            "network",
+            &[("udp", Family::Any), ("udp4", Family::V4), ("udp6", Family::V6)],
+        )
+        .default("udp")
+        .about("`udp4` and `udp6`: only that version");
+        pub(super) MAX_MESSAGE_SIZE: Size = Key::new("max_message_size")
+            .default(MESSAGE_BYTES_MAX)
+            .range(1, MESSAGE_BYTES_LIMIT)
+            .about("1 byte to 20 MiB; a longer datagram is cut");
+        pub(super) READ_BUFFER_SIZE: Size = Key::new("read_buffer")
+            .default(READ_BUFFER)
+            .range(0, READ_BUFFER_LIMIT)
+            .differs("Filebeat: that of the system")
+            .about(
+                "receive buffer of the socket, at most 1 GiB; 0 is that of the system. More than \
+                 `net.core.rmem_max` needs `CAP_NET_ADMIN`; a warning says when less was given",
+            );
+    }
+}
+
+pub use server::UDP_SERVER;
+
+settings! {
+    /// Settings of `udp`.
+    pub static UDP = Group::new("input.udp", "Each datagram is an event.").include(&[&UDP_SERVER, &EVERY_INPUT]);
+
+    LISTEN: String = Key::new("host").default(HOST).about("as for `tcp`");
+    NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
+        .default(1)
+        .range(1, 1024)
+        .noun("a number of workers")
+        .about("more has no effect, with a notice: one thread receives hundreds of datagrams at a time");
+}
+
 /// The input.
 #[derive(Debug)]
 pub struct Udp(DatagramServer);
 
 /// Reads its settings.
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
-    let workers = section.u64("number_of_workers").range(1..=1024).or(1);
-    if workers > 1 {
+    begin(section, &UDP);
+    if section.get(&NUMBER_OF_WORKERS).value() > 1 {
         section.warning(
-            "number_of_workers",
+            NUMBER_OF_WORKERS.name(),
             "one thread receives the datagrams and runs the processors",
             "remove it; Filebeat needs it because it handles one datagram at a time",
         );
     }
-    Udp::read(section, context).map(|input| Box::new(input) as _)
+    let device = section.get(&LISTEN).hint("as in `host: \"0.0.0.0:514\"`").value();
+    let server = read_server(section, context, device)?;
+    Some(Box::new(Udp(server)))
 }
 
-impl Udp {
-    fn read(section: &Section<'_>, context: &Context) -> Option<Self> {
-        let device = section.string("host").hint("as in `host: \"0.0.0.0:514\"`").or(HOST);
-        let words = [("udp", Family::Any), ("udp4", Family::V4), ("udp6", Family::V6)];
-        let family = section.one_of("network", &words).or(Family::Any);
-        let limit = section.size("max_message_size").range(1..=MESSAGE_BYTES_LIMIT);
-        let message_bytes_max = limit.or(MESSAGE_BYTES_MAX) as usize;
-        let read_buffer = section.size("read_buffer").range(..=1 << 30).or(READ_BUFFER) as usize;
-        // Filebeat reads it and does nothing with it.
-        section.without_effect(&["timeout"], "datagrams have no connection that could be idle");
-        let (host, port) = read_host(section, &device)?;
-        let backlog_bytes_max = BACKLOG_BYTES_MAX;
-        let settings = Settings { message_bytes_max, read_buffer, backlog_bytes_max, device };
-        let key = SocketKey::Udp { host: host.clone(), port, family };
-        let address = DatagramAddress::Udp { host, port, family };
-        Some(Self(DatagramServer { address, claim: context.sockets.claim(key), settings }))
-    }
+/// Reads the settings of a server whose `host` is read.
+pub(crate) fn read_server(
+    section: &Section<'_>,
+    context: &Context,
+    device: String,
+) -> Option<DatagramServer> {
+    let family = section.get(&server::NETWORK).value();
+    let message_bytes_max = section.get(&server::MAX_MESSAGE_SIZE).value() as usize;
+    let read_buffer = section.get(&server::READ_BUFFER_SIZE).value() as usize;
+    let (host, port) = read_host(section, &device)?;
+    let backlog_bytes_max = BACKLOG_BYTES_MAX;
+    let settings =
+        Settings { message_bytes_max, read_buffer, backlog_bytes_max, device, on_batch: None };
+    let key = SocketKey::Udp { host: host.clone(), port, family };
+    let address = DatagramAddress::Udp { host, port, family };
+    let claim = context.claim(section, LISTEN.name(), key);
+    Some(DatagramServer { address, claim, settings })
 }
 
 impl Input for Udp {

@@ -7,12 +7,17 @@
 mod tests;
 
 use crate::Context;
+use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::{DatagramAddress, DatagramServer, Settings};
-use crate::stream::{StreamAddress, StreamServer, StreamSettings, serve};
-use nix::unistd::Group;
-use skidder_config::Section;
+use crate::stream::{
+    CONNECTIONS, MAX_MESSAGE_SIZE, StreamAddress, StreamServer, StreamSettings, WORKERS,
+    read_workers, serve,
+};
+use skidder_config::{Group, Key, OneOf, Permissions, Section, settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{RealNetwork, SocketKey, UnixPlace};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What the type is called.
@@ -20,6 +25,44 @@ const KIND: &str = "unix";
 
 /// Default of `max_message_size` of a datagram.
 const DATAGRAM_BYTES_MAX: u64 = 20 << 20;
+
+/// Bytes of the longest path that the address of a socket can hold: `sun_path` of unix(7) without its last byte.
+const PATH_BYTES_MAX: usize = 107;
+
+mod server {
+    use super::*;
+
+    settings! {
+        /// Settings of a unix socket.
+        pub static UNIX_SERVER = Group::new("input.unix.server", "A unix socket.").include(&[&CONNECTIONS]);
+
+        pub(super) PATH: PathBuf = Key::new("path")
+            .required()
+            .noun("the path of a socket, as in `/run/app/log.sock`")
+            .about("where the socket is, at most 107 bytes; a socket nobody listens on is replaced");
+        pub(super) GROUP: String =
+            Key::new("group").default_words("that of the process").about("group of the socket");
+        pub(super) MODE: Permissions = Key::new("mode")
+            .default_words("umask")
+            .about("permissions of the socket (octal)");
+        pub(super) IS_DATAGRAM: OneOf<bool> =
+            Key::one_of("socket_type", &[("stream", false), ("datagram", true)])
+                .default("stream")
+                .about(
+                    "or `datagram`: each is a message, a longer one is cut (at most 20 MiB); the sender waits while the \
+                     queue is full; options of connections have no effect",
+                );
+    }
+}
+
+pub use server::UNIX_SERVER;
+use server::{GROUP, IS_DATAGRAM, MODE, PATH};
+
+settings! {
+    /// Settings of `unix`.
+    pub static UNIX = Group::new("input.unix", "Messages over a unix socket.")
+        .include(&[&UNIX_SERVER, &WORKERS, &EVERY_INPUT]);
+}
 
 /// A server of a unix socket.
 pub enum Unix {
@@ -31,19 +74,24 @@ pub enum Unix {
 
 /// Reads its settings.
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
-    let types = [("stream", false), ("datagram", true)];
-    if section.one_of("socket_type", &types).or(false) {
-        let server = read_datagrams(section, context)?;
-        return Some(Box::new(Unix::Datagram(server)));
+    begin(section, &UNIX);
+    read_workers(section);
+    read_either(section, context).map(|server| Box::new(server) as _)
+}
+
+/// Reads the settings of [`UNIX_SERVER`].
+pub(crate) fn read_either(section: &Section<'_>, context: &Context) -> Option<Unix> {
+    if section.get(&IS_DATAGRAM).value() {
+        return read_datagrams(section, context).map(Unix::Datagram);
     }
     let server = read_server(section, context, StreamSettings::read(section)?)?;
-    Some(Box::new(Unix::Stream(Box::new(server))))
+    Some(Unix::Stream(Box::new(server)))
 }
 
 /// Reads a server of datagrams.
 fn read_datagrams(section: &Section<'_>, context: &Context) -> Option<DatagramServer> {
-    let limit = section.size("max_message_size").range(1..=DATAGRAM_BYTES_MAX);
-    let message_bytes_max = limit.or(DATAGRAM_BYTES_MAX) as usize;
+    let limit = section.get(&MAX_MESSAGE_SIZE).range(1..=DATAGRAM_BYTES_MAX);
+    let message_bytes_max = limit.optional().unwrap_or(DATAGRAM_BYTES_MAX) as usize;
     section.without_effect(
         &["framing", "line_delimiter", "max_connections", "timeout"],
         "each datagram is a message, and there are no connections",
@@ -56,9 +104,11 @@ fn read_datagrams(section: &Section<'_>, context: &Context) -> Option<DatagramSe
         // Nothing is received while it is used, so that it holds what one call has received.
         backlog_bytes_max: usize::MAX,
         device: place.path.display().to_string(),
+        on_batch: None,
     };
     let address = DatagramAddress::Unix(place);
-    Some(DatagramServer { address, claim: context.sockets.claim(key), settings })
+    let claim = context.claim(section, PATH.name(), key);
+    Some(DatagramServer { address, claim, settings })
 }
 
 /// Reads `path`, `group` and `mode` of a server whose other settings are read.
@@ -72,7 +122,7 @@ pub fn read_server(
     let device = place.path.display().to_string();
     Some(StreamServer {
         address: StreamAddress::Unix(place),
-        claim: context.sockets.claim(key),
+        claim: context.claim(section, PATH.name(), key),
         settings,
         tls: None,
         tls_fields: false,
@@ -85,19 +135,26 @@ pub fn read_server(
 
 /// Reads `path`, `group` and `mode`, which datagram sockets have as well.
 pub fn read_place(section: &Section<'_>) -> Option<UnixPlace> {
-    let mode = section.permissions("mode").optional();
-    let group = section.string("group").optional();
-    let path = section.path_buf("path").required();
+    let mode = section.get(&MODE).optional();
+    let group = section.get(&GROUP).optional();
+    let path = section.get(&PATH).required();
     if path.as_os_str().is_empty() {
         // That is reported if it is missing.
-        if section.has("path") {
+        if section.has_key(&PATH) {
             section.problem("path", format!("`{}` is empty", section.path_of("path")), "");
         }
         return None;
     }
+    let bytes = path.as_os_str().as_bytes().len();
+    if bytes > PATH_BYTES_MAX {
+        let name = section.path_of(PATH.name());
+        let message = format!("`{name}` has {bytes} bytes; a socket can have {PATH_BYTES_MAX}");
+        section.problem(PATH.name(), message, "choose a shorter path");
+        return None;
+    }
     let group = match group {
         None => None,
-        Some(name) => match Group::from_name(&name) {
+        Some(name) => match nix::unistd::Group::from_name(&name) {
             Ok(Some(group)) => Some(group.gid.as_raw()),
             Ok(None) => {
                 let message =

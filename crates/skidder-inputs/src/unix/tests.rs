@@ -169,3 +169,29 @@ async fn senders_of_datagrams_wait_for_a_full_queue() {
     assert_eq!(came, (0..20_000).map(line).collect::<Vec<_>>());
     bench.stop().await;
 }
+
+#[test]
+fn settings_are_those_of_filebeat_and_a_path_fits_into_the_address_of_a_socket() {
+    let read = |text: &str| {
+        let (input, problems) = read_with(text, |of| read(of, &context(&Sockets::default())));
+        assert_eq!(input.is_none(), problems.contains("error"), "{text}: {problems}");
+        problems
+    };
+    let path = |bytes: usize| format!("/{}", "p".repeat(bytes - 1));
+    for kind in ["stream", "datagram"] {
+        let of = |bytes| format!("{{path: {}, socket_type: {kind}}}", path(bytes));
+        assert_eq!(read(&of(107)), "");
+        let expected = "`path` has 108 bytes; a socket can have 107";
+        assert!(read(&of(108)).contains(expected), "{}", read(&of(108)));
+    }
+    for (text, expected) in [
+        ("{}", "`path` is missing; expected the path of a socket, as in"),
+        ("path: ''", "`path` is empty"),
+        ("{path: /s, socket_type: packet}", "`socket_type` is `packet`"),
+        ("{path: /s, socket_type: datagram, max_message_size: 21MiB}", "`max_message_size`"),
+        ("{path: /s, group: no such group}", "there is no such group"),
+    ] {
+        let (_, problems) = read_with(text, |of| super::read(of, &context(&Sockets::default())));
+        assert!(problems.contains(expected), "{text}: {problems}");
+    }
+}

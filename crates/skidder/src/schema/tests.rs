@@ -6,7 +6,7 @@ use skidder_config::{Settings, table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 1] = ["outputs.md"];
+const PAGES: [&str; 2] = ["inputs.md", "outputs.md"];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
@@ -152,6 +152,11 @@ fn the_schema_accepts_what_is_written_otherwise() {
         "output.file: {path: /x, permissions: 0640, rotate_on_startup: off, codec.json.pretty: true}",
         "output.file: {path: /x, codec: {format: {string: '%{[message]}'}}, codec.json:}",
         "output.logstash: {hosts: a, max_retries: 3, queue.mem.events: 4, enabled: '${ON}'}",
+        "filebeat.inputs: [{type: filestream, paths: [/a]}, {type: tcp, host: ':1', tags: a}, {paths: [/b]}]",
+        "filebeat.inputs: {type: udp, host: ':1', fields: {a: b}, fields.c: d, keep_null: true, timeout: 1s}",
+        "filebeat: {registry.flush: 1s, inputs: [{type: unix, path: /s, mode: '0660', processors: [{drop_event: }]}]}",
+        "filebeat.inputs: [{type: syslog, format: auto, protocol.tcp: {host: ':1', ssl: {certificate: a, key: b}}}]",
+        "filebeat.inputs: [{type: syslog, protocol: {unix.path: /s}}, {type: benchmark, count: 3, outputs: [a]}]",
         "output.redis: {hosts: a, keys: [{key: a, when.equals.a: b, mappings: {a.b: c}}]}",
     ] {
         let objections = objections(&validator, text);
@@ -176,6 +181,12 @@ fn the_schema_refuses_mistakes() {
         "output.redis: {hosts: a, keys: [{kay: a}]}",
         "output.file: {path: /x, permissions: 0999}",
         "output.console: yes",
+        "filebeat.inputs: [{type: tcp, hosts: ':1'}]",
+        "filebeat.inputs: [{type: udp, host: ':1', max_message_size: 0}]",
+        "filebeat.inputs: [{type: unix, path: /s, socket_type: packet}]",
+        "filebeat.inputs: [{type: syslog, protocol.udp: {hots: ':1'}}]",
+        "filebeat: {inputs: [{type: syslog, format: rfc1, protocol.udp: {host: ':1'}}]}",
+        "filebeat.inputs: {type: benchmark, threads: 300}",
     ] {
         assert!(!objections(&validator, text).is_empty(), "{text}");
     }

@@ -1,0 +1,219 @@
+//! `syslog`: messages of RFC 3164 and RFC 5424 over TCP, UDP or a unix socket.
+//!
+//! Settings, grammars and fields are Filebeat's (filebeat/input/syslog): not `log.syslog.*` as of the processor and the
+//! parser of the same name, but `hostname`, `process`, `syslog` and `event`. What receives is what `tcp`, `udp` and `unix`
+//! have; a parser changes the events of each batch before the processors see them.
+
+mod fields;
+mod message;
+mod rfc3164;
+mod rfc5424;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use crate::Context;
+use crate::common::{EVERY_INPUT, begin};
+use crate::datagram::DatagramServer;
+use crate::stream::{OnBatch, StreamServer, StreamSettings, serve};
+use crate::tcp::{self, TCP_SERVER};
+use crate::udp::{self, UDP_SERVER};
+use crate::unix::{self, UNIX_SERVER, Unix};
+use jiff::tz::TimeZone;
+use message::{Format, Message};
+use skidder_config::{Group, Key, OneOf, Part, Section, settings};
+use skidder_event::{Batch, Map};
+use skidder_input::{Input, InputFuture, Intake};
+use skidder_os::Clock;
+use skidder_parse::syslog::timezone;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use time::Zone;
+
+/// What the type is called.
+const KIND: &str = "syslog";
+
+/// How often the log says that messages could not be parsed, at most.
+const REPORT_INTERVAL: Duration = Duration::from_mins(1);
+
+mod datagrams {
+    use super::*;
+
+    settings! {
+        /// Settings of `protocol.udp`.
+        pub static SYSLOG_UDP =
+            Group::new("input.syslog.udp", "Syslog in datagrams.").include(&[&UDP_SERVER]);
+
+        pub(super) HOST: String = Key::new("host")
+            .required()
+            .noun("an address to listen on, as in `localhost:514`")
+            .about("as for `tcp`");
+    }
+}
+
+use datagrams::SYSLOG_UDP;
+
+settings! {
+    /// Settings of `syslog`.
+    pub static SYSLOG = Group::new("input.syslog", "Syslog messages.").include(&[&EVERY_INPUT]);
+
+    FORMAT: OneOf<Format> = Key::one_of(
+        "format",
+        &[("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424), ("auto", Format::Auto)],
+    )
+    .default("rfc3164")
+    .about("`auto`: each message by how it begins");
+    TIMEZONE: String = Key::new("timezone")
+        .default("Local")
+        .about("of times without one: `UTC`, a name as `Europe/Berlin`, an offset as `+0200`");
+    OVER_TCP: Part = Key::part("protocol.tcp", &TCP_SERVER)
+        .about("options of [`tcp`](#tcp-unix), without `number_of_workers`");
+    OVER_UDP: Part = Key::part("protocol.udp", &SYSLOG_UDP)
+        .about("options of [`udp`](#udp), without `number_of_workers`; `host` is required");
+    OVER_UNIX: Part = Key::part("protocol.unix", &UNIX_SERVER)
+        .about("options of [`unix`](#tcp-unix), without `number_of_workers`");
+}
+
+/// The input.
+enum Syslog {
+    Stream(Box<StreamServer>),
+    Datagram(DatagramServer),
+}
+
+/// Reads its settings.
+pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
+    begin(section, &SYSLOG);
+    let format = section.get(&FORMAT).value();
+    let zone = section.get(&TIMEZONE).try_map(|name| timezone(&name).map_err(|it| it.to_string()));
+    let zone = zone.optional().unwrap_or_else(TimeZone::system);
+    let parser = Parser::new(format, zone, Arc::clone(&context.clock)).on_batch();
+    let tcp = section.optional_part(&OVER_TCP);
+    let udp = section.optional_part(&OVER_UDP);
+    let unix = section.optional_part(&OVER_UNIX);
+    let mut server = match (&tcp, &udp, &unix) {
+        (Some(tcp), None, None) => {
+            let settings = StreamSettings::read(tcp);
+            let server = tcp::read_server(tcp, context, settings?)?;
+            Syslog::Stream(Box::new(server))
+        }
+        (None, Some(udp), None) => {
+            let host = udp.get(&datagrams::HOST).required();
+            if host.is_empty() {
+                // That is reported if it is missing.
+                if udp.has_key(&datagrams::HOST) {
+                    udp.problem("host", format!("`{}` is empty", udp.path_of("host")), "");
+                }
+                return None;
+            }
+            Syslog::Datagram(udp::read_server(udp, context, host)?)
+        }
+        (None, None, Some(unix)) => match unix::read_either(unix, context)? {
+            Unix::Stream(server) => Syslog::Stream(server),
+            Unix::Datagram(server) => Syslog::Datagram(server),
+        },
+        _ => {
+            let name = section.path_of("protocol");
+            let message = format!("`{name}` has to be one of `tcp`, `udp` and `unix`");
+            let hint = "as in `protocol.udp: {host: \"localhost:9000\"}`";
+            section.problem("protocol", message, hint);
+            return None;
+        }
+    };
+    match &mut server {
+        Syslog::Stream(server) => server.on_batch = Some(parser),
+        Syslog::Datagram(server) => server.settings.on_batch = Some(parser),
+    }
+    Some(Box::new(server))
+}
+
+impl Input for Syslog {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn metadata(&self) -> Map {
+        let mut metadata = Map::new();
+        // Filebeat for Linux does not notice that a datagram was cut; `log.flags` says so here.
+        metadata.insert("truncated", false);
+        metadata
+    }
+
+    fn run(self: Box<Self>, intake: Intake) -> InputFuture {
+        match *self {
+            Self::Stream(server) => Box::pin(serve(*server, intake)),
+            Self::Datagram(server) => Box::pin(server.run(intake)),
+        }
+    }
+}
+
+/// Parses the events of batches.
+struct Parser {
+    format: Format,
+    zone: Zone,
+    /// For the year of times without one.
+    clock: Arc<dyn Clock>,
+    unparsed: Unparsed,
+}
+
+/// Messages that could not be parsed.
+#[derive(Default)]
+struct Unparsed {
+    count: AtomicU64,
+    /// When the log says so the next time, in milliseconds of the monotonic clock.
+    due: AtomicU64,
+}
+
+impl Unparsed {
+    /// Counts some, and logs the number from time to time.
+    fn add(&self, count: u64, format: Format, clock: &dyn Clock) {
+        let messages = self.count.fetch_add(count, Ordering::Relaxed) + count;
+        let now = u64::try_from(clock.monotonic().0.as_millis()).unwrap_or(u64::MAX);
+        let next = now.saturating_add(REPORT_INTERVAL.as_millis() as u64);
+        let due = self.due.load(Ordering::Relaxed);
+        let is_due = now >= due
+            && self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_due {
+            tracing::warn!(
+                messages,
+                ?format,
+                "messages are not in the `format` of this input, and are sent as they are"
+            );
+        }
+    }
+}
+
+impl Parser {
+    fn new(format: Format, zone: TimeZone, clock: Arc<dyn Clock>) -> Self {
+        Self { format, zone: Zone::new(zone), clock, unparsed: Unparsed::default() }
+    }
+
+    /// What is done to each batch.
+    fn on_batch(self) -> OnBatch {
+        OnBatch::new(move |batch| self.run(batch))
+    }
+
+    /// Parses each message. One that cannot be parsed stays as it is, as in Filebeat.
+    fn run(&self, batch: &mut Batch) {
+        let mut texts = fields::Texts::append(batch);
+        let year = self.zone.year(self.clock.wall().0);
+        let base = Arc::clone(batch.base());
+        let mut message = Message::default();
+        let mut unparsed = 0;
+        for row in 0..batch.len() {
+            let mut event = batch.event_mut(row, &base);
+            let Some(line) = event.own_message() else { continue };
+            let is_message = message.parse(event.text(line), self.format);
+            let time = is_message.then(|| message.stamp.nanoseconds(year, &self.zone)).flatten();
+            let Some(time) = time else {
+                unparsed += 1;
+                continue;
+            };
+            event.set_time(time);
+            fields::put(&mut event, line, &message, &mut texts);
+        }
+        if unparsed > 0 {
+            self.unparsed.add(unparsed, self.format, &*self.clock);
+        }
+    }
+}
