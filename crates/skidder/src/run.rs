@@ -30,7 +30,7 @@ use anyhow::{Context as _, Result, bail};
 use ending::Files;
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
-use outcome::log_left;
+use outcome::Undelivered;
 use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_net::Sockets;
@@ -153,6 +153,7 @@ pub(crate) fn run(
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::terminal::print_beside(kind, &watch.end())?;
+    outcome.log_undelivered();
     if once || !good {
         watch.tell_problems();
     }
@@ -463,14 +464,14 @@ impl Running {
         for runtime in self.tasks.into_runtime().into_iter().chain(self.runtimes) {
             runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
         }
-        let mut saved = true;
+        let (mut saved, mut undelivered) = (true, Vec::new());
         for output in self.outputs {
             let _in = span_of(output.id.as_deref()).entered();
-            let settle = Arc::clone(&output.settle);
+            let (id, settle) = (output.id.clone(), Arc::clone(&output.settle));
             saved &= output.finish();
-            log_left(&settle);
+            undelivered.push(Undelivered::of(id, &settle));
         }
-        Outcome { settled, saved, failed, lost }
+        Outcome { settled, saved, failed, lost, undelivered }
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a run ended.
 
+use super::span_of;
 use skidder_pipeline::Settle;
 
 /// How a run ended.
@@ -13,23 +14,49 @@ pub(crate) struct Outcome {
     pub(super) failed: Vec<String>,
     /// What the system threw away before inputs saw it, for people.
     pub(super) lost: Vec<String>,
+    /// What each output has not delivered.
+    pub(super) undelivered: Vec<Undelivered>,
 }
 
-/// Logs what an output has not delivered at its end: what the next start repeats, and what is lost.
-pub(super) fn log_left(settle: &Settle) {
-    let lost = settle.give_up_unrepeatable();
-    if lost > 0 {
-        tracing::warn!(
-            lost,
-            "ended before everything was delivered; these events came from inputs that cannot be read again \
-             and are dropped (`stopped`): `queue.disk` would keep them"
-        );
+/// What an output has not delivered at the end.
+#[derive(Clone, Debug)]
+pub(super) struct Undelivered {
+    /// The id of the output, if there are several.
+    output: Option<String>,
+    /// Events that nobody can send again: they are dropped.
+    lost: u64,
+    /// Events that the next start reads again, or the far side sends again.
+    in_flight: u64,
+}
+
+impl Undelivered {
+    /// Of an output that has ended.
+    pub(super) fn of(output: Option<String>, settle: &Settle) -> Self {
+        Self { output, lost: settle.give_up_unrepeatable(), in_flight: settle.in_flight() }
     }
-    let in_flight = settle.in_flight();
-    if in_flight > 0 {
-        tracing::warn!(
-            in_flight,
-            "ended before everything was delivered; the next start repeats it"
-        );
+
+    fn log(&self) {
+        let _in = span_of(self.output.as_deref()).entered();
+        let Self { lost, in_flight, .. } = *self;
+        if lost > 0 {
+            tracing::warn!(
+                lost,
+                "ended before everything was delivered; these events came from inputs that cannot be read again \
+                 and are dropped (`stopped`): `queue.disk` would keep them"
+            );
+        }
+        if in_flight > 0 {
+            tracing::warn!(
+                in_flight,
+                "ended before everything was delivered; the next start repeats it"
+            );
+        }
+    }
+}
+
+impl Outcome {
+    /// Logs what was not delivered.
+    pub(super) fn log_undelivered(&self) {
+        self.undelivered.iter().for_each(Undelivered::log);
     }
 }
