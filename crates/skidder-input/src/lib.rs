@@ -14,6 +14,8 @@ mod driver;
 mod facts;
 mod intake;
 mod metrics;
+mod on_batch;
+mod sample;
 mod source;
 mod task;
 #[cfg(test)]
@@ -25,10 +27,12 @@ pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{InputMetrics, Listening};
+pub use on_batch::OnBatch;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 
 use skidder_event::Map;
+use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -59,6 +63,17 @@ pub trait Input: Send {
     /// What each of its events has in `@metadata`.
     fn metadata(&self) -> Map {
         Map::new()
+    }
+
+    /// What it does to each batch of messages before the processors run over it, if that is all there is to its events.
+    fn on_batch(&self) -> Option<OnBatch> {
+        None
+    }
+
+    /// An input with the same events whose messages are the lines of a file, instead of what its far side sends: it opens
+    /// nothing, and ends at the end of the file.
+    fn over_sample(self: Box<Self>, sample: File) -> Box<dyn Input> {
+        Box::new(sample::Sample::of(&*self, sample))
     }
 
     /// Takes events until it must stop, or has read everything there is.

@@ -218,3 +218,50 @@ fn a_trial_writes_nothing_that_lasts() {
         assert_eq!(folder.names(), ["a.log", "f.yml"], "{arguments:?}");
     }
 }
+
+#[test]
+fn inputs_that_read_no_files_take_each_line_of_a_sample_as_a_message() {
+    let config = |input: &str, tag: &str| {
+        format!(
+            "filebeat.inputs:\n- {input}\nprocessors:\n- add_tags: {{tags: [{tag}]}}\n\
+             output.elasticsearch.hosts: ['http://127.0.0.1:1']\n"
+        )
+    };
+    let syslog = "{type: syslog, format: auto, protocol.udp.host: ':5514'}";
+    let stdin = "{type: stdin, multiline: {pattern: '^ ', match: after}}";
+    let folder = Folder::new(&[
+        ("syslog.yml", &config(syslog, "a")),
+        ("other.yml", &config(syslog, "b")),
+        ("tcp.yml", &config("{type: tcp, host: ':5514'}", "a")),
+        ("stdin.yml", &config(stdin, "a")),
+        ("a.log", "<13>1 2026-10-11T22:14:15Z host app 1 id - hello\r\n two\nthree"),
+    ]);
+    std::fs::write(folder.0.path().join("a.gz"), gzip(b"a\n")).unwrap();
+    let process = |name: &str| {
+        let ended = folder.run(&["process", "-c", name, "a.log"]);
+        assert_eq!(ended.code(), Some(0), "{ended:?}");
+        let messages = |event: &Json| event["message"].as_str().unwrap().to_owned();
+        let all = events(&ended.out);
+        (all.iter().map(messages).collect::<Vec<_>>(), all)
+    };
+    let (messages, all) = process("syslog.yml");
+    assert_eq!(messages, ["hello", " two", "three"]);
+    assert_eq!((&all[0]["hostname"], &all[0]["tags"]), (&json!("host"), &json!(["a"])));
+    assert_eq!(all[0]["@metadata"]["truncated"], json!(false));
+    assert_eq!(all[0]["input"]["type"], "syslog");
+    assert!(all[0]["log"]["file"].is_null(), "{}", all[0]);
+    let (messages, _) = process("tcp.yml");
+    assert_eq!(messages[1..], [" two", "three"]);
+    let (messages, _) = process("stdin.yml");
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    let ended = folder.run(&["explain", "-c", "syslog.yml", "--sample", "a.log"]);
+    assert!(ended.out.contains("add_tags"), "{ended:?}");
+    let ended = folder.run(&["diff", "-c", "syslog.yml", "-c", "other.yml", "--sample", "a.log"]);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert!(ended.out.contains("event 2:  two\n"), "{}", ended.out);
+    let ended = folder.run(&["process", "-c", "tcp.yml", "a.gz"]);
+    assert!(
+        ended.log.contains("is compressed, which inputs of type `tcp` do not read"),
+        "{ended:?}"
+    );
+}

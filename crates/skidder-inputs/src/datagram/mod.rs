@@ -15,10 +15,9 @@ mod tests;
 pub use server::{DatagramAddress, DatagramServer};
 pub use socket::DatagramSocket;
 
-use crate::stream::OnBatch;
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use skidder_input::{InputError, Intake, Waiting};
+use skidder_input::{InputError, Intake, OnBatch, Waiting};
 use skidder_net::{Claim, UnixName};
 use socket::Arena;
 use std::io;

@@ -1,10 +1,9 @@
 //! Events of datagrams: one source for each peer that sends many at a time, and one for all others.
 
 use super::socket::Datagram;
-use crate::stream::OnBatch;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
-use skidder_input::{Intake, Source};
+use skidder_input::{Intake, OnBatch, Source};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

@@ -20,6 +20,7 @@ use skidder_input::{Input, InputError, InputFuture, Intake, Sending, Source, Sto
 use skidder_net::{Claim, SocketKey, Sockets};
 use skidder_parse::chain::{Chain, Ending};
 use skidder_read::CHUNK_BYTES;
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use text::{Left, Text};
@@ -79,6 +80,10 @@ impl Stdin {
 impl Input for Stdin {
     fn kind(&self) -> &'static str {
         KIND
+    }
+
+    fn over_sample(self: Box<Self>, sample: File) -> Box<dyn Input> {
+        Box::new(Self { descriptor: Arc::new(sample), ..*self })
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {

@@ -1,12 +1,12 @@
 //! A server of streams: it binds or takes over its socket, accepts connections, and ends them or hands them over.
 
+use super::StreamSettings;
 use super::buffers::Buffers;
 use super::connection::{Connection, Running};
-use super::{OnBatch, StreamSettings};
 use crate::bind::{Attempts, apply, take_over};
 use crate::stream::receive_queue::receive_queue;
 use skidder_event::{Map, Parts, Progress};
-use skidder_input::{InputError, InputMetrics, Intake, Sending, Source};
+use skidder_input::{InputError, InputMetrics, Intake, OnBatch, Sending, Source};
 use skidder_net::{
     Accepted, Claim, Family, IpPlace, ListenError, Listener, Network, Peer, Server, ServerSettings,
     StreamPlace, TlsSession, UnixPlace,

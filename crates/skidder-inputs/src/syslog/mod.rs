@@ -15,7 +15,7 @@ mod time;
 use crate::Context;
 use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::DatagramServer;
-use crate::stream::{OnBatch, StreamServer, StreamSettings, serve};
+use crate::stream::{StreamServer, StreamSettings, serve};
 use crate::tcp::{self, TCP_SERVER};
 use crate::udp::{self, UDP_SERVER};
 use crate::unix::{self, UNIX_SERVER, Unix};
@@ -23,7 +23,7 @@ use jiff::tz::TimeZone;
 use message::{Format, Message};
 use skidder_config::{Group, Key, OneOf, Part, Section, settings};
 use skidder_event::{Batch, Map};
-use skidder_input::{Input, InputFuture, Intake};
+use skidder_input::{Input, InputFuture, Intake, OnBatch};
 use skidder_os::Clock;
 use skidder_parse::syslog::timezone;
 use std::sync::Arc;
@@ -137,6 +137,13 @@ impl Input for Syslog {
         // Filebeat for Linux does not notice that a datagram was cut; `log.flags` says so here.
         metadata.insert("truncated", false);
         metadata
+    }
+
+    fn on_batch(&self) -> Option<OnBatch> {
+        match self {
+            Self::Stream(server) => server.on_batch.clone(),
+            Self::Datagram(server) => server.settings.on_batch.clone(),
+        }
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {

@@ -42,6 +42,8 @@ struct Made {
     events: BTreeMap<u64, Json>,
     delivered: u64,
     failed: Vec<(&'static str, u64)>,
+    /// Offsets are of bytes in a file; otherwise events are numbered from 0.
+    is_file: bool,
 }
 
 /// How a field differs, over all events.
@@ -82,13 +84,18 @@ fn compare(what: &Diff, global: &Global, world: &World) -> Result<bool> {
         let look = look(&made, parts.output_context.precision);
         let (output, plan) = only(&mut parts);
         output.output = Box::new(Discard);
+        let is_file = output.inputs[0].files().is_some();
         run(parts, &still, &sample, look)?;
         let mut made = std::mem::take(&mut *made.lock().unwrap_or_else(PoisonError::into_inner));
         made.failed = failures(&plan);
+        made.is_file = is_file;
         Ok(made)
     };
     let input = what.input.as_deref();
     let (old_made, new_made) = (make(old, input)?, make(new, input)?);
+    if old_made.is_file != new_made.is_file {
+        bail!("only one of the two inputs reads files: their events cannot be compared");
+    }
     let (text, same) = told(what, &old_made, &new_made);
     print(&text)?;
     for (name, made) in [(old, &old_made), (new, &new_made)] {
@@ -151,7 +158,9 @@ fn told(what: &Diff, old: &Made, new: &Made) -> (String, bool) {
         different += 1;
         if different <= what.events {
             let line = before.or(after).map(line_of).unwrap_or_default();
-            write!(text, "event at byte {offset}{line}\n{lines}").expect("a string takes it");
+            let place =
+                if old.is_file { format!("at byte {offset}") } else { (offset + 1).to_string() };
+            write!(text, "event {place}{line}\n{lines}").expect("a string takes it");
         }
     }
     if different > what.events {

@@ -25,9 +25,13 @@ use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{Bind, Bound, Compression, FilestreamSettings, FingerprintSettings};
 use std::fmt;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How a compressed file begins (RFC 1952).
+const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// The lines of a sample, as a file.
 pub(crate) struct Sample {
@@ -138,8 +142,12 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
     let state = Passing::new("trial")?;
     parts.workers = 1;
     let (output, plan) = only(&mut parts);
-    read_only(&mut output.inputs[0], &sample.file)?;
-    output.inputs[0].bind = Arc::new(Tried { plan, path: sample.path.clone(), look });
+    let Some(input) = output.inputs.pop() else { bail!("there is no input") };
+    let reads = over_sample(input.reads, sample)?;
+    output.inputs.push(Input { reads, ..input });
+    // Only inputs that read files have a name for them.
+    let path = sample.path.clone().filter(|_| output.inputs[0].files().is_some());
+    output.inputs[0].bind = Arc::new(Tried { plan, path, look });
     output.dead_letters = None;
     output.place = Place {
         registry: state.path().join("registry"),
@@ -160,9 +168,30 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
     Ok(outcome.settled)
 }
 
+/// Makes an input read a sample instead of what it has.
+fn over_sample(reads: Reads, sample: &Sample) -> Result<Reads> {
+    match reads {
+        Reads::Files(given) => Ok(Reads::Files(Box::new(read_only(&given, &sample.file)?))),
+        Reads::Task(task) => {
+            let path = sample.file.display();
+            let file = std::fs::File::open(&sample.file)
+                .with_context(|| format!("cannot read `{path}`"))?;
+            let mut magic = [0; 2];
+            let begun = file.read_at(&mut magic, 0)?;
+            if magic[..begun] == *GZIP {
+                bail!(
+                    "`{path}` is compressed, which inputs of type `{}` do not read: unpack it",
+                    task.kind()
+                );
+            }
+            Ok(Reads::Task(task.over_sample(file)))
+        }
+    }
+}
+
 /// Makes an input read one file to its end and leave it as it is. Only what decides which lines become which
 /// events is the input's: whatever else it is told to do with files, it does not.
-fn read_only(input: &mut Input, file: &Path) -> Result<()> {
+fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettings> {
     let text = file.to_str().context("the name of the sample is no UTF-8")?;
     let escaped: String = text
         .chars()
@@ -177,13 +206,7 @@ fn read_only(input: &mut Input, file: &Path) -> Result<()> {
         exclude_files: Vec::new(),
         symlinks: true,
     };
-    let Reads::Files(given) = &input.reads else {
-        bail!(
-            "the input is of type `{}`, and a sample can be tried with inputs that read files only",
-            input.kind()
-        );
-    };
-    let settings = FilestreamSettings {
+    Ok(FilestreamSettings {
         kind: given.kind,
         fingerprint: FingerprintSettings { enabled: true, growing: true, ..given.fingerprint },
         include_file_fingerprint: given.include_file_fingerprint,
@@ -200,9 +223,7 @@ fn read_only(input: &mut Input, file: &Path) -> Result<()> {
         notify: false,
         final_line: true,
         ..FilestreamSettings::new(&given.id, scan)
-    };
-    input.reads = Reads::Files(Box::new(settings));
-    Ok(())
+    })
 }
 
 /// Binds the plan of an input for a source that says it is another file.
