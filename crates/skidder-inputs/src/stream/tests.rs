@@ -260,7 +260,7 @@ async fn long_and_very_many_short_messages_arrive() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_may_change_each_batch() {
     let (network, sockets) = (SimNetwork::new(), Sockets::default());
-    let on_batch = OnBatch::new(|batch| {
+    let on_batch = skidder_input::OnBatch::new(|batch| {
         let path = skidder_event::Path::parse("length").unwrap();
         for row in 0..batch.len() {
             let length = i64::from(batch.rows()[row].message.len);
