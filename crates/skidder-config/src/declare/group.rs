@@ -15,6 +15,8 @@ pub struct Group {
     pub(crate) unsupported: &'static [(&'static str, &'static str)],
     pub(crate) deprecated: &'static [(&'static str, &'static str)],
     pub(crate) without_effect: &'static [(&'static str, &'static str)],
+    /// A map is one of these kinds.
+    pub(crate) kinds: Option<Kinds>,
     /// Other keys are allowed: names of fields, or settings that are not declared yet.
     pub(crate) is_open: bool,
     /// Tables leave it out: what several groups share, and a page explains once.
@@ -38,6 +40,7 @@ impl Group {
             unsupported: &[],
             deprecated: &[],
             without_effect: &[],
+            kinds: None,
             is_open: false,
             is_common: false,
         }
@@ -62,6 +65,11 @@ impl Group {
     /// Settings of a part of Filebeat that is not here and that a run does without, each with what to do instead.
     pub const fn without_effect(self, rules: &'static [(&'static str, &'static str)]) -> Self {
         Self { without_effect: rules, ..self }
+    }
+
+    /// A map is one of these kinds, besides what it has itself.
+    pub const fn kinds(self, kinds: Kinds) -> Self {
+        Self { kinds: Some(kinds), ..self }
     }
 
     /// Other keys are allowed, which are read without a declaration.
@@ -108,10 +116,56 @@ impl Group {
                     found.push(group);
                     next.extend(group.included);
                     next.extend(group.keys.iter().filter_map(|key| Some(key.inner()?.group)));
+                    if let Some(kinds) = group.kinds {
+                        next.extend(kinds.every);
+                        next.extend((kinds.list)().into_iter().map(|(_, group)| group));
+                    }
                 }
             }
         }
         found
+    }
+}
+
+/// What a map can be: one of several kinds, each with the settings of a group.
+#[derive(Clone, Copy)]
+pub struct Kinds {
+    /// What the kind is chosen by.
+    pub(crate) by: By,
+    /// The kinds by their names. A function, because they come from several crates.
+    pub(crate) list: fn() -> Vec<(&'static str, &'static Group)>,
+    /// What each kind has besides.
+    pub(crate) every: &'static [&'static Group],
+}
+
+/// What the kind of a map is chosen by.
+#[derive(Clone, Copy)]
+pub(crate) enum By {
+    /// Its only key, with the settings of the kind below it: `{multiline: {type: count}}`.
+    Name,
+    /// The value of one of its keys: `{type: tcp, host: a}`.
+    Tag { key: &'static str, default: &'static str },
+}
+
+impl Kinds {
+    /// The kind is the only key of the map, and its settings are below it.
+    pub const fn by_name(list: fn() -> Vec<(&'static str, &'static Group)>) -> Self {
+        Self { by: By::Name, list, every: &[] }
+    }
+
+    /// The kind is the value of `key`, `default` if it is not set; its settings are beside it. `key` must be declared
+    /// in [`Kinds::with`] or in each kind.
+    pub const fn by_tag(
+        key: &'static str,
+        default: &'static str,
+        list: fn() -> Vec<(&'static str, &'static Group)>,
+    ) -> Self {
+        Self { by: By::Tag { key, default }, list, every: &[] }
+    }
+
+    /// Each kind has the settings of these groups, too.
+    pub const fn with(self, every: &'static [&'static Group]) -> Self {
+        Self { every, ..self }
     }
 }
 

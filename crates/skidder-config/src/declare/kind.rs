@@ -1,7 +1,7 @@
 //! What a setting can be: how each kind is read, shown and described in a schema.
 
 use super::numbers::named;
-use super::schema::VARIABLE;
+use super::schema::{VARIABLE, list_of};
 use super::{Group, Inner, Key};
 use crate::node::Value;
 use crate::secret::Secret;
@@ -62,6 +62,12 @@ pub struct Part;
 /// A list of maps with the settings of a group. See [`Key::parts`].
 #[derive(Clone, Copy, Debug)]
 pub struct Parts;
+/// A list of maps with the settings of a group of another crate. See [`Key::named_parts`].
+#[derive(Clone, Copy, Debug)]
+pub struct NamedParts;
+/// `true`, `false`, or a map with the settings of a group. See [`Key::switch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Switch;
 /// Anything: a value whose shape is checked by its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Any;
@@ -249,9 +255,28 @@ impl Readable for Any {
     }
 }
 
+impl Kind for NamedParts {
+    type Const = ();
+    /// The group's id.
+    type Extra = &'static str;
+    const TAKES_NAMES: bool = true;
+
+    fn show(_: &Key<Self>, (): ()) -> String {
+        String::new()
+    }
+
+    fn json(_: &Key<Self>, (): ()) -> Json {
+        Json::Null
+    }
+
+    fn schema(key: &Key<Self>) -> Json {
+        list_of(key.extra)
+    }
+}
+
 /// Kinds of maps.
 macro_rules! maps {
-    ($($kind:ty, $is_list:expr;)*) => {$(
+    ($($kind:ty, $is_list:expr, $schema:expr;)*) => {$(
         impl Kind for $kind {
             type Const = ();
             type Extra = &'static Group;
@@ -265,7 +290,7 @@ macro_rules! maps {
             }
 
             fn schema(_: &Key<Self>) -> Json {
-                json!({})
+                $schema
             }
 
             fn inner(key: &Key<Self>) -> Option<Inner> {
@@ -276,6 +301,7 @@ macro_rules! maps {
 }
 
 maps! {
-    Part, false;
-    Parts, true;
+    Part, false, json!({});
+    Parts, true, json!({});
+    Switch, false, bool::schema(&Key::<bool>::new(""));
 }

@@ -44,8 +44,11 @@ pub(crate) mod table;
 
 #[cfg(doc)]
 use crate::Section;
-pub use group::{Declared, Group, Inner};
-pub use kind::{Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size};
+pub(crate) use group::By;
+pub use group::{Declared, Group, Inner, Kinds};
+pub use kind::{
+    Any, Kind, NamedParts, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Switch,
+};
 
 /// Declares a group of settings and its keys, in the order of the documentation.
 ///
@@ -133,6 +136,20 @@ impl Key<Part> {
 impl Key<Parts> {
     /// A list of maps, each with the settings of `group`; a single map is a list of one.
     pub const fn parts(name: &'static str, group: &'static Group) -> Self {
+        Self::with(name, group)
+    }
+}
+
+impl Key<NamedParts> {
+    /// A list of maps, each with the settings of the group whose id is `id`, which another crate declares.
+    pub const fn named_parts(name: &'static str, id: &'static str) -> Self {
+        Self::with(name, id)
+    }
+}
+
+impl Key<Switch> {
+    /// `true`, `false`, or a map with the settings of `group`.
+    pub const fn switch(name: &'static str, group: &'static Group) -> Self {
         Self::with(name, group)
     }
 }

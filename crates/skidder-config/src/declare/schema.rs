@@ -4,7 +4,7 @@
 //! each object has a property for every dotted path to a setting below it, up to the next list. A text with `${` may
 //! stand for any value.
 
-use super::{Declared, Group, Inner};
+use super::{By, Declared, Group, Inner, Kinds};
 use serde_json::{Map, Value as Json, json};
 
 /// A text with a variable in it, which may stand for anything.
@@ -21,7 +21,18 @@ pub fn json_schema(root: &'static Group, id: &str, title: &str) -> Json {
     let reachable = root.reachable();
     let inner = reachable.iter().flat_map(|group| group.keys).filter_map(|key| key.inner());
     for group in inner.map(|inner| inner.group).chain([root]) {
-        definitions.entry(group.id).or_insert_with(|| definition(group));
+        definitions.entry(group.id).or_insert_with(|| definition(group, &[]));
+    }
+    for kinds in reachable.iter().filter_map(|group| group.kinds) {
+        for (_, group) in (kinds.list)() {
+            let kind = definition(group, kinds.every);
+            let known = definitions.entry(group.id).or_insert_with(|| kind.clone());
+            assert!(
+                *known == kind,
+                "`{}` is a kind of something, and has other settings elsewhere",
+                group.id
+            );
+        }
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -88,8 +99,48 @@ fn object(properties: Map<String, Json>, is_open: bool) -> Json {
     })
 }
 
-fn definition(group: &'static Group) -> Json {
+/// The schema of a map with the settings of `group` and of `every`.
+fn definition(group: &'static Group, every: &[&'static Group]) -> Json {
+    match group.kinds {
+        Some(Kinds { by: By::Tag { key, default }, list, .. }) => {
+            let mut schema = merged(group, every);
+            // Each kind says which keys it has.
+            schema["additionalProperties"] = json!(true);
+            let kinds = list();
+            let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
+            let words = [json!({"enum": names}), text_like(VARIABLE)];
+            schema["properties"][key] = json!({"anyOf": words});
+            schema["allOf"] = kinds
+                .into_iter()
+                .map(|(name, group)| {
+                    let mut condition = json!({"properties": {key: {"const": name}}});
+                    if name != default {
+                        condition["required"] = json!([key]);
+                    }
+                    json!({"if": condition, "then": reference(group.id)})
+                })
+                .collect();
+            schema
+        }
+        Some(Kinds { by: By::Name, list, .. }) => {
+            let mut schema = merged(group, every);
+            let own: Vec<&str> = group.declared().map(|key| key.spec().name).collect();
+            let own = (!own.is_empty()).then(|| format!("({})", own.join("|")));
+            let names = list().into_iter().map(|(name, _)| name.to_owned()).chain(own);
+            let only = |name| json!({"propertyNames": {"pattern": format!("^{name}(\\.|$)")}});
+            schema["anyOf"] = names.map(only).collect();
+            schema
+        }
+        None => merged(group, every),
+    }
+}
+
+/// The same without what the kind says.
+fn merged(group: &'static Group, every: &[&'static Group]) -> Json {
     let mut names = Names::default();
+    for part in every {
+        names.add_group(part, "", &mut Vec::new());
+    }
     names.add_group(group, "", &mut Vec::new());
     let mut properties = Map::new();
     names.top.properties("", &mut properties);
@@ -100,6 +151,15 @@ fn definition(group: &'static Group) -> Json {
     schema["title"] = json!(group.id);
     schema["description"] = json!(plain(group.about));
     schema
+}
+
+fn reference(id: &str) -> Json {
+    json!({"$ref": format!("#/$defs/{id}")})
+}
+
+/// The schema of a list of maps that are described under `id`; a single map is a list of one.
+pub(super) fn list_of(id: &str) -> Json {
+    json!({"anyOf": [{"type": "array", "items": reference(id)}, reference(id)]})
 }
 
 /// What may stand in a map.
@@ -122,19 +182,40 @@ impl Names {
             for name in [spec.name, spec.alias].into_iter().filter(|name| !name.is_empty()) {
                 let name = format!("{prefix}{name}");
                 match key.inner() {
-                    Some(Inner { group, is_list: false }) if !above.contains(&group.id) => {
-                        self.add_group(group, &format!("{name}."), above);
-                        if group.is_open {
-                            self.below(&name, json!({}));
-                        }
-                    }
+                    Some(Inner { group, is_list: false }) => self.add_part(group, &name, above),
                     _ if key.takes_names() => self.below(&name, json!({})),
                     _ => {}
                 }
                 self.top.add(&name, schema_of(key));
             }
         }
+        if let Some(kinds) = group.kinds {
+            for (name, kind) in (kinds.list)() {
+                for part in kinds.every.iter().copied().chain([kind]) {
+                    match kinds.by {
+                        By::Name => self.add_part(part, &format!("{prefix}{name}"), above),
+                        By::Tag { .. } if prefix.is_empty() => {}
+                        By::Tag { .. } => self.add_group(part, prefix, above),
+                    }
+                }
+                if matches!(kinds.by, By::Name) {
+                    self.top.add(&format!("{prefix}{name}"), reference(kind.id));
+                }
+            }
+        }
         above.pop();
+    }
+
+    /// Adds the dotted names of what stands below `name`. Inside itself a group is not followed: anything may be there.
+    fn add_part(&mut self, group: &'static Group, name: &str, above: &mut Vec<&'static str>) {
+        if above.contains(&group.id) {
+            self.below(name, json!({}));
+            return;
+        }
+        self.add_group(group, &format!("{name}."), above);
+        if group.is_open {
+            self.below(name, json!({}));
+        }
     }
 
     /// Everything below `name` has this schema.
@@ -173,11 +254,14 @@ fn schema_of(key: &dyn Declared) -> Json {
     let spec = key.spec();
     let mut schema = match key.inner() {
         None => key.schema(),
-        Some(Inner { group, is_list: false }) => json!({"$ref": format!("#/$defs/{}", group.id)}),
-        Some(Inner { group, is_list: true }) => {
-            let one = json!({"$ref": format!("#/$defs/{}", group.id)});
-            json!({"anyOf": [{"type": "array", "items": one}, one]})
-        }
+        Some(Inner { group, is_list: true }) => list_of(group.id),
+        Some(Inner { group, .. }) => match key.schema() {
+            // Something else may stand in the map's place.
+            Json::Object(other) if !other.is_empty() => {
+                json!({"anyOf": [other, reference(group.id)]})
+            }
+            _ => reference(group.id),
+        },
     };
     schema["description"] = json!(description(key));
     if let Some(default) = key.default_json().filter(|default| !default.is_null()) {

@@ -1,11 +1,16 @@
 //! The table of a group for the documentation.
 
-use super::{Declared, Group};
+use super::{By, Declared, Group};
 
 /// The table of a group in Markdown: option, default, meaning. The names are those of the group with `prefix` before
 /// them.
 pub fn table(group: &'static Group, prefix: &str) -> String {
     let mut table = "| option | default | meaning |\n|---|---|---|\n".to_owned();
+    if let Some(kinds) = group.kinds.filter(|kinds| matches!(kinds.by, By::Name)) {
+        for (name, group) in (kinds.list)() {
+            table.push_str(&format!("| `{prefix}{name}` | – | {} |\n", group.about));
+        }
+    }
     for group in group.all().into_iter().filter(|group| !group.is_common) {
         for key in group.keys {
             table.push_str(&row(*key, prefix));

@@ -134,3 +134,116 @@ fn the_schema_has_dotted_and_nested_names() {
     assert_eq!(patterns, [r"^names\.", r"^tls\.old\."]);
     assert_eq!(sink["additionalProperties"], json!(false));
 }
+
+mod kinds {
+    use super::*;
+
+    settings! {
+        pub(super) static EVERY = Group::new("source.*", "What every source has.");
+
+        pub(super) TYPE: String = Key::new("type").default("tail");
+    }
+
+    pub(super) mod tail {
+        use super::*;
+
+        settings! {
+            pub(in super::super) static TAIL = Group::new("source.tail", "A file.");
+
+            pub(in super::super) RENAMED: Switch = Key::switch("renamed", &inner::TLS).about("follow it");
+            STEPS: Parts = Key::parts("steps", &steps::STEP);
+        }
+    }
+
+    pub(super) mod steps {
+        use super::*;
+
+        settings! {
+            pub(in super::super) static STEP = Group::new("step", "A step.").kinds(Kinds::by_name(steps));
+
+            pub(in super::super) THEN: NamedParts = Key::named_parts("then", "step");
+        }
+
+        fn steps() -> Vec<(&'static str, &'static Group)> {
+            vec![("cut", &SINK), ("not", &STEP)]
+        }
+    }
+
+    static ECHO: Group = Group::new("source.echo", "A peer.").include(&[&inner::TLS]);
+
+    fn sources() -> Vec<(&'static str, &'static Group)> {
+        vec![("tail", &tail::TAIL), ("echo", &ECHO)]
+    }
+
+    pub(super) static SOURCE: Group = Group::new("source", "A source.")
+        .kinds(Kinds::by_tag("type", "tail", sources).with(&[&EVERY]));
+}
+
+#[test]
+fn a_kind_by_a_tag_has_its_own_settings_and_those_of_every_kind() {
+    let schema = json_schema(&kinds::SOURCE, "urn:x", "x");
+    let source = &schema["$defs"]["source"];
+    assert_eq!(source["properties"]["type"]["anyOf"][0], json!({"enum": ["tail", "echo"]}));
+    let echo = json!({
+        "if": {"properties": {"type": {"const": "echo"}}, "required": ["type"]},
+        "then": {"$ref": "#/$defs/source.echo"},
+    });
+    assert_eq!(source["allOf"][1], echo);
+    // The one that it is if nothing is said.
+    assert_eq!(source["allOf"][0]["if"], json!({"properties": {"type": {"const": "tail"}}}));
+    let names = |id: &str| {
+        let properties = schema["$defs"][id]["properties"].as_object().unwrap();
+        properties.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names("source.echo"), ["mode", "old", "type"]);
+    assert_eq!(names("source.tail"), ["renamed", "renamed.mode", "renamed.old", "steps", "type"]);
+    let renamed = &schema["$defs"]["source.tail"]["properties"]["renamed"]["anyOf"];
+    assert_eq!(renamed[0]["type"], json!(["boolean", "string", "null"]));
+    assert_eq!(renamed[1], json!({"$ref": "#/$defs/tls"}));
+}
+
+#[test]
+fn a_kind_by_a_name_is_the_only_key_of_its_map() {
+    let schema = json_schema(&kinds::tail::TAIL, "urn:x", "x");
+    let step = &schema["$defs"]["step"];
+    let patterns: Vec<_> = step["anyOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["propertyNames"]["pattern"])
+        .collect();
+    assert_eq!(patterns, ["^cut(\\.|$)", "^not(\\.|$)", "^(then)(\\.|$)"]);
+    assert_eq!(step["properties"]["cut"], json!({"$ref": "#/$defs/sink"}));
+    assert_eq!(step["properties"]["cut.tls.mode"], schema["$defs"]["tls"]["properties"]["mode"]);
+    assert_eq!(step["properties"]["then"]["anyOf"][1], json!({"$ref": "#/$defs/step"}));
+    // A group inside itself: anything.
+    assert_eq!(step["patternProperties"]["^not\\."], json!({}));
+    let table = table(&kinds::steps::STEP, "");
+    assert!(
+        table.contains("| `cut` | – | A sink. |\n| `not` | – | A step. |\n| `then` |"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_switch_is_a_word_or_a_map() {
+    let switch = |text| {
+        let settings = Settings::parse("x", text).unwrap();
+        let problems = Problems::new();
+        let section = settings.root(&problems);
+        section.declared_by(&kinds::tail::TAIL);
+        let found = match section.switch(&kinds::tail::RENAMED) {
+            None => "none".to_owned(),
+            Some(Ok(on)) => on.to_string(),
+            Some(Err(map)) => map.get(&inner::MODE).value().to_string(),
+        };
+        drop(section);
+        (found, problems.to_string())
+    };
+    let quiet = |found: &str| (found.to_owned(), String::new());
+    assert_eq!(switch("{}"), quiet("none"));
+    assert_eq!(switch("renamed: on"), quiet("true"));
+    assert_eq!(switch("renamed.mode: none"), quiet("0"));
+    let (found, said) = switch("renamed: perhaps");
+    assert!(found == "none" && said.contains("`renamed` is `perhaps`"), "{said}");
+}
