@@ -176,7 +176,15 @@ impl<T: Copy + Sync + 'static> Kind for OneOf<T> {
     }
 
     fn schema(key: &Key<Self>) -> Json {
-        let words: Vec<&str> = key.extra.iter().map(|(word, _)| *word).collect();
+        // What YAML 1.1 takes for a boolean, whatever it means here.
+        let boolean = |word| match word {
+            "true" | "on" | "yes" => Some(json!(true)),
+            "false" | "off" | "no" => Some(json!(false)),
+            _ => None,
+        };
+        let names = key.extra.iter().map(|(word, _)| *word);
+        let words: Vec<Json> =
+            names.clone().map(|word| json!(word)).chain(names.filter_map(boolean)).collect();
         json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": VARIABLE}]})
     }
 }

@@ -1,6 +1,6 @@
 //! Reading what is declared.
 
-use super::{Any, Group, Key, Kind, NamedParts, Part, Parts, Readable, Spec, Switch, seen};
+use super::{Any, Group, Key, Kind, Part, Parts, Readable, Spec, Switch, seen};
 use crate::item::Item;
 use crate::rule::Verdict;
 use crate::section::Section;
@@ -76,8 +76,20 @@ impl<'a> Section<'a> {
     }
 
     /// The items of a list as they are; a single value is a list of one. Missing means none.
-    pub fn named_items(&self, key: &Key<NamedParts>) -> Vec<Item<'a>> {
+    pub fn items_of<K: Kind>(&self, key: &Key<K>) -> Vec<Item<'a>> {
         self.items(self.name_of(&key.spec))
+    }
+
+    /// The section at `name`, of a map whose kinds `group` names by their only key. `None` if there is no such kind.
+    pub fn kind(&self, name: &str, group: &'static Group) -> Option<Section<'a>> {
+        let kinds = (group.kinds?.list)();
+        let (_, kind) = kinds.into_iter().find(|(known, _)| *known == name)?;
+        let section = self.section(name);
+        section.declared_by(kind);
+        for every in group.kinds?.every {
+            section.declared_by(every);
+        }
+        Some(section)
     }
 
     /// The section of `key` if it is a map, otherwise whether it is on. `None` if it is not set, or wrong, which is

@@ -159,7 +159,8 @@ fn reference(id: &str) -> Json {
 
 /// The schema of a list of maps that are described under `id`; a single map is a list of one.
 pub(super) fn list_of(id: &str) -> Json {
-    json!({"anyOf": [{"type": "array", "items": reference(id)}, reference(id)]})
+    // Not `anyOf`, of which validators only say that nothing fits.
+    json!({"if": {"type": "array"}, "then": {"items": reference(id)}, "else": reference(id)})
 }
 
 /// What may stand in a map.

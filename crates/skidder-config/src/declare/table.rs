@@ -1,27 +1,34 @@
 //! The table of a group for the documentation.
 
 use super::{By, Declared, Group};
+use serde_json::json;
 
 /// The table of a group in Markdown: option, default, meaning. The names are those of the group with `prefix` before
 /// them.
 pub fn table(group: &'static Group, prefix: &str) -> String {
     let mut table = "| option | default | meaning |\n|---|---|---|\n".to_owned();
     if let Some(kinds) = group.kinds.filter(|kinds| matches!(kinds.by, By::Name)) {
-        for (name, group) in (kinds.list)() {
-            table.push_str(&format!("| `{prefix}{name}` | – | {} |\n", group.about));
+        for (name, kind) in (kinds.list)() {
+            table.push_str(&format!("| `{prefix}{name}` | – | {} |\n", kind.about));
+            add_rows(kind, &format!("{prefix}{name}."), &mut table);
         }
     }
+    add_rows(group, prefix, &mut table);
+    table
+}
+
+fn add_rows(group: &'static Group, prefix: &str, table: &mut String) {
     for group in group.all().into_iter().filter(|group| !group.is_common) {
         for key in group.keys {
             table.push_str(&row(*key, prefix));
         }
     }
-    table
 }
 
 fn row(key: &dyn Declared, prefix: &str) -> String {
     let spec = key.spec();
-    let below = if key.inner().is_some_and(|inner| !inner.is_list) { ".*" } else { "" };
+    let is_map = key.inner().is_some_and(|inner| !inner.is_list) && key.schema() == json!({});
+    let below = if is_map { ".*" } else { "" };
     let mut name = format!("`{prefix}{}{below}`", spec.name);
     if !spec.alias.is_empty() {
         name.push_str(&format!(" (or `{prefix}{}`)", spec.alias));

@@ -215,12 +215,13 @@ fn a_kind_by_a_name_is_the_only_key_of_its_map() {
     assert_eq!(patterns, ["^cut(\\.|$)", "^not(\\.|$)", "^(then)(\\.|$)"]);
     assert_eq!(step["properties"]["cut"], json!({"$ref": "#/$defs/sink"}));
     assert_eq!(step["properties"]["cut.tls.mode"], schema["$defs"]["tls"]["properties"]["mode"]);
-    assert_eq!(step["properties"]["then"]["anyOf"][1], json!({"$ref": "#/$defs/step"}));
+    assert_eq!(step["properties"]["then"]["else"], json!({"$ref": "#/$defs/step"}));
     // A group inside itself: anything.
     assert_eq!(step["patternProperties"]["^not\\."], json!({}));
     let table = table(&kinds::steps::STEP, "");
+    assert!(table.contains("| `cut` | – | A sink. |\n| `cut.hosts` | `[a, b]` | where"), "{table}");
     assert!(
-        table.contains("| `cut` | – | A sink. |\n| `not` | – | A step. |\n| `then` |"),
+        table.ends_with("| `not` | – | A step. |\n| `not.then` | – |  |\n| `then` | – |  |\n"),
         "{table}"
     );
 }
