@@ -134,7 +134,7 @@ pub(crate) fn compile(
     let problems = Problems::new();
     let root = settings.root(&problems);
     let sections = root.sections("cases");
-    let list = read_processors(&sections[place], "processors", context);
+    let list = read_processors(sections[place].items("processors"), context);
     skip_all(sections, root);
     Ok((list, problems.to_string()))
 }
@@ -284,7 +284,7 @@ fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<
         let context = make(&world_of(case)?);
         let root = settings.root(&problems);
         let sections = root.sections("cases");
-        drop(read_processors(&sections[place], "processors", &context));
+        drop(read_processors(sections[place].items("processors"), &context));
         skip_all(sections, root);
         let marker = format!("].{}.", file.processor);
         for path in problems.asked() {

@@ -98,14 +98,13 @@ const INTERNAL: &[(&str, &str)] = &[(
     "set `index` of the input or of the output, or `data_stream.*` with `add_fields`",
 )];
 
-/// Reads the list at `key` of `section`; reports and leaves out wrong items.
-pub fn read_processors(section: &Section<'_>, key: &str, context: &Context) -> Vec<Compiled> {
-    read_list(section, key, context, false)
+/// Reads a list of processors; reports and leaves out wrong items.
+pub fn read_processors(items: Vec<Item<'_>>, context: &Context) -> Vec<Compiled> {
+    read_list(items, context, false)
 }
 
 /// Reads a list; in a `branch` there is a condition around everything.
-fn read_list(section: &Section<'_>, key: &str, context: &Context, branch: bool) -> Vec<Compiled> {
-    let items = section.items(key);
+fn read_list(items: Vec<Item<'_>>, context: &Context, branch: bool) -> Vec<Compiled> {
     items.iter().filter_map(|item| read_entry(item, context, branch)).collect()
 }
 
@@ -179,8 +178,8 @@ fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
         let message = format!("`{}` is missing", entry.path_of("then"));
         entry.problem("then", message, "an `if` needs a `then` with one processor or a list");
     }
-    let then = read_list(entry, "then", context, true);
-    let otherwise = read_list(entry, "else", context, true);
+    let then = read_list(entry.items("then"), context, true);
+    let otherwise = read_list(entry.items("else"), context, true);
     Some(Compiled::choose(condition?, then, otherwise))
 }
 

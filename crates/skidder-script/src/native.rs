@@ -289,7 +289,7 @@ fn read(text: &str, context: &Context) -> std::result::Result<Compiled, String> 
     let settings = Settings::parse("script", text).map_err(|error| error.to_string())?;
     let problems = Problems::new();
     let root = settings.root(&problems);
-    let mut list = read_processors(&root, "processors", context);
+    let mut list = read_processors(root.items("processors"), context);
     root.finish();
     match (list.pop(), problems.has_errors()) {
         (Some(processor), false) => {

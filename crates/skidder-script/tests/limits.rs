@@ -33,7 +33,7 @@ fn read(settings: &str) -> Vec<Compiled> {
         Settings::parse("f.yml", &format!("processors: [{{script: {settings}}}]")).unwrap();
     let problems = Problems::new();
     let root = settings.root(&problems);
-    let list = read_processors(&root, "processors", &context);
+    let list = read_processors(root.items("processors"), &context);
     root.finish();
     assert_eq!(problems.to_string(), "");
     list

@@ -5,6 +5,7 @@ use crate::cloud::Cloud;
 use crate::filestream::Surroundings;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
+use crate::input_settings::{ENABLED, ID};
 use crate::inputs::{self, Input, Reads};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
@@ -311,7 +312,7 @@ impl Reading<'_> {
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
             let section = item.section();
-            if !section.bool("enabled").or(true) {
+            if !section.get(&ENABLED).value() {
                 disabled += 1;
                 section.skip();
                 continue;
@@ -333,7 +334,7 @@ impl Reading<'_> {
                     }
                     settings.id.clone()
                 }
-                Reads::Task(_) => section.string("id").optional().unwrap_or_default(),
+                Reads::Task(_) => section.get(&ID).value(),
             };
             let feeds = Feeds::read(&section, self.ids);
             let plan = Arc::new(input_plan::read(&section, &common, &context, &reads));

@@ -1,10 +1,11 @@
 //! Inputs as configured, and their types: two lists, of those that read files and of those that are tasks, from the name
 //! in `type` to the function that reads the settings.
 
-use crate::filestream::{self, Surroundings};
+use crate::filestream::{self, Surroundings, log};
 use crate::input_plan::InputPlan;
+use crate::input_settings::{EVERY_INPUT, TYPE};
 use crate::reload::InputPrint;
-use skidder_config::{Section, nearest};
+use skidder_config::{Group, Kinds, Section, nearest};
 use skidder_inputs::Context;
 use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
 use std::sync::Arc;
@@ -68,13 +69,31 @@ impl Reads {
 /// Reads what is special to a type of file input. Keys that all inputs share are left to the caller.
 type Read = fn(&Section<'_>, &Surroundings<'_>) -> FilestreamSettings;
 
+/// An item of `filebeat.inputs`.
+pub(crate) static INPUT: Group = Group::new("input", "An input, by its `type`.")
+    .kinds(Kinds::by_tag("type", "log", kinds).with(&[&EVERY_INPUT]));
+
+/// Settings of inputs that are not declared yet.
+static UNDECLARED: Group =
+    Group::new("input.undeclared", "Its settings are not checked here yet.").open();
+
+/// The types that there are, with their settings.
+fn kinds() -> Vec<(&'static str, &'static Group)> {
+    let files = FILES.iter().map(|(name, _, group)| (*name, *group));
+    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| (*name, &UNDECLARED))).collect()
+}
+
 /// The types that read files; the others are [`skidder_inputs::KINDS`].
-const FILES: [(&str, Read); 4] = [
-    ("filestream", filestream::read),
-    ("log", |section, outside| filestream::log::read(section, outside, InputKind::Log)),
-    ("container", |section, outside| filestream::log::read(section, outside, InputKind::Container)),
-    ("docker", |section, outside| filestream::log::read(section, outside, InputKind::Container)),
+const FILES: [(&str, Read, &Group); 4] = [
+    ("filestream", filestream::read, &filestream::FILESTREAM),
+    ("log", |section, outside| log::read(section, outside, InputKind::Log), &log::LOG),
+    ("container", read_container, &log::CONTAINER),
+    ("docker", read_container, &log::CONTAINER),
 ];
+
+fn read_container(section: &Section<'_>, outside: &Surroundings<'_>) -> FilestreamSettings {
+    log::read(section, outside, InputKind::Container)
+}
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str; 27] = [
@@ -114,9 +133,9 @@ pub(crate) fn read(
     surroundings: &Surroundings<'_>,
     context: &Context,
 ) -> Option<Reads> {
-    // As in Filebeat.
-    let kind = section.string("type").or("log");
-    if let Some((_, read)) = FILES.iter().find(|(name, _)| *name == &*kind) {
+    section.declared_by(&EVERY_INPUT);
+    let kind = section.get(&TYPE).value();
+    if let Some((_, read, _)) = FILES.iter().find(|(name, ..)| *name == &*kind) {
         return Some(Reads::Files(Box::new(read(section, surroundings))));
     }
     if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
@@ -132,14 +151,14 @@ pub(crate) fn read(
         } else {
             format!("there is {}", listed(&names))
         };
-        section.problem("type", message, hint);
+        section.problem(TYPE.name(), message, hint);
     }
     None
 }
 
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
-    let files = FILES.iter().map(|(name, _)| *name);
+    let files = FILES.iter().map(|(name, ..)| *name);
     files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
 }
 

@@ -14,6 +14,7 @@ mod files;
 mod filestream;
 mod idle;
 mod input_plan;
+mod input_settings;
 mod inputs;
 mod keystore;
 mod logging;

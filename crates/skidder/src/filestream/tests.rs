@@ -25,6 +25,7 @@ pub(super) fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     let outside =
         Surroundings { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
     let section = settings.root(&problems).section("filebeat").sections("inputs").remove(0);
+    section.declared_by(&crate::input_settings::EVERY_INPUT);
     section.accept("type");
     let read = match kind {
         "filestream" => read(&section, &outside),

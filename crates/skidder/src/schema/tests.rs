@@ -6,7 +6,7 @@ use skidder_config::{Settings, table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 1] = ["outputs.md"];
+const PAGES: [&str; 2] = ["filestream.md", "outputs.md"];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
@@ -136,7 +136,8 @@ fn the_schema_accepts_every_configuration_of_the_repository() {
     assert!(all.len() > 50, "only {} were found", all.len());
     for (path, text) in all {
         let objections = objections(&validator, &text);
-        assert!(objections.is_empty(), "{}: {objections:#?}\n{text}", path.display());
+        let is_wrong = text.starts_with("# expect: typo");
+        assert!(objections.is_empty() != is_wrong, "{}: {objections:#?}\n{text}", path.display());
     }
 }
 
@@ -153,6 +154,17 @@ fn the_schema_accepts_what_is_written_otherwise() {
         "output.file: {path: /x, codec: {format: {string: '%{[message]}'}}, codec.json:}",
         "output.logstash: {hosts: a, max_retries: 3, queue.mem.events: 4, enabled: '${ON}'}",
         "output.redis: {hosts: a, keys: [{key: a, when.equals.a: b, mappings: {a.b: c}}]}",
+        "filebeat.inputs: {type: filestream, paths: /x, close.reader.on_eof: on, prospector.scanner.notify: off}",
+        "filebeat.inputs: [{type: filestream, paths: [/x], file_identity.native:, take_over: true, backoff: {init: 1s}}]",
+        "filebeat.inputs: [{type: filestream, paths: '${P}', file_identity.inode_marker.path: /m, take_over.from_ids: a}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{multiline: {pattern: a, match: after}}, {ndjson:}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [ndjson.target: a, {syslog.format: rfc3164}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], max_bytes: 1MiB, clean_inactive: -1, json.keys_under_root: true}]",
+        "filebeat.inputs: [{paths: [/x], json.keys_under_root: true, multiline: {type: count, count_lines: 3}}]",
+        "filebeat.inputs: [{type: docker, containers.ids: '*', combine_partial: true}, {type: '${T}', anything: 1}]",
+        "filebeat.inputs: [{type: container, stream: stderr, paths: [/x], recursive_glob: true}]",
+        "filebeat.inputs: [{type: tcp, id: a, host: 'a:1', tags: a, fields: {a.b: c}, outputs: [a, {id: b}]}]",
+        "{tags: [a], fields_under_root: true, fields.a.b: c}",
     ] {
         let objections = objections(&validator, text);
         assert!(objections.is_empty(), "{text}: {objections:#?}");
@@ -176,6 +188,23 @@ fn the_schema_refuses_mistakes() {
         "output.redis: {hosts: a, keys: [{kay: a}]}",
         "output.file: {path: /x, permissions: 0999}",
         "output.console: yes",
+        "filebeat.inputs: [{type: filestrem, paths: [/x]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], ignore_oldr: 1h}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], ignore_older: soon}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], close.reader.on_eoff: true}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], file_identity.inode: ''}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], file_identity.native.path: a}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{multilin: {}}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{ndjson: {}, syslog: {}}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{multiline: {match: behind}}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{container.streams: all}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], take_over: perhaps}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], take_over.from: a}]",
+        "filebeat.inputs: [{type: log, paths: [/x], prospector.scanner.symlinks: true}]",
+        "filebeat.inputs: [{type: log, paths: [/x], scan.sort: name}]",
+        "filebeat.inputs: [{paths: [/x], json.target: a}]",
+        "filebeat.inputs: [{type: container, paths: [/x], stream: stdin}]",
+        "filebeat.inputs: {type: filestream, paths: /x, message_max_bytes: 0}",
     ] {
         assert!(!objections(&validator, text).is_empty(), "{text}");
     }
