@@ -75,6 +75,11 @@ impl<'a> Section<'a> {
         self.section(self.name_of(&key.spec))
     }
 
+    /// The value of `key` as it is, if it is set, for what reads it by itself.
+    pub fn item_of<K: Kind>(&self, key: &Key<K>) -> Option<Item<'a>> {
+        self.item(self.name_of(&key.spec))
+    }
+
     /// The items of a list as they are; a single value is a list of one. Missing means none.
     pub fn items_of<K: Kind>(&self, key: &Key<K>) -> Vec<Item<'a>> {
         self.items(self.name_of(&key.spec))

@@ -184,6 +184,8 @@ impl Names {
                 let name = format!("{prefix}{name}");
                 match key.inner() {
                     Some(Inner { group, is_list: false }) => self.add_part(group, &name, above),
+                    // A single map is a list of one; nobody writes that with dots, and it would be much.
+                    Some(_) => self.below(&name, json!({})),
                     _ if key.takes_names() => self.below(&name, json!({})),
                     _ => {}
                 }
