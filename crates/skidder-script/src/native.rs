@@ -252,7 +252,7 @@ fn constructor_of(kind: &str) -> String {
 /// Pairs of constructors and processors. A script is none of them: it would hold itself.
 fn kinds<'js>(ctx: &Ctx<'js>, context: &Context) -> Result<Array<'js>> {
     let all = Array::new(ctx.clone())?;
-    let names = context.kinds().map(|(name, _)| *name).filter(|name| *name != "script");
+    let names = context.kinds().map(|(name, ..)| *name).filter(|name| *name != "script");
     for (place, name) in names.enumerate() {
         all.set(place, vec![constructor_of(name), name.to_owned()])?;
     }

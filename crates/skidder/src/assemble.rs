@@ -10,6 +10,7 @@ use crate::inputs::{self, Input, Reads};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
+use crate::processors;
 use crate::reload::{self, AllConfigFiles, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
@@ -19,7 +20,7 @@ use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_output_elasticsearch::Setup;
 use skidder_outputs::Context as OutputContext;
-use skidder_processors::{Context, Kind};
+use skidder_processors::Context;
 use skidder_read::{FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -165,25 +166,10 @@ pub(crate) fn assemble(
 
 /// What processors may look at, and all of them.
 fn processors_of(outside: &Outside<'_>) -> Context {
-    Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
-        .with_interrupt(Arc::clone(&outside.interrupt))
-        .with(skidder_lookups::KINDS)
-        .with(SCRIPT_KINDS)
+    let context = Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
+        .with_interrupt(Arc::clone(&outside.interrupt));
+    processors::OTHERS.iter().fold(context, |context, kinds| context.with(kinds))
 }
-
-#[cfg(feature = "script")]
-const SCRIPT_KINDS: &[Kind] = skidder_script::KINDS;
-
-/// Says that the processor is not here.
-#[cfg(not(feature = "script"))]
-const SCRIPT_KINDS: &[Kind] = &[("script", |settings, _| {
-    for key in settings.keys() {
-        settings.accept(key);
-    }
-    let message = format!("`{}`: this program was built without scripts", settings.path());
-    settings.problem("", message, "use one with the cargo feature `script`");
-    None
-})];
 
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
 pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {

@@ -13,11 +13,7 @@ macro_rules! idle {
 /// The list.
 pub(crate) const IDLE: &[Idle] = idle! {
     // Filebeat takes no notice of these either, and people have them.
-    "*.add_kubernetes_metadata.host": "`node` names the node; without it, it is found",
-    "*.add_kubernetes_metadata.in_cluster": "whether skidder runs in a pod is found without it; outside of one, `kube_config` is read",
     "*.add_docker_metadata.labels": "see `labels.dedot`",
-    "*.dissect.fail_on_error": "see `ignore_failure`",
-    "*.script.id": "`tag` names a script",
     "*.allow_auto_create": "whether an index may make itself is a setting of Elasticsearch (`action.auto_create_index`)",
     "*.allow_auto_topic_creation": "whether a topic may make itself is a setting of the broker (`auto.create.topics.enable`)",
     "output.elasticsearch.data_stream": "`output.elasticsearch.index` names the data stream",

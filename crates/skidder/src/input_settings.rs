@@ -1,6 +1,8 @@
 //! Settings that every input has.
 
-use skidder_config::{Any, Group, Key, settings};
+use crate::processors::PROCESSOR;
+use skidder_config::{Any, Group, Key, Part, Parts, settings};
+use skidder_processors::CONDITION;
 
 mod events {
     use super::*;
@@ -18,7 +20,7 @@ mod events {
         pub(crate) FIELDS_UNDER_ROOT: bool = Key::new("fields_under_root")
             .default(false)
             .about("`fields` go to the root of the event instead, over what is there");
-        pub(crate) PROCESSORS: Any = Key::new("processors").default_words("`[]`").about(
+        pub(crate) PROCESSORS: Parts = Key::parts("processors", &PROCESSOR).default_words("`[]`").about(
             "[processors](processors.md): those of the input run first, then `agent.*`, `ecs.version` and \
              `host.name` are added, then those at the root run",
         );
@@ -96,6 +98,6 @@ pub(crate) mod feed {
         pub(crate) static FEED = Group::new("input.outputs", "An output that the input feeds.");
 
         pub(crate) ID: String = Key::new("id").required().about("the id of the output");
-        pub(crate) WHEN: Any = Key::new("when").about("a condition");
+        pub(crate) WHEN: Part = Key::part("when", &CONDITION).about("for which events");
     }
 }

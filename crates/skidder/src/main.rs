@@ -27,6 +27,7 @@ mod pages;
 mod passing;
 mod plain;
 mod problems;
+mod processors;
 mod program_pages;
 mod progress;
 mod queue;

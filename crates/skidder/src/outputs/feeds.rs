@@ -68,7 +68,7 @@ fn read_one(item: &Item<'_>, ids: &[String]) -> Option<(usize, Option<Condition>
     let section = item.section();
     section.declared_by(&feed::FEED);
     let id = section.get(&feed::ID).required();
-    let condition = section.any(&feed::WHEN).map(|item| Condition::read(&item));
+    let condition = section.item_of(&feed::WHEN).map(|item| Condition::read(&item));
     section.finish();
     if id.is_empty() {
         return None;

@@ -6,7 +6,7 @@ use skidder_config::{Settings, table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 2] = ["filestream.md", "outputs.md"];
+const PAGES: [&str; 3] = ["filestream.md", "outputs.md", "processors.md"];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
@@ -165,6 +165,15 @@ fn the_schema_accepts_what_is_written_otherwise() {
         "filebeat.inputs: [{type: container, stream: stderr, paths: [/x], recursive_glob: true}]",
         "filebeat.inputs: [{type: tcp, id: a, host: 'a:1', tags: a, fields: {a.b: c}, outputs: [a, {id: b}]}]",
         "{tags: [a], fields_under_root: true, fields.a.b: c}",
+        "processors: {drop_event.when.not.or: [{equals.a: 1}, {not.has_fields: [b]}]}",
+        "processors: [{if.equals.a: b, then: {drop_event:}, else: [{add_tags.tags: a}, drop_event: {}]}]",
+        "processors: [{convert: {fields: [{from: a, type: long}], when.range.a.gte: 1}}, {convert.fields: {from: a, to: b}}]",
+        "processors: [{rename.fields: [{from: a, to: b}]}, {add_fields: {fields.a.b: c, target: ''}}, {timestamp: {field: a, layouts: UNIX}}]",
+        "processors: [{add_kubernetes_metadata: {host: a, matchers: [{logs_path.resource_type: pod}], indexers: [{ip_port:}]}}]",
+        "processors: [{dns: {type: reverse, fields.a.b: c, success_cache.capacity.max: 5}}, {cache: {backend.memory.id: a, put.ttl: 1h}}]",
+        "processors: [{script: {lang: javascript, source: 'x', params.a: b}}, {syslog: {field: a, format: auto}}]",
+        "processors: [{add_docker_metadata: {host: a, ssl.certificate_authority: /x, labels.dedot: no}}, {dissect: {tokenizer: a, fail_on_error: true}}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], processors: [{drop_event.when.contains.a: b}]}]",
     ] {
         let objections = objections(&validator, text);
         assert!(objections.is_empty(), "{text}: {objections:#?}");
@@ -205,6 +214,20 @@ fn the_schema_refuses_mistakes() {
         "filebeat.inputs: [{paths: [/x], json.target: a}]",
         "filebeat.inputs: [{type: container, paths: [/x], stream: stdin}]",
         "filebeat.inputs: {type: filestream, paths: /x, message_max_bytes: 0}",
+        "processors: [{drop_evnt: {}}]",
+        "processors: [{drop_event: {}, add_tags.tags: a}]",
+        "processors: [{convert: {fields: [{form: a}]}}]",
+        "processors: [{convert.ignore_mising: true}]",
+        "processors: [{convert: {fields: {from: a}, fail_on_error: perhaps}}]",
+        "processors: [{drop_event.when.equal.a: 1}]",
+        "processors: [{drop_event.when: {or: [{equal.a: 1}]}}]",
+        "processors: [{drop_event: {when: {and: [{or: [{equals.a: 1}, {regex.a: 1}]}]}}}]",
+        "processors: [{if.equals.a: b, then: [{drop_evnt: {}}]}]",
+        "processors: [{if.equals.a: b, than: [{drop_event: {}}]}]",
+        "processors: [{add_kubernetes_metadata: {matchers: [{log_path: {}}]}}]",
+        "processors: [{syslog: {field: a, format: rfc}}]",
+        "processors: [{truncate_fields: {fields: a, max_bytes: -1}}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], processors: [{drop_fields.field: b}]}]",
     ] {
         assert!(!objections(&validator, text).is_empty(), "{text}");
     }
