@@ -138,10 +138,14 @@ fn definition(group: &'static Group, every: &[&'static Group]) -> Json {
 /// The same without what the kind says.
 fn merged(group: &'static Group, every: &[&'static Group]) -> Json {
     let mut names = Names::default();
-    for part in every {
-        names.add_group(part, "", &mut Vec::new());
+    let above = &mut Vec::new();
+    for part in every.iter().copied().chain([group]) {
+        names.add_rules(part, "");
     }
-    names.add_group(group, "", &mut Vec::new());
+    // What every kind has is the same in all of them.
+    for part in [group].into_iter().chain(every.iter().copied()) {
+        names.add_keys(part, "", above);
+    }
     let mut properties = Map::new();
     names.top.properties("", &mut properties);
     let mut schema = object(properties, group.is_open);
@@ -172,12 +176,15 @@ struct Names {
 }
 
 impl Names {
-    /// Adds the settings of a group, and those of maps in it under their dotted names.
+    /// Adds what may stand in a map with the settings of `group`, under their dotted names.
     fn add_group(&mut self, group: &'static Group, prefix: &str, above: &mut Vec<&'static str>) {
+        self.add_rules(group, prefix);
+        self.add_keys(group, prefix, above);
+    }
+
+    /// Adds the settings of a group, and those of maps in it under their dotted names.
+    fn add_keys(&mut self, group: &'static Group, prefix: &str, above: &mut Vec<&'static str>) {
         above.push(group.id);
-        for part in group.all() {
-            self.add_rules(part, prefix);
-        }
         for key in group.declared() {
             let spec = key.spec();
             for name in [spec.name, spec.alias].into_iter().filter(|name| !name.is_empty()) {
@@ -227,16 +234,20 @@ impl Names {
     }
 
     /// Adds what is known about settings that have no effect, or are an error.
-    fn add_rules(&mut self, group: &Group, prefix: &str) {
-        for (pattern, advice) in group.deprecated.iter().chain(group.without_effect) {
-            let advice = plain(advice);
-            let schema = json!({"deprecated": true, "description": format!("No effect: {advice}")});
-            self.add_rule(&format!("{prefix}{pattern}"), schema);
-        }
-        for (pattern, advice) in group.unsupported {
-            let advice = plain(advice);
-            let schema = json!({"not": {}, "description": format!("Not supported: {advice}")});
-            self.add_rule(&format!("{prefix}{pattern}"), schema);
+    fn add_rules(&mut self, group: &'static Group, prefix: &str) {
+        for group in group.all() {
+            for (pattern, advice) in group.deprecated.iter().chain(group.without_effect) {
+                let text = format!("No effect: {}", plain(advice));
+                let schema = json!({"deprecated": true, "description": text});
+                self.add_rule(&format!("{prefix}{pattern}"), schema);
+            }
+            for (pattern, advice) in group.unsupported {
+                let text = format!("Not supported: {}", plain(advice));
+                self.add_rule(
+                    &format!("{prefix}{pattern}"),
+                    json!({"not": {}, "description": text}),
+                );
+            }
         }
     }
 
