@@ -5,8 +5,9 @@
 
 use super::parsers::{self, kinds};
 use super::{
-    ABOVE_ZERO, BUFFER_SIZE_MAX, LINES, PATHS, Surroundings, WHICH, identity, keeping, patterns,
-    positive, read_lines, read_paths, some,
+    ABOVE_ZERO, BUFFER_SIZE_MAX, EXCLUDE_LINES, HARVESTER_LIMIT, IGNORE_OLDER, INCLUDE_LINES,
+    KEEP_NULL, LINES, PATHS, Surroundings, WHICH, identity, keeping, patterns, positive,
+    read_paths, some,
 };
 use crate::input_settings::{ID, TYPE};
 use skidder_config::{Any, Group, Key, Part, Problem, Section, Size, Value, settings};
@@ -15,17 +16,38 @@ use skidder_read::scan::ScanSettings;
 use skidder_read::{CloseSettings, FileIdentity, FilestreamSettings, InputKind};
 use std::time::Duration;
 
-/// What `docker` in these inputs is today.
+/// What to do about `scan.sort` and `scan.order`.
 const ALL_AT_ONCE: &str =
     "all files get their turns at the same time, whatever their order; leave it out";
 
-/// What `combine_partial` and `cri` said.
+/// Why `combine_partial` and `cri` have no effect.
 const ALWAYS_JOINED: &str =
     "records that were cut are joined, and both kinds of records are known, always";
 
 settings! {
+    /// What these inputs call otherwise than `filestream`, of lines.
+    static OF_LINES = Group::new("log.lines", "What is called otherwise than in `filestream`, of lines.");
+
+    HARVESTER_BUFFER_SIZE: usize = Key::new("harvester_buffer_size")
+        .default(FilestreamSettings::BUFFER_SIZE)
+        .range(1, BUFFER_SIZE_MAX)
+        .noun("a number of bytes")
+        .about("`buffer_size`");
+    pub(super) MAX_BYTES: Size = Key::new("max_bytes")
+        .default(FilestreamSettings::MESSAGE_MAX_BYTES as u64)
+        .range(1, FilestreamSettings::MESSAGE_MAX_BYTES_MAX as u64)
+        .about("`message_max_bytes`");
+    pub(super) JSON: Part = Key::part("json", &json::JSON).about(
+        "a parser `ndjson` with these settings; its `target` is `json`, or the root with `json.keys_under_root`",
+    );
+    pub(super) MULTILINE: Part =
+        Key::part("multiline", &kinds::MULTILINE).about("a parser `multiline`, behind `json`");
+}
+
+settings! {
     /// What the deprecated inputs call otherwise than `filestream`.
     pub(crate) static OWN = Group::new("log.own", "What `log` and `container` call otherwise than `filestream`.")
+        .include(&[&OF_LINES])
         .unsupported(&[("scan.*", ALL_AT_ONCE), ("docker-json", "use `type: container`")])
         .deprecated(&[
             ("combine_partial", ALWAYS_JOINED),
@@ -46,15 +68,6 @@ settings! {
         .default(FilestreamSettings::CHECK_INTERVAL)
         .noun(ABOVE_ZERO)
         .about("`prospector.scanner.check_interval`");
-    HARVESTER_BUFFER_SIZE: usize = Key::new("harvester_buffer_size")
-        .default(FilestreamSettings::BUFFER_SIZE)
-        .range(1, BUFFER_SIZE_MAX)
-        .noun("a number of bytes")
-        .about("`buffer_size`");
-    pub(super) MAX_BYTES: Size = Key::new("max_bytes")
-        .default(FilestreamSettings::MESSAGE_MAX_BYTES as u64)
-        .range(1, FilestreamSettings::MESSAGE_MAX_BYTES_MAX as u64)
-        .about("`message_max_bytes`");
     CLOSE_INACTIVE: Duration = Key::new("close_inactive")
         .default(Duration::from_mins(5))
         .about("`close.on_state_change.inactive`");
@@ -81,11 +94,6 @@ settings! {
         "files that are there at the start and have no state are read from their end. *Differs*: files that appear \
          later are read from their start",
     );
-    pub(super) JSON: Part = Key::part("json", &json::JSON).about(
-        "a parser `ndjson` with these settings; its `target` is `json`, or the root with `json.keys_under_root`",
-    );
-    pub(super) MULTILINE: Part =
-        Key::part("multiline", &kinds::MULTILINE).about("a parser `multiline`, behind `json`");
 }
 
 mod json {
@@ -159,9 +167,10 @@ pub(crate) fn read(
     settings.check_interval = positive(section, &SCAN_FREQUENCY);
     (settings.identity, _) = identity::read_identity(section, outside, FileIdentity::Native);
     settings.fingerprint.enabled = settings.identity.is_content();
-    settings.buffer_size = section.get(&HARVESTER_BUFFER_SIZE).value();
-    settings.message_max_bytes = section.get(&MAX_BYTES).value() as usize;
     read_lines(section, &mut settings);
+    settings.harvester_limit =
+        Some(section.get(&HARVESTER_LIMIT).value()).filter(|limit| *limit > 0);
+    settings.ignore_older = some(section.get(&IGNORE_OLDER).value());
     settings.start_at_end = section.get(&TAIL_FILES).value();
     settings.clean_removed = section.get(&keeping::CLEAN_REMOVED).value();
     (settings.clean_inactive, _) = keeping::read_clean_inactive(
@@ -174,6 +183,15 @@ pub(crate) fn read(
     settings.close = read_close(section);
     parsers::read_deprecated(section, &mut settings, kind);
     settings
+}
+
+/// What these inputs say about lines, but for parsers and encoding.
+fn read_lines(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    settings.buffer_size = section.get(&HARVESTER_BUFFER_SIZE).value();
+    settings.message_max_bytes = section.get(&MAX_BYTES).value() as usize;
+    settings.include_lines = patterns(section, &INCLUDE_LINES);
+    settings.exclude_lines = patterns(section, &EXCLUDE_LINES);
+    settings.keep_null = section.get(&KEEP_NULL).value();
 }
 
 fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>, kind: InputKind) -> ScanSettings {

@@ -190,20 +190,15 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
     settings.include_group = section.get(&INCLUDE_FILE_OWNER_GROUP_NAME).value();
     settings.buffer_size = section.get(&BUFFER_SIZE).value();
     settings.message_max_bytes = section.get(&MESSAGE_MAX_BYTES).value();
-    read_lines(section, &mut settings);
-    keeping::read(section, outside, &mut settings);
-    parsers::read(section, &mut settings);
-    settings
-}
-
-/// What every input that reads files says about its lines.
-fn read_lines(section: &Section<'_>, settings: &mut FilestreamSettings) {
     settings.include_lines = patterns(section, &INCLUDE_LINES);
     settings.exclude_lines = patterns(section, &EXCLUDE_LINES);
     settings.harvester_limit =
         Some(section.get(&HARVESTER_LIMIT).value()).filter(|limit| *limit > 0);
     settings.ignore_older = some(section.get(&IGNORE_OLDER).value());
     settings.keep_null = section.get(&KEEP_NULL).value();
+    keeping::read(section, outside, &mut settings);
+    parsers::read(section, &mut settings);
+    settings
 }
 
 fn read_scan(section: &Section<'_>, directory: &Path) -> ScanSettings {
