@@ -52,3 +52,24 @@ pub(crate) fn read(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+    use skidder_testkit::{SimClock, SimFs};
+
+    #[test]
+    fn the_authority_that_only_docker_has_is_read() {
+        let text = "{ssl.certificate_authority: /none.pem}";
+        let settings = Settings::parse("f.yml", text).unwrap();
+        let problems = Problems::new();
+        let clock = SimClock::new();
+        let context = Context::new(Arc::new(SimFs::new(&clock)), Arc::new(clock.clone()));
+        let section = settings.root(&problems);
+        section.declared_by(&TLS);
+        assert!(read(&section, &context).is_err());
+        section.finish();
+        assert!(problems.to_string().contains("/none.pem"), "{problems}");
+    }
+}

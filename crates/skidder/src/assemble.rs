@@ -12,6 +12,7 @@ use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::processors;
 use crate::reload::{self, AllConfigFiles, Prints, refuse_modules};
+use crate::schema::INPUTS;
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
@@ -291,7 +292,7 @@ impl Reading<'_> {
         };
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();
-        let mut items = beat.items("inputs");
+        let mut items = beat.items_of(&INPUTS);
         items.extend(reload::items(self.settings.input_files(), root.problems()));
         let is_empty = items.is_empty();
         let prints = Prints::of(self.settings);

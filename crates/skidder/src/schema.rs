@@ -28,9 +28,11 @@ mod filebeat {
         /// `filebeat`. Other settings in it are not declared yet.
         pub(super) static FILEBEAT = Group::new("filebeat", "The inputs, and what is theirs.").open();
 
-        INPUTS: Parts = Key::parts("inputs", &INPUT).about("where events come from");
+        pub(crate) INPUTS: Parts = Key::parts("inputs", &INPUT).about("where events come from");
     }
 }
+
+pub(crate) use filebeat::INPUTS;
 
 settings! {
     /// The whole configuration. Settings that are not declared yet are not checked.
