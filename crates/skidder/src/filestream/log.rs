@@ -206,8 +206,17 @@ fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>, kind: InputKind)
         _ => section.get(&RECURSIVE_GLOB_ENABLED).value(),
     };
     let containers = match kind {
-        InputKind::Container if !section.has_key(&PATHS) => section.optional_part(&CONTAINERS),
+        InputKind::Container => section.optional_part(&CONTAINERS),
         _ => None,
+    };
+    let containers = match containers {
+        Some(containers) if section.has_key(&PATHS) => {
+            let message = format!("`{}` is beside `paths`", containers.path());
+            section.problem(CONTAINERS.name(), message, "leave one of the two out");
+            containers.skip();
+            None
+        }
+        containers => containers,
     };
     ScanSettings {
         include_files: Vec::new(),

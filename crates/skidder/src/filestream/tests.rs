@@ -404,4 +404,8 @@ fn bad_options_of_log_inputs_are_told() {
     ] {
         bad_log(option);
     }
+    let (_, said) =
+        input("container", "paths: [/x]\nallow_deprecated_use: true\ncontainers.ids: [a]");
+    assert_eq!(said.matches("error").count(), 1, "{said}");
+    assert!(said.contains("`filebeat.inputs[0].containers` is beside `paths`"), "{said}");
 }
