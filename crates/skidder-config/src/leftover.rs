@@ -44,7 +44,8 @@ impl Section<'_> {
         }
         let asked = self.asked.borrow();
         let rules = self.rules.borrow();
-        let known = asked.iter().chain(rules.iter().map(|rule| &rule.pattern));
+        let rules = rules.iter().filter(|rule| !rule.is_idle());
+        let known = asked.iter().chain(rules.map(|rule| &rule.pattern));
         // Names on the same level as the unknown one.
         let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
         let siblings = known.filter_map(|known| known.strip_prefix(&start)).filter_map(|rest| {

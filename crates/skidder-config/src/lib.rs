@@ -90,8 +90,8 @@ mod yaml_message;
 pub use declare::schema::json_schema;
 pub use declare::table::table;
 pub use declare::{
-    Any, Declared, Group, Inner, Key, Kind, OneOf, Part, Parts, PathList, Permissions, Readable,
-    Size, Spec, Typed, Types, seen,
+    Any, Declared, Group, Inner, Key, Kind, Kinds, NamedParts, OneOf, Part, Parts, PathList,
+    Permissions, Readable, Size, Spec, Switch, seen,
 };
 pub use item::Item;
 pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};

@@ -29,6 +29,11 @@ impl Rule {
         Self::new(key, Verdict::NoEffect, idle.why)
     }
 
+    /// Nothing happens with such a setting, so that its name is no better one for a misspelt one.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.verdict == Verdict::NoEffect
+    }
+
     /// The message about the setting with this full path.
     pub(crate) fn problem(&self, path: &str, entry: &Entry, problems: &Problems) -> Problem {
         let (severity, subject, message) = match self.verdict {

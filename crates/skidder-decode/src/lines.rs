@@ -52,6 +52,17 @@ const TERMINATORS: [(&str, LineTerminator, &str); 10] = [
 ];
 
 impl LineTerminator {
+    /// The names, each with what it stands for.
+    pub const WORDS: [(&'static str, Self); 10] = {
+        let mut words = [("", Self::Auto); 10];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = (TERMINATORS[at].0, TERMINATORS[at].1);
+            at += 1;
+        }
+        words
+    };
+
     /// The terminator of this name.
     pub fn find(name: &str) -> Option<Self> {
         let found = TERMINATORS.iter().find(|(known, ..)| *known == name)?;

@@ -6,17 +6,6 @@ use skidder_config::{Problems, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One option of a processor, for the documentation.
-#[derive(Clone, Debug)]
-pub struct OptionLine {
-    /// Its name, with dots.
-    pub name: String,
-    /// What it is if it is not set, or `required`.
-    pub default: String,
-    /// What it does.
-    pub meaning: String,
-}
-
 /// A golden file.
 #[derive(Debug)]
 pub struct GoldenFile {
@@ -28,8 +17,6 @@ pub struct GoldenFile {
     pub processor: String,
     /// What that does.
     pub summary: String,
-    /// Its options.
-    pub options: Vec<OptionLine>,
     /// What it takes for a failure.
     pub fails: String,
     /// Where it is not as in Filebeat.
@@ -105,12 +92,6 @@ impl GoldenFile {
         let settings = Settings::parse(&name, &text)?;
         let problems = Problems::new();
         let root = settings.root(&problems);
-        let options = root.sections("options").into_iter().map(|option| OptionLine {
-            name: option.string("name").required(),
-            default: option.string("default").required(),
-            meaning: option.string("meaning").required(),
-        });
-        let options = options.collect();
         let mut cases = Vec::new();
         for section in root.sections("cases") {
             cases.push(Case::read(&section).with_context(|| name.clone())?);
@@ -120,7 +101,6 @@ impl GoldenFile {
             path: path.to_owned(),
             processor: root.string("processor").required(),
             summary: root.string("summary").required(),
-            options,
             fails: root.string("fails").required(),
             differs: root.string("differs").optional(),
             none: root.string_map("none").or_else(BTreeMap::new),

@@ -5,10 +5,6 @@
 //! ```yaml
 //! processor: rename
 //! summary: What it does, in a sentence or two.
-//! options:
-//!   - name: fields
-//!     default: required
-//!     meaning: a list of `from` and `to`
 //! fails: What it takes for a failure, and what is left on the event.
 //! differs: Where it is not as in Filebeat.        # may be left out
 //! none: {failure: why there is no such case}      # for kinds that cannot be
@@ -28,7 +24,8 @@
 //! of the machine, from path to content.
 //!
 //! Each case runs twice: with everything as the event's own, and with everything but message and
-//! time as fields of the source, so that folding is tested by every case.
+//! time as fields of the source, so that folding is tested by every case. The options of the processor are declared in
+//! its code; that it reads them all, and no others, is checked, too.
 
 mod build;
 mod case;
@@ -42,7 +39,7 @@ mod run;
 pub use build::{TIME, batch, document, map, path, value_of};
 pub use case::{Case, Expected, Kind, Step};
 pub use counting::{Counting, write_costs};
-pub use file::{GoldenFile, OptionLine, read_folder, read_folder_for_page};
+pub use file::{GoldenFile, read_folder, read_folder_for_page};
 pub use guarantee::guarantee;
 pub use page::{Cost, page};
 pub use run::{FixedMachine, World, run_folder};

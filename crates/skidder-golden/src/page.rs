@@ -24,7 +24,8 @@ const HEAD: &str = "\
 # Processors
 
 <!-- written from the golden files of the processors (crates/*/golden) by
-     `SKIDDER_UPDATE=1 cargo test -p skidder-golden`; the examples are tests -->
+     `SKIDDER_UPDATE=1 cargo test -p skidder-golden`, whose examples are tests; tables of options by
+     `SKIDDER_UPDATE=1 cargo test -p skidder --bins schema` -->
 
 `processors:` is a list, at the root and in inputs. Each item has one name with its settings, or `if`, `then`
 and optionally `else`. Each takes `when`; conditions are in [settings.md](settings.md). Processors of the
@@ -45,11 +46,12 @@ table](../benches/results/processors/README.md)); with fields that all events of
 cost nothing for an event.
 ";
 
-/// The page. `costs` are by the name of the processor.
+/// The page. `costs` are by the name of the processor. Tables of options are those of `before`, the page as it is:
+/// the test of the program that has all declarations writes them.
 ///
 /// # Errors
 /// A processor whose cost is missing though it has an example, or an example that is not written as they are.
-pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>) -> Result<String> {
+pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>, before: &str) -> Result<String> {
     let mut files: Vec<&GoldenFile> = files.iter().collect();
     files.sort_by(|left, right| left.processor.cmp(&right.processor));
     let mut text = HEAD.to_owned();
@@ -68,26 +70,15 @@ pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>) -> Result<Stri
             "the cost of `{}` is missing; see benches/results/processors/README.md",
             file.processor
         );
-        section(&mut text, file, costs.get(&file.processor))
+        section(&mut text, file, costs.get(&file.processor), before)
             .with_context(|| file.path.display().to_string())?;
     }
     Ok(text)
 }
 
-fn section(text: &mut String, file: &GoldenFile, cost: Option<&Cost>) -> Result<()> {
+fn section(text: &mut String, file: &GoldenFile, cost: Option<&Cost>, before: &str) -> Result<()> {
     write!(text, "\n## {}\n\n{}\n\n", file.processor, wrapped(&file.summary))?;
-    if file.options.is_empty() {
-        text.push_str("It has no options but `when`.\n");
-    } else {
-        text.push_str("| option | default | meaning |\n|---|---|---|\n");
-        for option in &file.options {
-            let default = match option.default.as_str() {
-                "required" => "**required**".to_owned(),
-                default => format!("`{}`", cell(default)),
-            };
-            writeln!(text, "| `{}` | {default} | {} |", option.name, cell(&option.meaning))?;
-        }
-    }
+    writeln!(text, "{}", table(&file.processor, before))?;
     write!(text, "\n{}\n", wrapped(&format!("**Failure.** {}", file.fails)))?;
     if let Some(differs) = &file.differs {
         write!(text, "\n{}\n", wrapped(&format!("**Not as in Filebeat.** {differs}")))?;
@@ -103,6 +94,15 @@ fn section(text: &mut String, file: &GoldenFile, cost: Option<&Cost>) -> Result<
     };
     write!(text, "\n```yaml\n{}```\n", settings_of(file, case)?)?;
     example(text, case)
+}
+
+/// The table of options of a processor with its marks, as it is on the page; without rows if it is not there yet.
+fn table(processor: &str, before: &str) -> String {
+    const END: &str = "<!-- end -->";
+    let begin = format!("<!-- settings: processor.{processor} -->");
+    let there = before.split_once(&begin).and_then(|(_, behind)| behind.split_once(END));
+    let rows = there.map_or("\n", |(rows, _)| rows);
+    format!("{begin}{rows}{END}")
 }
 
 /// The event before and after.

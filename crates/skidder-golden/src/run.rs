@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use jiff::tz::TimeZone;
 use regex::Regex;
 use serde_json::{Value as Json, json};
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Group, Problems, Section, Settings};
 use skidder_event::{Batch, EventMut, Map, Path as FieldPath};
 use skidder_os::Timestamp;
 use skidder_processors::{BoundPlan, Compiled, Context, Machine, Plan, Shape, read_processors};
@@ -134,7 +134,7 @@ pub(crate) fn compile(
     let problems = Problems::new();
     let root = settings.root(&problems);
     let sections = root.sections("cases");
-    let list = read_processors(&sections[place], "processors", context);
+    let list = read_processors(sections[place].items("processors"), context);
     skip_all(sections, root);
     Ok((list, problems.to_string()))
 }
@@ -274,7 +274,7 @@ fn compare(step: &Step, got: Option<Json>) -> Result<()> {
     }
 }
 
-/// The options that the file explains are those that the processor reads.
+/// The options that are declared are those that the processor reads, and its sentence begins the summary of the file.
 fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<()> {
     let mut asked = BTreeSet::new();
     for (place, case) in file.cases.iter().enumerate() {
@@ -284,7 +284,7 @@ fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<
         let context = make(&world_of(case)?);
         let root = settings.root(&problems);
         let sections = root.sections("cases");
-        drop(read_processors(&sections[place], "processors", &context));
+        drop(read_processors(sections[place].items("processors"), &context));
         skip_all(sections, root);
         let marker = format!("].{}.", file.processor);
         for path in problems.asked() {
@@ -294,7 +294,18 @@ fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<
         }
     }
     let name = file.path.display();
-    let explained: Vec<&str> = file.options.iter().map(|option| option.name.as_str()).collect();
+    let context = make(&world_of(&file.cases[0])?);
+    let mut kinds = context.kinds();
+    let group = kinds.find(|(name, ..)| *name == file.processor).map(|(_, group, _)| *group);
+    let group = group.with_context(|| format!("{name}: there is no such processor"))?;
+    ensure!(
+        file.summary.starts_with(group.about),
+        "{name}: the summary does not begin with the sentence of `{}`: {}",
+        group.id,
+        group.about
+    );
+    let mut explained = Vec::new();
+    add_names(group, "", &mut explained);
     let is_inside = |inner: &str, outer: &str| {
         inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
     };
@@ -303,14 +314,27 @@ fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<
             explained.iter().any(|other| is_inside(option, other) || is_inside(other, option));
         ensure!(
             known || option == "when" || option.starts_with("when."),
-            "{name}: option `{option}` is read and not explained"
+            "{name}: option `{option}` is read and not declared"
         );
     }
-    for option in explained {
+    for option in &explained {
         let read = asked.iter().any(|other| is_inside(option, other) || is_inside(other, option));
-        ensure!(read, "{name}: option `{option}` is explained and never read");
+        ensure!(read, "{name}: option `{option}` is declared and never read");
     }
     Ok(())
+}
+
+/// Adds the names of all settings of a group.
+fn add_names(group: &'static Group, prefix: &str, names: &mut Vec<String>) {
+    for key in group.declared() {
+        let name = format!("{prefix}{}", key.spec().name);
+        match key.inner() {
+            Some(inner) if inner.group.declared().next().is_some() => {
+                add_names(inner.group, &format!("{name}."), names);
+            }
+            _ => names.push(name),
+        }
+    }
 }
 
 /// `fields[0].from` is `fields.from`.

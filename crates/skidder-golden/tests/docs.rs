@@ -43,8 +43,9 @@ fn costs() -> Result<BTreeMap<String, Cost>> {
 
 #[test]
 fn the_page_of_the_processors_is_written_from_their_golden_files() -> Result<()> {
-    let page = page(&files()?, &costs()?)?;
     let path = repository().join("docs/processors.md");
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let page = page(&files()?, &costs()?, &before)?;
     if std::env::var_os("SKIDDER_UPDATE").is_some() {
         std::fs::write(&path, &page)?;
     }

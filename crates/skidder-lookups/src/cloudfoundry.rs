@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::Value as Json;
-use skidder_config::{Secret, Section};
+use skidder_config::{Group, Key, Secret, Section, settings};
 use skidder_event::{EventMut, Map, Path, ValueRef};
 use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use skidder_os::Clock;
@@ -18,6 +18,35 @@ use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+
+settings! {
+    /// Settings of `add_cloudfoundry_metadata`.
+    pub(crate) static ADD_CLOUDFOUNDRY_METADATA = Group::new("processor.add_cloudfoundry_metadata", "Adds the names of an application in Cloud Foundry, of its space and \
+                               of its organisation, by `cloudfoundry.app.id`.").include(&[&tls::TLS]).deprecated(&[
+        ("doppler_address", "only an input uses it"),
+        ("rlp_address", "only an input uses it"),
+        ("shard_id", "only an input uses it"),
+    ]);
+
+    API_ADDRESS: String = Key::new("api_address")
+        .required()
+        .about("the address of the Cloud Controller");
+    CLIENT_ID: String = Key::new("client_id")
+        .required()
+        .about("the name to get tokens with");
+    CLIENT_SECRET: Secret = Key::new("client_secret")
+        .required()
+        .about("its secret");
+    UAA_ADDRESS: String = Key::new("uaa_address")
+        .default_words("as the API says")
+        .about("where tokens come from");
+    CACHE_DURATION: Duration = Key::new("cache_duration")
+        .default(Duration::from_mins(2))
+        .about("how long an application is remembered");
+    CACHE_RETRY_DELAY: Duration = Key::new("cache_retry_delay")
+        .default(Duration::from_secs(20))
+        .about("how long it is remembered that one could not be found");
+}
 
 /// How long an event waits for what nobody remembers, everything together.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,26 +96,26 @@ enum AskError {
 impl AddCloudFoundryMetadata {
     /// Reads the settings.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let address = settings.string("api_address").required();
-        let id = settings.string("client_id").required();
-        let secret = settings.secret("client_secret").required();
-        let uaa = settings.string("uaa_address").optional();
-        let found_time = settings.duration("cache_duration").or(Duration::from_mins(2));
-        let failed_time = settings.duration("cache_retry_delay").or(Duration::from_secs(20));
-        settings
-            .deprecated(&["doppler_address", "rlp_address", "shard_id"], "only an input uses it");
+        let address = settings.get(&API_ADDRESS).required();
+        let id = settings.get(&CLIENT_ID).required();
+        let secret = settings.get(&CLIENT_SECRET).required();
+        let uaa = settings.get(&UAA_ADDRESS).optional();
+        let found_time = settings.get(&CACHE_DURATION).value();
+        let failed_time = settings.get(&CACHE_RETRY_DELAY).value();
         let configured = tls::read(settings, context).ok()?;
         let tls = match configured {
             None if address.starts_with("https") => {
-                let told = |error: TlsError| settings.problem("ssl", error.to_string(), "");
+                let told =
+                    |error: TlsError| settings.problem(tls::SSL.name(), error.to_string(), "");
                 let client = TlsClient::new(&TlsSettings::default(), Arc::clone(&context.fs));
                 Some(client.map_err(told).ok()?)
             }
             configured => configured,
         };
         let told = |error| {
-            let message = format!("`{}` is `{address}`; {error}", settings.path_of("api_address"));
-            settings.problem("api_address", message, "");
+            let message =
+                format!("`{}` is `{address}`; {error}", settings.path_of(API_ADDRESS.name()));
+            settings.problem(API_ADDRESS.name(), message, "");
         };
         let api = HttpClient::parse(&address, tls.clone(), TIMEOUT).map_err(told).ok()?;
         if id.is_empty() || secret.is_empty() {

@@ -21,7 +21,7 @@ fn plan(yaml: &str, clock: &SimClock) -> Plan {
         .with(skidder_lookups::KINDS);
     let settings = Settings::parse("test.yml", yaml).unwrap();
     let problems = Problems::new();
-    let list = read_processors(&settings.root(&problems), "processors", &context);
+    let list = read_processors(settings.root(&problems).items("processors"), &context);
     assert!(problems.is_empty(), "{problems}");
     Plan::compile(&list, &Map::new(), &[])
 }

@@ -43,7 +43,7 @@ fn plan_by(
     );
     let settings = Settings::parse("test.yml", &yaml).unwrap();
     let problems = Problems::new();
-    let list = read_processors(&settings.root(&problems), "processors", &context);
+    let list = read_processors(settings.root(&problems).items("processors"), &context);
     assert!(problems.is_empty(), "{problems}");
     Plan::compile(&list, &Map::new(), &[])
 }

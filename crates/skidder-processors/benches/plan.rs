@@ -87,7 +87,7 @@ fn plan(yaml: &str) -> Plan {
     let settings = Settings::parse("bench.yml", yaml).expect("the text above is YAML");
     let problems = Problems::new();
     let context = Context::new(Arc::new(RealFs), Arc::new(SystemClock::new()));
-    let global = read_processors(&settings.root(&problems), "processors", &context);
+    let global = read_processors(settings.root(&problems).items("processors"), &context);
     assert!(problems.is_empty(), "{problems}");
     let mut builtin = Map::new();
     for (name, text) in [

@@ -8,6 +8,7 @@
 
 mod network;
 mod read;
+pub use read::CONDITION;
 mod text;
 
 pub(crate) use network::address;

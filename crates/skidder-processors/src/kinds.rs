@@ -1,10 +1,11 @@
 //! From the YAML name of a processor to its constructor, and `processors:` lists as a whole.
 
-use crate::condition::Condition;
+use crate::condition::{CONDITION, Condition};
 use crate::lookup::{Caches, Machine, ThisMachine};
 use crate::plan::{Compiled, Processor};
 use crate::{decode, fields, lookup};
-use skidder_config::{Item, Problem, Section, Subject, nearest};
+use choice::{ELSE, IF, THEN};
+use skidder_config::{Group, Item, Key, Part, Problem, Section, Subject, nearest, settings};
 use skidder_os::{Clock, Fs};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +14,30 @@ use std::sync::atomic::AtomicBool;
 /// Reads the settings of a processor. Returns `None`, and reports the problems, if they are wrong.
 pub type Read = fn(&Section<'_>, &Context) -> Option<Arc<dyn Processor>>;
 
-/// A processor that a configuration can name.
-pub type Kind = (&'static str, Read);
+/// A processor that a configuration can name: its name, its settings, and what reads them.
+pub type Kind = (&'static str, &'static Group, Read);
+
+settings! {
+    /// What every processor has.
+    pub static EVERY_PROCESSOR = Group::new("processor.*", "What every processor has.").common();
+
+    WHEN: Part = Key::part("when", &CONDITION).about("only events for which the condition holds");
+}
+
+/// The forms of an entry that is no processor: `if`, `then`, `else`.
+pub(crate) mod choice {
+    use crate::condition::CONDITION;
+    use skidder_config::{Group, Key, NamedParts, Part, settings};
+
+    settings! {
+        /// Processors for events for which a condition holds, and for others.
+        pub static CHOICE = Group::new("processor.if", "Processors by a condition.");
+
+        pub(super) IF: Part = Key::part("if", &CONDITION).about("the condition, with `then` and perhaps `else`");
+        pub(super) THEN: NamedParts = Key::named_parts("then", "processor").about("for events for which it holds");
+        pub(super) ELSE: NamedParts = Key::named_parts("else", "processor").about("for all others");
+    }
+}
 
 /// A processor, if it could be read, to be shared.
 pub fn shared(processor: Option<impl Processor + 'static>) -> Option<Arc<dyn Processor>> {
@@ -83,10 +106,14 @@ impl Context {
     }
 
     /// All processors there are.
-    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
-        let own = [fields::KINDS, decode::KINDS, lookup::KINDS];
-        own.into_iter().chain(self.others.iter().copied()).flatten()
+    pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        own_kinds().chain(self.others.iter().copied().flatten())
     }
+}
+
+/// The processors of this crate.
+pub fn own_kinds() -> impl Iterator<Item = &'static Kind> {
+    [fields::KINDS, decode::KINDS, lookup::KINDS].into_iter().flatten()
 }
 
 /// Processors of Filebeat that are not here yet.
@@ -98,14 +125,13 @@ const INTERNAL: &[(&str, &str)] = &[(
     "set `index` of the input or of the output, or `data_stream.*` with `add_fields`",
 )];
 
-/// Reads the list at `key` of `section`; reports and leaves out wrong items.
-pub fn read_processors(section: &Section<'_>, key: &str, context: &Context) -> Vec<Compiled> {
-    read_list(section, key, context, false)
+/// Reads a list of processors; reports and leaves out wrong items.
+pub fn read_processors(items: Vec<Item<'_>>, context: &Context) -> Vec<Compiled> {
+    read_list(items, context, false)
 }
 
 /// Reads a list; in a `branch` there is a condition around everything.
-fn read_list(section: &Section<'_>, key: &str, context: &Context, branch: bool) -> Vec<Compiled> {
-    let items = section.items(key);
+fn read_list(items: Vec<Item<'_>>, context: &Context, branch: bool) -> Vec<Compiled> {
     items.iter().filter_map(|item| read_entry(item, context, branch)).collect()
 }
 
@@ -140,8 +166,12 @@ fn read_entry(item: &Item<'_>, context: &Context, branch: bool) -> Option<Compil
         }
     };
     let settings = entry.section(name);
-    match context.kinds().find(|(known, _)| *known == name) {
-        Some((_, read)) => compile(name, &settings, *read, context, branch),
+    match context.kinds().find(|(known, ..)| *known == name) {
+        Some((_, group, read)) => {
+            settings.declared_by(group);
+            settings.declared_by(&EVERY_PROCESSOR);
+            compile(name, &settings, *read, context, branch)
+        }
         None => {
             settings.skip();
             refuse_name(item, &entry, name, context);
@@ -158,11 +188,11 @@ fn compile(
     context: &Context,
     branch: bool,
 ) -> Option<Compiled> {
-    if name == "drop_event" && !branch && !settings.has("when") {
+    if name == "drop_event" && !branch && !settings.has_key(&WHEN) {
         let message = format!("`{}` without a condition drops every event", settings.path());
         settings.warning("", message, "give it a `when`");
     }
-    let when = settings.item("when").map(|item| Condition::read(&item));
+    let when = settings.item_of(&WHEN).map(|item| Condition::read(&item));
     let processor = read(settings, context)?;
     match when {
         None => Some(Compiled::shared(processor, None)),
@@ -171,16 +201,17 @@ fn compile(
 }
 
 fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
-    let condition = entry.item("if").and_then(|item| Condition::read(&item));
-    if !entry.has("if") {
-        entry.problem("if", format!("`{}` has no condition", entry.path_of("if")), "");
+    entry.declared_by(&choice::CHOICE);
+    let condition = entry.item_of(&IF).and_then(|item| Condition::read(&item));
+    if !entry.has_key(&IF) {
+        entry.problem(IF.name(), format!("`{}` has no condition", entry.path_of(IF.name())), "");
     }
-    if !entry.has("then") {
-        let message = format!("`{}` is missing", entry.path_of("then"));
-        entry.problem("then", message, "an `if` needs a `then` with one processor or a list");
+    if !entry.has_key(&THEN) {
+        let message = format!("`{}` is missing", entry.path_of(THEN.name()));
+        entry.problem(THEN.name(), message, "an `if` needs a `then` with one processor or a list");
     }
-    let then = read_list(entry, "then", context, true);
-    let otherwise = read_list(entry, "else", context, true);
+    let then = read_list(entry.items_of(&THEN), context, true);
+    let otherwise = read_list(entry.items_of(&ELSE), context, true);
     Some(Compiled::choose(condition?, then, otherwise))
 }
 
@@ -197,7 +228,7 @@ fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str, context: &Conte
             format!("processor `{name}` is known to Filebeat, but not supported by skidder yet");
         (message, String::new())
     } else {
-        let all = context.kinds().map(|(known, _)| *known).chain(UNSUPPORTED.iter().copied());
+        let all = context.kinds().map(|(known, ..)| *known).chain(UNSUPPORTED.iter().copied());
         let hint = nearest(name, all).map(|near| format!("did you mean `{near}`?"));
         (format!("unknown processor `{name}`"), hint.unwrap_or_default())
     };

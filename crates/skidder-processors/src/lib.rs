@@ -16,12 +16,13 @@ mod pattern;
 mod plan;
 mod text;
 
-pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError};
+pub use condition::{Bounds, CONDITION, Condition, EqualsValue, Network, NetworkError};
 pub use decode::{DecodeCef, DecodeJsonFields, Dissect, ParseAwsVpcFlowLog, Syslog, Timestamp};
 pub use fields::{
     AddFields, AddTags, DropEvent, DropFields, IncludeFields, Pairs, RawIndex, Verb, fields_of,
 };
-pub use kinds::{Context, Kind, Read, read_processors, shared};
+pub use kinds::choice::CHOICE;
+pub use kinds::{Context, EVERY_PROCESSOR, Kind, Read, own_kinds, read_processors, shared};
 pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, ThisMachine};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{

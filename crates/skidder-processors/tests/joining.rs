@@ -17,7 +17,7 @@ fn steps_left(yaml: &str) -> Vec<String> {
     let context = Context::new(Arc::new(SimFs::new(&clock)), Arc::new(clock));
     let settings = Settings::parse("f.yml", &format!("processors:\n{yaml}")).unwrap();
     let problems = Problems::new();
-    let list = read_processors(&settings.root(&problems), "processors", &context);
+    let list = read_processors(settings.root(&problems).items("processors"), &context);
     assert_eq!(problems.to_string(), "");
     let plan = Plan::compile(&list, &Map::new(), &[]);
     let fields = common::map(&json!({"a": 1, "input": {"type": "x"}}));

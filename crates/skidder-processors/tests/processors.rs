@@ -19,7 +19,7 @@ fn read(yaml: &str) -> (Vec<Compiled>, String) {
     let problems = Problems::new();
     let clock = SimClock::new();
     let context = Context::new(Arc::new(SimFs::new(&clock)), Arc::new(clock));
-    let list = read_processors(&settings.root(&problems), "processors", &context);
+    let list = read_processors(settings.root(&problems).items("processors"), &context);
     (list, problems.to_string())
 }
 

@@ -17,5 +17,6 @@ mod sources;
 use skidder_processors::{Kind, shared};
 
 /// Those that a configuration can name; for [`skidder_processors::Context::with`].
-pub const KINDS: &[Kind] =
-    &[("script", |settings, context| shared(processor::Script::read(settings, context)))];
+pub const KINDS: &[Kind] = &[("script", &processor::SCRIPT, |settings, context| {
+    shared(processor::Script::read(settings, context))
+})];

@@ -252,7 +252,7 @@ fn constructor_of(kind: &str) -> String {
 /// Pairs of constructors and processors. A script is none of them: it would hold itself.
 fn kinds<'js>(ctx: &Ctx<'js>, context: &Context) -> Result<Array<'js>> {
     let all = Array::new(ctx.clone())?;
-    let names = context.kinds().map(|(name, _)| *name).filter(|name| *name != "script");
+    let names = context.kinds().map(|(name, ..)| *name).filter(|name| *name != "script");
     for (place, name) in names.enumerate() {
         all.set(place, vec![constructor_of(name), name.to_owned()])?;
     }
@@ -289,7 +289,7 @@ fn read(text: &str, context: &Context) -> std::result::Result<Compiled, String> 
     let settings = Settings::parse("script", text).map_err(|error| error.to_string())?;
     let problems = Problems::new();
     let root = settings.root(&problems);
-    let mut list = read_processors(&root, "processors", context);
+    let mut list = read_processors(root.items("processors"), context);
     root.finish();
     match (list.pop(), problems.has_errors()) {
         (Some(processor), false) => {

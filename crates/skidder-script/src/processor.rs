@@ -2,10 +2,51 @@
 
 use crate::session::{Program, ScriptError, Session};
 use crate::sources;
-use skidder_config::Section;
+use skidder_config::{Any, Group, Key, Section, settings};
 use skidder_event::{EventMut, Path};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+settings! {
+    /// Settings of `script`.
+    pub(crate) static SCRIPT = Group::new("processor.script", "Runs a program in JavaScript on each event.");
+
+    LANG: String = Key::new("lang")
+        .required()
+        .about("`javascript`");
+    pub(crate) SOURCE: String = Key::new("source")
+        .about("the program; exactly one of `source`, `file` and `files` is needed");
+    pub(crate) FILE: String = Key::new("file")
+        .about("the file of the program, relative to the folder of the configuration; `*`, `?` and \
+                `[…]` in its name stand for several");
+    pub(crate) FILES: Vec<String> = Key::new("files")
+        .default_words("none")
+        .about("several such files, in this order");
+    PARAMS: Any = Key::new("params")
+        .default_words("none")
+        .about("the argument of the program's function `register(params)`, which is called at the \
+                start");
+    TAG: String = Key::new("tag")
+        .default("")
+        .default_words("none")
+        .about("a name for this processor, used in messages about it");
+    ID: String = Key::new("id")
+        .default("")
+        .default_words("none")
+        .about("the same, if there is no `tag`");
+    TAG_ON_EXCEPTION: String = Key::new("tag_on_exception")
+        .default(Script::TAG_ON_EXCEPTION)
+        .about("the tag for an event on which the program throws; \"\" adds none");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default_words("none")
+        .about("how long `process` may take for one event; then the program is stopped, which is an \
+                exception");
+    MAX_CACHED_SESSIONS: usize = Key::new("max_cached_sessions")
+        .default(Script::MAX_CACHED_SESSIONS)
+        .about("how many runtimes with the program loaded are kept; as many as there are threads \
+                that run it at the same time are best");
+}
 
 /// Runs a program in JavaScript on each event.
 pub(crate) struct Script {
@@ -33,18 +74,18 @@ impl Script {
 
     /// All settings of the processor. The program is loaded once to see that it can be.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let lang = settings.string("lang").check(|lang| match lang.as_str() {
+        let lang = settings.get(&LANG).check(|lang| match lang.as_str() {
             "javascript" | "js" => Ok(()),
             _ => Err("`javascript` is the only language".to_owned()),
         });
         let lang = lang.required();
-        let tag = settings.string("tag").or("");
-        let id = settings.string("id").or("");
+        let tag = settings.get(&TAG).value();
+        let id = settings.get(&ID).value();
         let tag = if tag.is_empty() { id } else { tag };
-        let params = settings.value("params").optional();
-        let timeout = settings.duration("timeout").optional().filter(|timeout| !timeout.is_zero());
-        let tag_on_exception = settings.string("tag_on_exception").or(Self::TAG_ON_EXCEPTION);
-        let sessions_max = settings.usize("max_cached_sessions").or(Self::MAX_CACHED_SESSIONS);
+        let params = settings.get(&PARAMS).optional();
+        let timeout = settings.get(&TIMEOUT).optional().filter(|timeout| !timeout.is_zero());
+        let tag_on_exception = settings.get(&TAG_ON_EXCEPTION).value();
+        let sessions_max = settings.get(&MAX_CACHED_SESSIONS).value();
         let (key, name, text) = sources::read(settings, &*context.fs)?;
         if lang.is_empty() {
             return None;

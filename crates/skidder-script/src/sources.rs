@@ -1,5 +1,6 @@
 //! Where a program is: in the configuration, in a file, in several files.
 
+use crate::processor::{FILE, FILES, SOURCE};
 use skidder_config::Section;
 use skidder_os::{FileKind, Fs, read_to_end};
 use std::path::{Path, PathBuf};
@@ -10,9 +11,9 @@ const SOURCE_BYTES_MAX: usize = 4 << 20;
 /// The key that the program is under, its name for messages, and its text. Returns `None`, and
 /// reports the problem, if there is none.
 pub(crate) fn read(settings: &Section<'_>, fs: &dyn Fs) -> Option<(&'static str, String, String)> {
-    let source = settings.string("source").optional().filter(|source| !source.is_empty());
-    let file = settings.string("file").optional().filter(|file| !file.is_empty());
-    let files = settings.strings("files").or_else(Vec::new);
+    let source = settings.get(&SOURCE).optional().filter(|source| !source.is_empty());
+    let file = settings.get(&FILE).optional().filter(|file| !file.is_empty());
+    let files = settings.get(&FILES).optional().unwrap_or_default();
     let given = [source.is_some(), file.is_some(), !files.is_empty()];
     match given.iter().filter(|given| **given).count() {
         0 => {
@@ -28,11 +29,11 @@ pub(crate) fn read(settings: &Section<'_>, fs: &dyn Fs) -> Option<(&'static str,
         }
     }
     if let Some(source) = source {
-        return Some(("source", "inline.js".to_owned(), source));
+        return Some((SOURCE.name(), "inline.js".to_owned(), source));
     }
     let (key, names) = match file {
-        Some(file) => ("file", vec![file]),
-        None => ("files", files),
+        Some(file) => (FILE.name(), vec![file]),
+        None => (FILES.name(), files),
     };
     match load(settings, fs, &names) {
         Ok((name, text)) => Some((key, name, text)),

@@ -33,7 +33,7 @@ fn read(settings: &str) -> Vec<Compiled> {
         Settings::parse("f.yml", &format!("processors: [{{script: {settings}}}]")).unwrap();
     let problems = Problems::new();
     let root = settings.root(&problems);
-    let list = read_processors(&root, "processors", &context);
+    let list = read_processors(root.items("processors"), &context);
     root.finish();
     assert_eq!(problems.to_string(), "");
     list
@@ -133,4 +133,16 @@ fn a_base_is_not_changed_by_a_program() {
     assert_eq!(document(&events, 1)["host"], serde_json::json!({"name": "b"}));
     let untouched: &Arc<Base> = bound.input_base();
     assert_eq!(document(&batch(&["c"], untouched), 0)["host"]["name"], "base");
+}
+
+#[test]
+fn a_program_is_called_by_its_tag_or_else_by_its_id() {
+    let described = |more: &str| {
+        let source = "function process(event) {}";
+        let list = read(&format!("{{lang: javascript, source: '{source}', {more}}}"));
+        let Compiled::Run { processor, .. } = &list[0] else { panic!("one processor") };
+        processor.describe()
+    };
+    assert_eq!(described("tag: mine, id: other"), "script mine of inline.js");
+    assert_eq!(described("id: other"), "script other of inline.js");
 }

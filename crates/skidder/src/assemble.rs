@@ -7,10 +7,13 @@ use crate::filestream::Surroundings;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
 use crate::input_print::Prints;
+use crate::input_settings::{ENABLED, ID};
 use crate::inputs::{self, Input, Reads};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
+use crate::processors;
+use crate::schema::INPUTS;
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
@@ -19,7 +22,7 @@ use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_output_elasticsearch::Setup;
 use skidder_outputs::Context as OutputContext;
-use skidder_processors::{Context, Kind};
+use skidder_processors::Context;
 use skidder_read::{FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -161,25 +164,10 @@ pub(crate) fn assemble(
 
 /// What processors may look at, and all of them.
 fn processors_of(outside: &Outside<'_>) -> Context {
-    Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
-        .with_interrupt(Arc::clone(&outside.interrupt))
-        .with(skidder_lookups::KINDS)
-        .with(SCRIPT_KINDS)
+    let context = Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
+        .with_interrupt(Arc::clone(&outside.interrupt));
+    processors::OTHERS.iter().fold(context, |context, kinds| context.with(kinds))
 }
-
-#[cfg(feature = "script")]
-const SCRIPT_KINDS: &[Kind] = skidder_script::KINDS;
-
-/// Says that the processor is not here.
-#[cfg(not(feature = "script"))]
-const SCRIPT_KINDS: &[Kind] = &[("script", |settings, _| {
-    for key in settings.keys() {
-        settings.accept(key);
-    }
-    let message = format!("`{}`: this program was built without scripts", settings.path());
-    settings.problem("", message, "use one with the cargo feature `script`");
-    None
-})];
 
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
 pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
@@ -302,14 +290,14 @@ impl Reading<'_> {
         };
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();
-        let mut items = beat.items("inputs");
+        let mut items = beat.items_of(&INPUTS);
         items.extend(config_files::items(self.settings.input_files(), root.problems()));
         let is_empty = items.is_empty();
         let prints = Prints::of(self.settings);
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
             let section = item.section();
-            if !section.bool("enabled").or(true) {
+            if !section.get(&ENABLED).value() {
                 disabled += 1;
                 section.skip();
                 continue;
@@ -331,7 +319,7 @@ impl Reading<'_> {
                     }
                     settings.id.clone()
                 }
-                Reads::Task(_) => section.string("id").optional().unwrap_or_default(),
+                Reads::Task(_) => section.get(&ID).value(),
             };
             let feeds = Feeds::read(&section, self.ids);
             let plan = Arc::new(input_plan::read(&section, &common, &context, reads.of_type()));

@@ -1,6 +1,9 @@
 //! The options that all inputs share, and the plan of an input that they become.
 
 use crate::agent::{Agent, COMPATIBLE_VERSION};
+use crate::input_settings::{
+    DISABLE_HOST, FIELDS, FIELDS_UNDER_ROOT, INDEX, PIPELINE, PROCESSORS, SERVICE_TYPE, TAGS,
+};
 use crate::program_pages;
 use crate::step_times::StepTimes;
 use skidder_config::Section;
@@ -172,10 +175,10 @@ pub(crate) struct Common {
 impl Common {
     pub(crate) fn read(root: &Section<'_>, context: &Context, agent: &Agent) -> Self {
         Self {
-            tags: root.strings("tags").or(Vec::new()),
+            tags: root.get(&TAGS).value(),
             fields: read_fields(root),
-            under_root: root.bool("fields_under_root").or(false),
-            processors: read_processors(root, "processors", context),
+            under_root: root.get(&FIELDS_UNDER_ROOT).value(),
+            processors: read_processors(root.items_of(&PROCESSORS), context),
             agent: agent.clone(),
         }
     }
@@ -202,12 +205,12 @@ pub(crate) fn read(
     let mut fields = Map::new();
     add_fields(&mut fields, &common.fields, common.under_root);
     let own = read_fields(section);
-    add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
+    add_fields(&mut fields, &own, section.get(&FIELDS_UNDER_ROOT).value());
     let mut tags = common.tags.clone();
-    tags.extend(section.strings("tags").or(Vec::new()));
+    tags.extend(section.get(&TAGS).value());
     tags.extend(of.tag.map(str::to_owned));
     let mut metadata = of.metadata;
-    if let Some(pipeline) = section.string("pipeline").optional() {
+    if let Some(pipeline) = section.get(&PIPELINE).optional() {
         metadata.insert("pipeline", pipeline);
     }
     let mut dated = None;
@@ -217,10 +220,10 @@ pub(crate) fn read(
             None => dated = RawIndex::new(index),
         }
     }
-    if let Some(service) = section.string("service.type").optional() {
+    if let Some(service) = section.get(&SERVICE_TYPE).optional() {
         fields.insert_path("service.type", service);
     }
-    let host = !section.bool("publisher_pipeline.disable_host").or(false);
+    let host = !section.get(&DISABLE_HOST).value();
     // Tags first, then fields, and both over what a parser found.
     let mut processors = Vec::new();
     if !tags.is_empty() {
@@ -231,7 +234,7 @@ pub(crate) fn read(
         processors.push(Compiled::new(AddFields::new("", &fields), None));
     }
     processors.extend(dated.map(|index| Compiled::new(index, None)));
-    processors.extend(read_processors(section, "processors", context));
+    processors.extend(read_processors(section.items_of(&PROCESSORS), context));
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if of.makes_fields { Shape::Any } else { Shape::Lines };
@@ -248,18 +251,23 @@ pub(crate) fn read(
 
 /// `fields` of a section.
 fn read_fields(section: &Section<'_>) -> Map {
-    match section.value("fields").optional() {
+    match section.get(&FIELDS).optional() {
         None => Map::new(),
         Some(skidder_config::Value::Map(map)) => fields_of(&map),
         // As in Filebeat, which takes a list without a word.
         Some(skidder_config::Value::List(_)) => {
-            let message = format!("`{}` is a list and has no effect", section.path_of("fields"));
-            section.warning("fields", message, "names are needed, as in `fields: {env: test}`");
+            let message =
+                format!("`{}` is a list and has no effect", section.path_of(FIELDS.name()));
+            section.warning(
+                FIELDS.name(),
+                message,
+                "names are needed, as in `fields: {env: test}`",
+            );
             Map::new()
         }
         Some(_) => {
-            let message = format!("`{}` is no map", section.path_of("fields"));
-            section.problem("fields", message, "for example `fields: {env: test}`");
+            let message = format!("`{}` is no map", section.path_of(FIELDS.name()));
+            section.problem(FIELDS.name(), message, "for example `fields: {env: test}`");
             Map::new()
         }
     }
@@ -280,7 +288,7 @@ fn add_fields(fields: &mut Map, more: &Map, under_root: bool) {
 /// `index` of an input: may name the agent and the date, not fields of an event.
 fn read_index(section: &Section<'_>, agent: &Agent) -> Option<Format> {
     let mut format = section
-        .string("index")
+        .get(&INDEX)
         .try_map(|text| Format::parse(&text).map_err(|error| error.to_string()))
         .optional()?;
     format.bind(|field| match field {
@@ -293,7 +301,11 @@ fn read_index(section: &Section<'_>, agent: &Agent) -> Option<Format> {
     if !format.is_dated_only() {
         let message =
             "an input's `index` may hold `%{[agent.version]}`, `%{[agent.name]}` and a date";
-        section.problem("index", message, "other fields can stand in `output.elasticsearch.index`");
+        section.problem(
+            INDEX.name(),
+            message,
+            "other fields can stand in `output.elasticsearch.index`",
+        );
         return None;
     }
     Some(format)

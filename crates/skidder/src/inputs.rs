@@ -1,10 +1,11 @@
 //! Inputs as configured, and their types: two lists, of those that read files and of those that are tasks, from the name
 //! in `type` to the function that reads the settings.
 
-use crate::filestream::{self, Surroundings};
+use crate::filestream::{self, Surroundings, log};
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
-use skidder_config::{Section, nearest};
+use crate::input_settings::{EVERY_INPUT, TYPE};
+use skidder_config::{Group, Kinds, Section, nearest};
 use skidder_event::Map;
 use skidder_inputs::Context;
 use skidder_read::{Bind, FilestreamSettings, InputKind, Peer, TakeOver};
@@ -82,13 +83,30 @@ impl Reads {
 /// Reads what is special to a type of file input. Keys that all inputs share are left to the caller.
 type Read = fn(&Section<'_>, &Surroundings<'_>) -> FilestreamSettings;
 
+/// An item of `filebeat.inputs`.
+pub(crate) static INPUT: Group = Group::new("input", "An input, by its `type`.")
+    .kinds(Kinds::by_tag("type", "log", kinds).with(&[&EVERY_INPUT]));
+
+/// The types that there are, with their settings.
+fn kinds() -> Vec<(&'static str, &'static Group)> {
+    let files = FILES.iter().map(|(name, _, group)| (*name, *group));
+    files
+        .chain(skidder_inputs::SETTINGS.iter().copied())
+        .chain([(STDIN, &filestream::stdin::STDIN)])
+        .collect()
+}
+
 /// The types that read files; the others are [`skidder_inputs::KINDS`].
-const FILES: [(&str, Read); 4] = [
-    ("filestream", filestream::read),
-    ("log", |section, outside| filestream::log::read(section, outside, InputKind::Log)),
-    ("container", |section, outside| filestream::log::read(section, outside, InputKind::Container)),
-    ("docker", |section, outside| filestream::log::read(section, outside, InputKind::Container)),
+const FILES: [(&str, Read, &Group); 4] = [
+    ("filestream", filestream::read, &filestream::FILESTREAM),
+    ("log", |section, outside| log::read(section, outside, InputKind::Log), &log::LOG),
+    ("container", read_container, &log::CONTAINER),
+    ("docker", read_container, &log::CONTAINER),
 ];
+
+fn read_container(section: &Section<'_>, outside: &Surroundings<'_>) -> FilestreamSettings {
+    log::read(section, outside, InputKind::Container)
+}
 
 /// The type that reads no files, but has settings of those that do.
 const STDIN: &str = skidder_inputs::stdin::KIND;
@@ -129,9 +147,9 @@ pub(crate) fn read(
     surroundings: &Surroundings<'_>,
     context: &Context,
 ) -> Option<Reads> {
-    // As in Filebeat.
-    let kind = section.string("type").or("log");
-    if let Some((_, read)) = FILES.iter().find(|(name, _)| *name == &*kind) {
+    section.declared_by(&EVERY_INPUT);
+    let kind = section.get(&TYPE).value();
+    if let Some((_, read, _)) = FILES.iter().find(|(name, ..)| *name == &*kind) {
         return Some(Reads::Files(Box::new(read(section, surroundings))));
     }
     if *kind == *STDIN {
@@ -150,7 +168,7 @@ pub(crate) fn read(
         } else {
             format!("there is {}", listed(&names))
         };
-        section.problem("type", message, hint);
+        section.problem(TYPE.name(), message, hint);
     }
     None
 }
@@ -174,7 +192,7 @@ pub(crate) fn refuse_beside_stdin<'a>(
 
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
-    let files = FILES.iter().map(|(name, _)| *name);
+    let files = FILES.iter().map(|(name, ..)| *name);
     files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([STDIN])
 }
 

@@ -19,9 +19,7 @@ const SHORT: [&str; 5] = ["filebeat.inputs.", "queue.", "outputs.", "output.", "
 const EVERYWHERE: [&str; 3] = ["enabled", "processors", "queue"];
 
 /// What stands in the row of another setting.
-const IN_OTHER_ROWS: [&str; 5] = [
-    "filebeat.inputs.parsers.auditd.resolve_ids",
-    "filebeat.inputs.parsers.ndjson.keys_under_root",
+const IN_OTHER_ROWS: [&str; 3] = [
     "filebeat.inputs.rotation.external.strategy.copytruncate.dateformat",
     "filebeat.inputs.rotation.external.strategy.copytruncate.suffix_regex",
     "output.kafka.workers",

@@ -144,7 +144,7 @@ const FILESTREAM: &[(&str, &[&str])] = &[
         &["taking_over_has_filebeats_rules", "files_of_another_id_are_taken_over_once"],
     ),
     (
-        "rotation.external.strategy.copytruncate",
+        "rotation.external.strategy.copytruncate.*",
         &[
             "a_rotation_strategy_is_checked_and_needs_content",
             "copytruncate_loses_and_repeats_nothing",

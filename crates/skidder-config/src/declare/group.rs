@@ -1,6 +1,6 @@
 //! Settings of one map, and what is known about keys that are not read.
 
-use super::{Key, Kind, Spec, Types};
+use super::{Key, Kind, Spec};
 use serde_json::Value as Json;
 
 /// The settings of one map of the configuration.
@@ -15,10 +15,14 @@ pub struct Group {
     pub(crate) unsupported: &'static [(&'static str, &'static str)],
     pub(crate) deprecated: &'static [(&'static str, &'static str)],
     pub(crate) without_effect: &'static [(&'static str, &'static str)],
+    /// A map is one of these kinds.
+    pub(crate) kinds: Option<Kinds>,
     /// Other keys are allowed: names of fields, or settings that are not declared yet.
     pub(crate) is_open: bool,
     /// Tables leave it out: what several groups share, and a page explains once.
     pub(crate) is_common: bool,
+    /// Its settings stand in the table of the map that it is in, under their dotted names.
+    pub(crate) is_inline: bool,
 }
 
 impl std::fmt::Debug for Group {
@@ -38,8 +42,10 @@ impl Group {
             unsupported: &[],
             deprecated: &[],
             without_effect: &[],
+            kinds: None,
             is_open: false,
             is_common: false,
+            is_inline: false,
         }
     }
 
@@ -64,6 +70,11 @@ impl Group {
         Self { without_effect: rules, ..self }
     }
 
+    /// A map is one of these kinds, besides what it has itself.
+    pub const fn kinds(self, kinds: Kinds) -> Self {
+        Self { kinds: Some(kinds), ..self }
+    }
+
     /// Other keys are allowed, which are read without a declaration.
     pub const fn open(self) -> Self {
         Self { is_open: true, ..self }
@@ -72,6 +83,11 @@ impl Group {
     /// Tables leave it out: what several groups share, and a page explains once.
     pub const fn common(self) -> Self {
         Self { is_common: true, ..self }
+    }
+
+    /// Its settings stand in the table of the map that it is in, under their dotted names.
+    pub const fn inline(self) -> Self {
+        Self { is_inline: true, ..self }
     }
 
     #[doc(hidden)]
@@ -108,11 +124,56 @@ impl Group {
                     found.push(group);
                     next.extend(group.included);
                     next.extend(group.keys.iter().filter_map(|key| Some(key.inner()?.group)));
-                    next.extend(group.keys.iter().flat_map(|key| key.types()).map(|(_, of)| *of));
+                    if let Some(kinds) = group.kinds {
+                        next.extend(kinds.every);
+                        next.extend((kinds.list)().into_iter().map(|(_, group)| group));
+                    }
                 }
             }
         }
         found
+    }
+}
+
+/// What a map can be: one of several kinds, each with the settings of a group.
+#[derive(Clone, Copy)]
+pub struct Kinds {
+    /// What the kind is chosen by.
+    pub(crate) by: By,
+    /// The kinds by their names. A function, because they come from several crates.
+    pub(crate) list: fn() -> Vec<(&'static str, &'static Group)>,
+    /// What each kind has besides.
+    pub(crate) every: &'static [&'static Group],
+}
+
+/// What the kind of a map is chosen by.
+#[derive(Clone, Copy)]
+pub(crate) enum By {
+    /// Its only key, with the settings of the kind below it: `{multiline: {type: count}}`.
+    Name,
+    /// The value of one of its keys: `{type: tcp, host: a}`.
+    Tag { key: &'static str, default: &'static str },
+}
+
+impl Kinds {
+    /// The kind is the only key of the map, and its settings are below it.
+    pub const fn by_name(list: fn() -> Vec<(&'static str, &'static Group)>) -> Self {
+        Self { by: By::Name, list, every: &[] }
+    }
+
+    /// The kind is the value of `key`, `default` if it is not set; its settings are beside it. `key` must be declared
+    /// in [`Kinds::with`] or in each kind.
+    pub const fn by_tag(
+        key: &'static str,
+        default: &'static str,
+        list: fn() -> Vec<(&'static str, &'static Group)>,
+    ) -> Self {
+        Self { by: By::Tag { key, default }, list, every: &[] }
+    }
+
+    /// Each kind has the settings of these groups, too.
+    pub const fn with(self, every: &'static [&'static Group]) -> Self {
+        Self { every, ..self }
     }
 }
 
@@ -137,8 +198,6 @@ pub trait Declared: Sync {
     fn default_json(&self) -> Option<Json>;
     /// The maps below it.
     fn inner(&self) -> Option<Inner>;
-    /// The groups of the maps below it, by their `type`.
-    fn types(&self) -> Types;
     /// It is a map of any names.
     fn takes_names(&self) -> bool;
 }
@@ -162,10 +221,6 @@ impl<K: Kind> Declared for Key<K> {
 
     fn inner(&self) -> Option<Inner> {
         K::inner(self)
-    }
-
-    fn types(&self) -> Types {
-        K::types(self)
     }
 
     fn takes_names(&self) -> bool {

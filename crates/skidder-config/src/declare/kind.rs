@@ -1,7 +1,7 @@
 //! What a setting can be: how each kind is read, shown and described in a schema.
 
 use super::numbers::named;
-use super::schema::VARIABLE;
+use super::schema::{VARIABLE, list_of};
 use super::{Group, Inner, Key};
 use crate::node::Value;
 use crate::secret::Secret;
@@ -32,14 +32,7 @@ pub trait Kind: Sized + 'static {
     fn inner(_: &Key<Self>) -> Option<Inner> {
         None
     }
-    /// The groups of the maps below it, by their `type`.
-    fn types(_: &Key<Self>) -> Types {
-        &[]
-    }
 }
-
-/// Groups by the `type` of their maps.
-pub type Types = &'static [(&'static str, &'static Group)];
 
 /// A kind with one value, which [`Section::get`] reads.
 pub trait Readable: Kind {
@@ -69,9 +62,12 @@ pub struct Part;
 /// A list of maps with the settings of a group. See [`Key::parts`].
 #[derive(Clone, Copy, Debug)]
 pub struct Parts;
-/// A list of maps, each with the settings of the group that its `type` names. See [`Key::typed`].
+/// A list of maps with the settings of a group of another crate. See [`Key::named_parts`].
 #[derive(Clone, Copy, Debug)]
-pub struct Typed;
+pub struct NamedParts;
+/// `true`, `false`, or a map with the settings of a group. See [`Key::switch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Switch;
 /// Anything: a value whose shape is checked by its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Any;
@@ -180,7 +176,15 @@ impl<T: Copy + Sync + 'static> Kind for OneOf<T> {
     }
 
     fn schema(key: &Key<Self>) -> Json {
-        let words: Vec<&str> = key.extra.iter().map(|(word, _)| *word).collect();
+        // What YAML 1.1 takes for a boolean, whatever it means here.
+        let boolean = |word| match word {
+            "true" | "on" | "yes" => Some(json!(true)),
+            "false" | "off" | "no" => Some(json!(false)),
+            _ => None,
+        };
+        let names = key.extra.iter().map(|(word, _)| *word);
+        let words: Vec<Json> =
+            names.clone().map(|word| json!(word)).chain(names.filter_map(boolean)).collect();
         json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": VARIABLE}]})
     }
 }
@@ -259,9 +263,11 @@ impl Readable for Any {
     }
 }
 
-impl Kind for Typed {
+impl Kind for NamedParts {
     type Const = ();
-    type Extra = Types;
+    /// The group's id.
+    type Extra = &'static str;
+    const TAKES_NAMES: bool = true;
 
     fn show(_: &Key<Self>, (): ()) -> String {
         String::new()
@@ -272,33 +278,13 @@ impl Kind for Typed {
     }
 
     fn schema(key: &Key<Self>) -> Json {
-        let rule = |(name, group): &(&str, &Group)| {
-            json!({
-                "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
-                "then": {"$ref": format!("#/$defs/{}", group.id)},
-            })
-        };
-        let names: Vec<&str> = key.extra.iter().map(|(name, _)| *name).collect();
-        // Others are there as well; an editor shows these.
-        let kind = json!({"anyOf": [{"enum": names}, {"type": ["string", "null"]}]});
-        let rules: Vec<Json> = key.extra.iter().map(rule).collect();
-        let item = json!({
-            "type": ["object", "string", "null"],
-            "pattern": VARIABLE,
-            "properties": {"type": kind},
-            "allOf": rules,
-        });
-        json!({"anyOf": [{"type": "array", "items": item}, item]})
-    }
-
-    fn types(key: &Key<Self>) -> Types {
-        key.extra
+        list_of(key.extra)
     }
 }
 
 /// Kinds of maps.
 macro_rules! maps {
-    ($($kind:ty, $is_list:expr;)*) => {$(
+    ($($kind:ty, $is_list:expr, $schema:expr;)*) => {$(
         impl Kind for $kind {
             type Const = ();
             type Extra = &'static Group;
@@ -312,7 +298,7 @@ macro_rules! maps {
             }
 
             fn schema(_: &Key<Self>) -> Json {
-                json!({})
+                $schema
             }
 
             fn inner(key: &Key<Self>) -> Option<Inner> {
@@ -323,6 +309,7 @@ macro_rules! maps {
 }
 
 maps! {
-    Part, false;
-    Parts, true;
+    Part, false, json!({});
+    Parts, true, json!({});
+    Switch, false, bool::schema(&Key::<bool>::new(""));
 }

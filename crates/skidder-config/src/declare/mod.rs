@@ -44,9 +44,10 @@ pub(crate) mod table;
 
 #[cfg(doc)]
 use crate::Section;
-pub use group::{Declared, Group, Inner};
+pub(crate) use group::By;
+pub use group::{Declared, Group, Inner, Kinds};
 pub use kind::{
-    Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Typed, Types,
+    Any, Kind, NamedParts, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Switch,
 };
 
 /// Declares a group of settings and its keys, in the order of the documentation.
@@ -139,11 +140,17 @@ impl Key<Parts> {
     }
 }
 
-impl Key<Typed> {
-    /// A list of maps, each with the settings of the group that its `type` names. The schema does not check those of
-    /// other types.
-    pub const fn typed(name: &'static str, types: Types) -> Self {
-        Self::with(name, types)
+impl Key<NamedParts> {
+    /// A list of maps, each with the settings of the group whose id is `id`, which another crate declares.
+    pub const fn named_parts(name: &'static str, id: &'static str) -> Self {
+        Self::with(name, id)
+    }
+}
+
+impl Key<Switch> {
+    /// `true`, `false`, or a map with the settings of `group`.
+    pub const fn switch(name: &'static str, group: &'static Group) -> Self {
+        Self::with(name, group)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading what is declared.
 
-use super::{Any, Group, Key, Kind, Part, Parts, Readable, Spec, seen};
+use super::{Any, Group, Key, Kind, Part, Parts, Readable, Spec, Switch, seen};
 use crate::item::Item;
 use crate::rule::Verdict;
 use crate::section::Section;
@@ -68,6 +68,45 @@ impl<'a> Section<'a> {
     /// The value of `key` as it is, if it is set.
     pub fn any(&self, key: &Key<Any>) -> Option<Item<'a>> {
         self.item(self.name_of(&key.spec))
+    }
+
+    /// The map of `key`, in which any names may stand; empty if there is none.
+    pub fn names(&self, key: &Key<Any>) -> Section<'a> {
+        self.section(self.name_of(&key.spec))
+    }
+
+    /// The value of `key` as it is, if it is set, for what reads it by itself.
+    pub fn item_of<K: Kind>(&self, key: &Key<K>) -> Option<Item<'a>> {
+        self.item(self.name_of(&key.spec))
+    }
+
+    /// The items of a list as they are; a single value is a list of one. Missing means none.
+    pub fn items_of<K: Kind>(&self, key: &Key<K>) -> Vec<Item<'a>> {
+        self.items(self.name_of(&key.spec))
+    }
+
+    /// The section at `name`, of a map whose kinds `group` names by their only key. `None` if there is no such kind.
+    pub fn kind(&self, name: &str, group: &'static Group) -> Option<Section<'a>> {
+        let kinds = (group.kinds?.list)();
+        let (_, kind) = kinds.into_iter().find(|(known, _)| *known == name)?;
+        let section = self.section(name);
+        section.declared_by(kind);
+        for every in group.kinds?.every {
+            section.declared_by(every);
+        }
+        Some(section)
+    }
+
+    /// The section of `key` if it is a map, otherwise whether it is on. `None` if it is not set, or wrong, which is
+    /// reported.
+    pub fn switch(&self, key: &Key<Switch>) -> Option<Result<bool, Section<'a>>> {
+        let name = self.name_of(&key.spec);
+        if self.item(name)?.is_map() {
+            let section = self.section(name);
+            section.declared_by(key.extra);
+            return Some(Err(section));
+        }
+        self.bool(name).optional().map(Ok)
     }
 
     /// Whether `key` is there and not empty. Does not count as reading it.

@@ -4,7 +4,7 @@
 //! each object has a property for every dotted path to a setting below it, up to the next list. A text with `${` may
 //! stand for any value.
 
-use super::{Declared, Group, Inner};
+use super::{By, Declared, Group, Inner, Kinds};
 use serde_json::{Map, Value as Json, json};
 
 /// A text with a variable in it, which may stand for anything.
@@ -20,10 +20,19 @@ pub fn json_schema(root: &'static Group, id: &str, title: &str) -> Json {
     let mut definitions = Map::new();
     let reachable = root.reachable();
     let inner = reachable.iter().flat_map(|group| group.keys).filter_map(|key| key.inner());
-    let typed = reachable.iter().flat_map(|group| group.keys).flat_map(|key| key.types());
-    let typed = typed.map(|(_, group)| *group);
-    for group in inner.map(|inner| inner.group).chain(typed).chain([root]) {
-        definitions.entry(group.id).or_insert_with(|| definition(group));
+    for group in inner.map(|inner| inner.group).chain([root]) {
+        definitions.entry(group.id).or_insert_with(|| definition(group, &[]));
+    }
+    for kinds in reachable.iter().filter_map(|group| group.kinds) {
+        for (_, group) in (kinds.list)() {
+            let kind = definition(group, kinds.every);
+            let known = definitions.entry(group.id).or_insert_with(|| kind.clone());
+            assert!(
+                *known == kind,
+                "`{}` is a kind of something, and has other settings elsewhere",
+                group.id
+            );
+        }
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -61,22 +70,22 @@ impl Level {
     }
 
     /// Every dotted name below, with its schema.
-    fn properties(&self, prefix: &str, is_open: bool, found: &mut Map<String, Json>) {
+    fn properties(&self, prefix: &str, found: &mut Map<String, Json>) {
         for (name, level) in &self.below {
             let path = format!("{prefix}{name}");
-            level.properties(&format!("{path}."), is_open, found);
+            level.properties(&format!("{path}."), found);
             let schema = match &level.own {
                 Some(own) => own.clone(),
-                None => level.object(is_open),
+                None => level.object(),
             };
             found.insert(path, schema);
         }
     }
 
-    fn object(&self, is_open: bool) -> Json {
+    fn object(&self) -> Json {
         let mut properties = Map::new();
-        self.properties("", is_open, &mut properties);
-        object(properties, is_open)
+        self.properties("", &mut properties);
+        object(properties, false)
     }
 }
 
@@ -90,11 +99,55 @@ fn object(properties: Map<String, Json>, is_open: bool) -> Json {
     })
 }
 
-fn definition(group: &'static Group) -> Json {
+/// The schema of a map with the settings of `group` and of `every`.
+fn definition(group: &'static Group, every: &[&'static Group]) -> Json {
+    match group.kinds {
+        Some(Kinds { by: By::Tag { key, default }, list, .. }) => {
+            let mut schema = merged(group, every);
+            // Each kind says which keys it has.
+            schema["additionalProperties"] = json!(true);
+            let kinds = list();
+            let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
+            let words = [json!({"enum": names}), text_like(VARIABLE)];
+            schema["properties"][key] = json!({"anyOf": words});
+            schema["allOf"] = kinds
+                .into_iter()
+                .map(|(name, group)| {
+                    let mut condition = json!({"properties": {key: {"const": name}}});
+                    if name != default {
+                        condition["required"] = json!([key]);
+                    }
+                    json!({"if": condition, "then": reference(group.id)})
+                })
+                .collect();
+            schema
+        }
+        Some(Kinds { by: By::Name, list, .. }) => {
+            let mut schema = merged(group, every);
+            let own: Vec<&str> = group.declared().map(|key| key.spec().name).collect();
+            let own = (!own.is_empty()).then(|| format!("({})", own.join("|")));
+            let names = list().into_iter().map(|(name, _)| name.to_owned()).chain(own);
+            let only = |name| json!({"propertyNames": {"pattern": format!("^{name}(\\.|$)")}});
+            schema["anyOf"] = names.map(only).collect();
+            schema
+        }
+        None => merged(group, every),
+    }
+}
+
+/// The same without what the kind says.
+fn merged(group: &'static Group, every: &[&'static Group]) -> Json {
     let mut names = Names::default();
-    names.add_group(group, "", &mut Vec::new());
+    let above = &mut Vec::new();
+    for part in every.iter().copied().chain([group]) {
+        names.add_rules(part, "");
+    }
+    // What every kind has is the same in all of them.
+    for part in [group].into_iter().chain(every.iter().copied()) {
+        names.add_keys(part, "", above);
+    }
     let mut properties = Map::new();
-    names.top.properties("", group.is_open, &mut properties);
+    names.top.properties("", &mut properties);
     let mut schema = object(properties, group.is_open);
     if !names.patterns.is_empty() {
         schema["patternProperties"] = Json::Object(names.patterns);
@@ -102,6 +155,16 @@ fn definition(group: &'static Group) -> Json {
     schema["title"] = json!(group.id);
     schema["description"] = json!(plain(group.about));
     schema
+}
+
+fn reference(id: &str) -> Json {
+    json!({"$ref": format!("#/$defs/{id}")})
+}
+
+/// The schema of a list of maps that are described under `id`; a single map is a list of one.
+pub(super) fn list_of(id: &str) -> Json {
+    // Not `anyOf`, of which validators only say that nothing fits.
+    json!({"if": {"type": "array"}, "then": {"items": reference(id)}, "else": reference(id)})
 }
 
 /// What may stand in a map.
@@ -113,30 +176,56 @@ struct Names {
 }
 
 impl Names {
-    /// Adds the settings of a group, and those of maps in it under their dotted names.
+    /// Adds what may stand in a map with the settings of `group`, under their dotted names.
     fn add_group(&mut self, group: &'static Group, prefix: &str, above: &mut Vec<&'static str>) {
+        self.add_rules(group, prefix);
+        self.add_keys(group, prefix, above);
+    }
+
+    /// Adds the settings of a group, and those of maps in it under their dotted names.
+    fn add_keys(&mut self, group: &'static Group, prefix: &str, above: &mut Vec<&'static str>) {
         above.push(group.id);
-        for part in group.all() {
-            self.add_rules(part, prefix);
-        }
         for key in group.declared() {
             let spec = key.spec();
             for name in [spec.name, spec.alias].into_iter().filter(|name| !name.is_empty()) {
                 let name = format!("{prefix}{name}");
                 match key.inner() {
-                    Some(Inner { group, is_list: false }) if !above.contains(&group.id) => {
-                        self.add_group(group, &format!("{name}."), above);
-                        if group.is_open {
-                            self.below(&name, json!({}));
-                        }
-                    }
+                    Some(Inner { group, is_list: false }) => self.add_part(group, &name, above),
+                    // A single map is a list of one; nobody writes that with dots, and it would be much.
+                    Some(_) => self.below(&name, json!({})),
                     _ if key.takes_names() => self.below(&name, json!({})),
                     _ => {}
                 }
                 self.top.add(&name, schema_of(key));
             }
         }
+        if let Some(kinds) = group.kinds {
+            for (name, kind) in (kinds.list)() {
+                for part in kinds.every.iter().copied().chain([kind]) {
+                    match kinds.by {
+                        By::Name => self.add_part(part, &format!("{prefix}{name}"), above),
+                        By::Tag { .. } if prefix.is_empty() => {}
+                        By::Tag { .. } => self.add_group(part, prefix, above),
+                    }
+                }
+                if matches!(kinds.by, By::Name) {
+                    self.top.add(&format!("{prefix}{name}"), reference(kind.id));
+                }
+            }
+        }
         above.pop();
+    }
+
+    /// Adds the dotted names of what stands below `name`. Inside itself a group is not followed: anything may be there.
+    fn add_part(&mut self, group: &'static Group, name: &str, above: &mut Vec<&'static str>) {
+        if above.contains(&group.id) {
+            self.below(name, json!({}));
+            return;
+        }
+        self.add_group(group, &format!("{name}."), above);
+        if group.is_open {
+            self.below(name, json!({}));
+        }
     }
 
     /// Everything below `name` has this schema.
@@ -145,16 +234,20 @@ impl Names {
     }
 
     /// Adds what is known about settings that have no effect, or are an error.
-    fn add_rules(&mut self, group: &Group, prefix: &str) {
-        for (pattern, advice) in group.deprecated.iter().chain(group.without_effect) {
-            let advice = plain(advice);
-            let schema = json!({"deprecated": true, "description": format!("No effect: {advice}")});
-            self.add_rule(&format!("{prefix}{pattern}"), schema);
-        }
-        for (pattern, advice) in group.unsupported {
-            let advice = plain(advice);
-            let schema = json!({"not": {}, "description": format!("Not supported: {advice}")});
-            self.add_rule(&format!("{prefix}{pattern}"), schema);
+    fn add_rules(&mut self, group: &'static Group, prefix: &str) {
+        for group in group.all() {
+            for (pattern, advice) in group.deprecated.iter().chain(group.without_effect) {
+                let text = format!("No effect: {}", plain(advice));
+                let schema = json!({"deprecated": true, "description": text});
+                self.add_rule(&format!("{prefix}{pattern}"), schema);
+            }
+            for (pattern, advice) in group.unsupported {
+                let text = format!("Not supported: {}", plain(advice));
+                self.add_rule(
+                    &format!("{prefix}{pattern}"),
+                    json!({"not": {}, "description": text}),
+                );
+            }
         }
     }
 
@@ -175,11 +268,14 @@ fn schema_of(key: &dyn Declared) -> Json {
     let spec = key.spec();
     let mut schema = match key.inner() {
         None => key.schema(),
-        Some(Inner { group, is_list: false }) => json!({"$ref": format!("#/$defs/{}", group.id)}),
-        Some(Inner { group, is_list: true }) => {
-            let one = json!({"$ref": format!("#/$defs/{}", group.id)});
-            json!({"anyOf": [{"type": "array", "items": one}, one]})
-        }
+        Some(Inner { group, is_list: true }) => list_of(group.id),
+        Some(Inner { group, .. }) => match key.schema() {
+            // Something else may stand in the map's place.
+            Json::Object(other) if !other.is_empty() => {
+                json!({"anyOf": [other, reference(group.id)]})
+            }
+            _ => reference(group.id),
+        },
     };
     schema["description"] = json!(description(key));
     if let Some(default) = key.default_json().filter(|default| !default.is_null()) {

@@ -135,49 +135,116 @@ fn the_schema_has_dotted_and_nested_names() {
     assert_eq!(sink["additionalProperties"], json!(false));
 }
 
-mod typed {
+mod kinds {
     use super::*;
 
     settings! {
-        pub(super) static ECHO = Group::new("things.echo", "An echo.");
+        pub(super) static EVERY = Group::new("source.*", "What every source has.");
 
-        pub(super) TEXT: String = Key::new("text").required().about("what it says");
+        pub(super) TYPE: String = Key::new("type").default("tail");
     }
 
-    settings! {
-        pub(super) static PIPE = Group::new("things.pipe", "A pipe.");
+    pub(super) mod tail {
+        use super::*;
 
-        pub(super) TYPE: String = Key::new("type");
+        settings! {
+            pub(in super::super) static TAIL = Group::new("source.tail", "A file.");
+
+            pub(in super::super) RENAMED: Switch = Key::switch("renamed", &inner::TLS).about("follow it");
+            STEPS: Parts = Key::parts("steps", &steps::STEP);
+        }
     }
 
-    settings! {
-        pub(super) static ROOT = Group::new("root", "All.").open();
+    pub(super) mod steps {
+        use super::*;
 
-        pub(super) THINGS: Typed = Key::typed("a.things", &[("echo", &ECHO), ("pipe", &PIPE)]);
+        settings! {
+            pub(in super::super) static STEP = Group::new("step", "A step.").kinds(Kinds::by_name(steps));
+
+            pub(in super::super) THEN: NamedParts = Key::named_parts("then", "step");
+        }
+
+        fn steps() -> Vec<(&'static str, &'static Group)> {
+            vec![("cut", &SINK), ("not", &STEP)]
+        }
     }
+
+    static ECHO: Group = Group::new("source.echo", "A peer.").include(&[&inner::TLS]);
+
+    fn sources() -> Vec<(&'static str, &'static Group)> {
+        vec![("tail", &tail::TAIL), ("echo", &ECHO)]
+    }
+
+    pub(super) static SOURCE: Group = Group::new("source", "A source.")
+        .kinds(Kinds::by_tag("type", "tail", sources).with(&[&EVERY]));
 }
 
 #[test]
-fn maps_of_a_list_have_the_settings_of_their_type() {
-    let schema = json_schema(&typed::ROOT, "urn:x", "x");
-    let root = &schema["$defs"]["root"];
-    let rules = &root["properties"]["a.things"]["anyOf"][1]["allOf"];
-    let names: Vec<_> = rules
+fn a_kind_by_a_tag_has_its_own_settings_and_those_of_every_kind() {
+    let schema = json_schema(&kinds::SOURCE, "urn:x", "x");
+    let source = &schema["$defs"]["source"];
+    assert_eq!(source["properties"]["type"]["anyOf"][0], json!({"enum": ["tail", "echo"]}));
+    let echo = json!({
+        "if": {"properties": {"type": {"const": "echo"}}, "required": ["type"]},
+        "then": {"$ref": "#/$defs/source.echo"},
+    });
+    assert_eq!(source["allOf"][1], echo);
+    // The one that it is if nothing is said.
+    assert_eq!(source["allOf"][0]["if"], json!({"properties": {"type": {"const": "tail"}}}));
+    let names = |id: &str| {
+        let properties = schema["$defs"][id]["properties"].as_object().unwrap();
+        properties.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names("source.echo"), ["mode", "old", "type"]);
+    assert_eq!(names("source.tail"), ["renamed", "renamed.mode", "renamed.old", "steps", "type"]);
+    let renamed = &schema["$defs"]["source.tail"]["properties"]["renamed"]["anyOf"];
+    assert_eq!(renamed[0]["type"], json!(["boolean", "string", "null"]));
+    assert_eq!(renamed[1], json!({"$ref": "#/$defs/tls"}));
+}
+
+#[test]
+fn a_kind_by_a_name_is_the_only_key_of_its_map() {
+    let schema = json_schema(&kinds::tail::TAIL, "urn:x", "x");
+    let step = &schema["$defs"]["step"];
+    let patterns: Vec<_> = step["anyOf"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|rule| &rule["if"]["properties"]["type"]["const"])
+        .map(|one| &one["propertyNames"]["pattern"])
         .collect();
-    assert_eq!(names, ["echo", "pipe"]);
-    assert_eq!(rules[0]["then"]["$ref"], "#/$defs/things.echo");
-    assert_eq!(
-        schema["$defs"]["things.echo"]["properties"]["text"]["description"],
-        "what it says. Required"
+    assert_eq!(patterns, ["^cut(\\.|$)", "^not(\\.|$)", "^(then)(\\.|$)"]);
+    assert_eq!(step["properties"]["cut"], json!({"$ref": "#/$defs/sink"}));
+    assert_eq!(step["properties"]["cut.tls.mode"], schema["$defs"]["tls"]["properties"]["mode"]);
+    assert_eq!(step["properties"]["then"]["else"], json!({"$ref": "#/$defs/step"}));
+    // A group inside itself: anything.
+    assert_eq!(step["patternProperties"]["^not\\."], json!({}));
+    let table = table(&kinds::steps::STEP, "");
+    assert!(table.contains("| `cut` | – | A sink. |\n| `cut.hosts` | `[a, b]` | where"), "{table}");
+    assert!(
+        table.ends_with("| `not` | – | A step. |\n| `not.then` | – |  |\n| `then` | – |  |\n"),
+        "{table}"
     );
-    // Other settings may stand beside the list.
-    assert_eq!(root["properties"]["a"]["additionalProperties"], true);
-    assert_eq!(typed::ROOT.reachable().len(), 3);
-    let key: &dyn Declared = &typed::THINGS;
-    assert_eq!((key.types().len(), key.default_text()), (2, None));
-    assert_eq!([typed::TEXT.name(), typed::TYPE.name()], ["text", "type"]);
+}
+
+#[test]
+fn a_switch_is_a_word_or_a_map() {
+    let switch = |text| {
+        let settings = Settings::parse("x", text).unwrap();
+        let problems = Problems::new();
+        let section = settings.root(&problems);
+        section.declared_by(&kinds::tail::TAIL);
+        let found = match section.switch(&kinds::tail::RENAMED) {
+            None => "none".to_owned(),
+            Some(Ok(on)) => on.to_string(),
+            Some(Err(map)) => map.get(&inner::MODE).value().to_string(),
+        };
+        drop(section);
+        (found, problems.to_string())
+    };
+    let quiet = |found: &str| (found.to_owned(), String::new());
+    assert_eq!(switch("{}"), quiet("none"));
+    assert_eq!(switch("renamed: on"), quiet("true"));
+    assert_eq!(switch("renamed.mode: none"), quiet("0"));
+    let (found, said) = switch("renamed: perhaps");
+    assert!(found == "none" && said.contains("`renamed` is `perhaps`"), "{said}");
 }

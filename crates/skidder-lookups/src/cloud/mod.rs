@@ -14,7 +14,7 @@ use crate::background::Background;
 use crate::put::Put;
 use crate::tls;
 use providers::{Asker, Provider};
-use skidder_config::{Section, nearest};
+use skidder_config::{Group, Key, Section, nearest, settings};
 use skidder_event::{EventMut, Map};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use skidder_tls::{TlsClient, TlsSettings};
@@ -22,10 +22,30 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
+settings! {
+    /// Settings of `add_cloud_metadata`.
+    pub(crate) static ADD_CLOUD_METADATA = Group::new("processor.add_cloud_metadata", "Adds what the cloud says about this machine, as `cloud.*`.").include(&[&tls::TLS]);
+
+    PROVIDERS: Vec<String> = Key::new("providers")
+        .default_words("all but `alibaba` and `tencent`")
+        .about("who is asked: `alibaba` or `ecs`, `aws` or `ec2`, `azure`, `digitalocean`, `gcp`, \
+                `hetzner`, `openstack` or `nova` or `huawei`, `openstack-ssl` or `nova-ssl`, \
+                `tencent` or `qcloud`; the variable BEATS_ADD_CLOUD_METADATA_PROVIDERS, names with \
+                commas between them, overrides it, and nobody is asked if it is empty. `openstack-ssl` needs `ssl`");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(Duration::from_secs(3))
+        .about("how long the answers may take; the first events wait for them, no later ones");
+    OVERWRITE: bool = Key::new("overwrite")
+        .default(false)
+        .about("whether `cloud`, `orchestrator` and `aws` of an event are replaced; otherwise each \
+                stays as it is where the event has it");
+    HOST: String = Key::new("host")
+        .default_words("the provider's own")
+        .about("host and port of the service that answers, for tests and for proxies of it");
+}
+
 /// The name in the configuration.
 const NAME: &str = "add_cloud_metadata";
-/// Default of `timeout`.
-const TIMEOUT: Duration = Duration::from_secs(3);
 /// Replaces the default of `providers`, and what is configured, as in Filebeat.
 const PROVIDERS_VARIABLE: &str = "BEATS_ADD_CLOUD_METADATA_PROVIDERS";
 
@@ -44,11 +64,11 @@ struct Found(OnceLock<Map>);
 impl AddCloudMetadata {
     /// Reads the settings and begins to ask.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let timeout = settings.duration("timeout").or(TIMEOUT);
-        let overwrite = settings.bool("overwrite").or(false);
-        let host = settings.string("host").optional();
+        let timeout = settings.get(&TIMEOUT).value();
+        let overwrite = settings.get(&OVERWRITE).value();
+        let host = settings.get(&HOST).optional();
         let tls = tls::read(settings, context);
-        let configured = settings.strings("providers").optional();
+        let configured = settings.get(&PROVIDERS).optional();
         let wrong = check_names(settings, configured.as_deref().unwrap_or_default());
         let variable = std::env::var(PROVIDERS_VARIABLE).ok();
         let providers = chosen(configured.as_deref(), variable.as_deref());
@@ -99,10 +119,10 @@ fn check_names(settings: &Section<'_>, names: &[String]) -> bool {
     for name in names {
         if Provider::named(name).is_none() {
             let message =
-                format!("`{}` has an unknown name `{name}`", settings.path_of("providers"));
+                format!("`{}` has an unknown name `{name}`", settings.path_of(PROVIDERS.name()));
             let near = nearest(name, providers::NAMES.iter().map(|(name, _)| *name));
             let hint = near.map(|near| format!("did you mean `{near}`?"));
-            settings.problem("providers", message, hint.unwrap_or_default());
+            settings.problem(PROVIDERS.name(), message, hint.unwrap_or_default());
             wrong = true;
         }
     }

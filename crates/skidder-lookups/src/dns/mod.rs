@@ -6,7 +6,7 @@
 
 mod ask;
 mod message;
-mod read;
+pub(super) mod read;
 
 pub(crate) use ask::{Resolver, Transport};
 pub(crate) use message::Question;

@@ -4,7 +4,7 @@ use super::ask::{Resolver, Transport};
 use super::message::Question;
 use super::{Action, Dns};
 use crate::cache::Cache;
-use skidder_config::Section;
+use skidder_config::{Any, Group, Key, Part, Section, settings};
 use skidder_event::Path;
 use skidder_os::Fs;
 use skidder_processors::Context;
@@ -12,50 +12,124 @@ use skidder_tls::TlsSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
+settings! {
+    /// Settings of `dns`.
+    pub(crate) static DNS = Group::new("processor.dns", "Looks up the names of addresses, the addresses of names, or texts, \
+                               and remembers the answers.");
+
+    TYPE: String = Key::new("type")
+        .required()
+        .about("what is asked: `A`, `AAAA`, `TXT`, or `PTR`, which is also `reverse`");
+    FIELDS: Any = Key::new("fields")
+        .required()
+        .about("the field with the name or the address, and the field that the answer goes to, as \
+                many as needed; nested or with dots");
+    ACTION: String = Key::new("action")
+        .default("append")
+        .about("what happens to a target that is there: `append` makes a list of both, `replace` \
+                replaces it");
+    NAMESERVERS: Vec<String> = Key::new("nameservers")
+        .default_words("those of `/etc/resolv.conf`")
+        .about("the servers, each with a port if it is not the usual one; the next is asked when \
+                one does not answer");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(SERVER_TIME)
+        .about("how long each server may take");
+    TRANSPORT: String = Key::new("transport")
+        .default("udp")
+        .about("`udp` (and TCP for what does not fit), or `tls`, with the certificate authorities \
+                of the system");
+    TAG_ON_FAILURE: Vec<String> = Key::new("tag_on_failure")
+        .default_words("none")
+        .about("tags for an event of which a field could not be looked up");
+    SUCCESS_CACHE: Part = Key::part("success_cache", &SUCCESS)
+        .about("answers");
+    FAILURE_CACHE: Part = Key::part("failure_cache", &FAILURE)
+        .about("failures");
+}
+
+settings! {
+    /// What both caches have.
+    static CACHE_KEYS = Group::new("processor.dns.cache", "What is remembered.");
+
+    CACHE_ENABLED: bool = Key::new("enabled")
+        .default(true)
+        .about("remember them");
+    CAPACITY_INITIAL: usize = Key::new("capacity.initial")
+        .default_words("`1000`")
+        .about("for how many there is room at the start");
+    CAPACITY_MAX: usize = Key::new("capacity.max")
+        .default(10_000)
+        .range(1, MOST)
+        .about("how many are remembered; full, any one of them is forgotten for a new one");
+}
+
+settings! {
+    /// `success_cache`.
+    static SUCCESS = Group::new("processor.dns.success_cache", "Answers are remembered.").include(&[&CACHE_KEYS]).inline().deprecated(&[("ttl", UNUSED_TIME)]);
+
+    MIN_TTL: Duration = Key::new("min_ttl")
+        .default(CACHE_TIME)
+        .at_least(Duration::from_nanos(1))
+        .about("how long they are remembered at least; otherwise for as long as the server says");
+}
+
+settings! {
+    /// `failure_cache`.
+    static FAILURE = Group::new("processor.dns.failure_cache", "Failures are remembered.").include(&[&CACHE_KEYS]).inline().deprecated(&[("min_ttl", UNUSED_TIME)]);
+
+    TTL: Duration = Key::new("ttl")
+        .default(CACHE_TIME)
+        .at_least(Duration::from_nanos(1))
+        .about("how long they are remembered");
+}
+
 /// The servers of the system.
 pub(crate) const SYSTEM_SERVERS: &str = "/etc/resolv.conf";
 /// Largest file of servers that is read.
 const SYSTEM_SERVERS_BYTES_MAX: usize = 1 << 20;
-/// Default of `timeout`.
-const TIMEOUT: Duration = Duration::from_millis(500);
+/// Default of `timeout`, and what zero is.
+const SERVER_TIME: Duration = Duration::from_millis(500);
 /// Default of `success_cache.min_ttl` and of `failure_cache.ttl`.
 const CACHE_TIME: Duration = Duration::from_mins(1);
-/// Defaults of `capacity`.
-const CAPACITY: (usize, usize) = (1000, 10_000);
+/// Default of `capacity.initial`.
+const INITIAL: usize = 1000;
+/// Filebeat reads both times for both caches, and uses one.
+const UNUSED_TIME: &str = "it has no effect here";
 /// Largest `capacity.max`: about a GiB of names.
-const CAPACITY_MAX: usize = 10_000_000;
+const MOST: usize = 10_000_000;
 
 impl Dns {
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        if !settings.has("type") {
-            let message = format!("`{}` is missing", settings.path_of("type"));
-            settings.problem("type", message, "one of `A`, `AAAA`, `PTR` and `TXT`");
+        if !settings.has_key(&TYPE) {
+            let message = format!("`{}` is missing", settings.path_of(TYPE.name()));
+            settings.problem(TYPE.name(), message, "one of `A`, `AAAA`, `PTR` and `TXT`");
         }
-        let question = settings.string("type").try_map(|text| question_of(&text)).optional();
-        let action = settings.string("action").try_map(|text| match &*text.to_lowercase() {
+        let question = settings.get(&TYPE).try_map(|text| question_of(&text)).optional();
+        let action = settings.get(&ACTION).try_map(|text| match &*text.to_lowercase() {
             "" | "append" => Ok(Action::Append),
             "replace" => Ok(Action::Replace),
             _ => Err("expected `append` or `replace`".to_owned()),
         });
-        let action = action.or(Action::Append);
+        let action = action.value();
         let fields = read_fields(settings);
-        let timeout = settings.duration("timeout").or(TIMEOUT);
-        let timeout = if timeout.is_zero() { TIMEOUT } else { timeout };
-        let secure = settings.string("transport").try_map(|text| match &*text.to_lowercase() {
+        let timeout = settings.get(&TIMEOUT).value();
+        let timeout = if timeout.is_zero() { SERVER_TIME } else { timeout };
+        let secure = settings.get(&TRANSPORT).try_map(|text| match &*text.to_lowercase() {
             "udp" => Ok(false),
             "tls" => Ok(true),
             _ => Err("expected `udp` or `tls`".to_owned()),
         });
-        let secure = secure.or(false);
+        let secure = secure.value();
         let servers = read_servers(settings, &*context.fs, if secure { 853 } else { 53 });
-        let (success, success_min) = read_cache(&settings.section("success_cache"), "min_ttl");
-        let (failure, failure_time) = read_cache(&settings.section("failure_cache"), "ttl");
+        let (success, success_min) = read_cache(&settings.part(&SUCCESS_CACHE), &MIN_TTL);
+        let (failure, failure_time) = read_cache(&settings.part(&FAILURE_CACHE), &TTL);
         let transport = read_transport(settings, secure, &*context.fs);
         Some(Self {
             question: question?,
             action,
             fields: fields?,
-            tag_on_failure: settings.strings("tag_on_failure").or(Vec::new()),
+            tag_on_failure: settings.get(&TAG_ON_FAILURE).optional().unwrap_or_default(),
             resolver: Resolver::new(servers?, transport?, timeout),
             success,
             success_min,
@@ -80,7 +154,7 @@ fn question_of(text: &str) -> Result<Question, String> {
 fn read_fields(settings: &Section<'_>) -> Option<Vec<(Path, Path)>> {
     let mut fields = Vec::new();
     let mut right = true;
-    for (source, target) in settings.section("fields").leaves() {
+    for (source, target) in settings.names(&FIELDS).leaves() {
         let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
         match (Path::parse(&source), target.string().try_map(parse).optional()) {
             (Ok(source), Some(path)) => fields.push((source, path)),
@@ -93,8 +167,12 @@ fn read_fields(settings: &Section<'_>) -> Option<Vec<(Path, Path)>> {
         }
     }
     if fields.is_empty() && right {
-        let message = format!("`{}` is missing", settings.path_of("fields"));
-        settings.problem("fields", message, "give the field to look up, and where the answer goes");
+        let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
+        settings.problem(
+            FIELDS.name(),
+            message,
+            "give the field to look up, and where the answer goes",
+        );
         return None;
     }
     right.then_some(fields)
@@ -102,7 +180,7 @@ fn read_fields(settings: &Section<'_>) -> Option<Vec<(Path, Path)>> {
 
 /// The servers of the configuration, or those of the system.
 fn read_servers(settings: &Section<'_>, fs: &dyn Fs, port: u16) -> Option<Vec<(String, u16)>> {
-    let configured = settings.strings("nameservers").try_map(|names| {
+    let configured = settings.get(&NAMESERVERS).try_map(|names| {
         names.iter().map(|name| server_of(name, port)).collect::<Result<Vec<_>, _>>()
     });
     let is_set = configured.is_set();
@@ -119,7 +197,7 @@ fn read_servers(settings: &Section<'_>, fs: &dyn Fs, port: u16) -> Option<Vec<(S
     if servers.is_empty() {
         let why = bytes.err().map_or_else(|| "it names none".to_owned(), |error| error.to_string());
         let message = format!("no dns servers configured, and none in `{SYSTEM_SERVERS}`: {why}");
-        settings.problem("nameservers", message, "set `nameservers`");
+        settings.problem(NAMESERVERS.name(), message, "set `nameservers`");
         return None;
     }
     Some(servers)
@@ -152,17 +230,17 @@ pub(crate) fn server_of(text: &str, port: u16) -> Result<(String, u16), String> 
 }
 
 /// A cache, if it is turned on, and the time at `key`.
-fn read_cache<T: Clone>(section: &Section<'_>, key: &str) -> (Option<Cache<T>>, Duration) {
-    let enabled = section.bool("enabled").or(true);
-    let time = section.duration(key).range(Duration::from_nanos(1)..).or(CACHE_TIME);
-    let max = section.usize("capacity.max").range(1..=CAPACITY_MAX).or(CAPACITY.1);
-    let initial = section.usize("capacity.initial").check(|initial| {
+fn read_cache<T: Clone>(
+    section: &Section<'_>,
+    key: &Key<Duration>,
+) -> (Option<Cache<T>>, Duration) {
+    let enabled = section.get(&CACHE_ENABLED).value();
+    let time = section.get(key).value();
+    let max = section.get(&CAPACITY_MAX).value();
+    let initial = section.get(&CAPACITY_INITIAL).check(|initial| {
         if *initial <= max { Ok(()) } else { Err("it is above `capacity.max`".to_owned()) }
     });
-    let initial = initial.or(CAPACITY.0.min(max));
-    // Filebeat reads both times for both caches, and uses one.
-    let unused = if key == "ttl" { "min_ttl" } else { "ttl" };
-    section.deprecated(&[unused], "it has no effect here");
+    let initial = initial.optional().unwrap_or(INITIAL.min(max));
     (enabled.then(|| Cache::new(initial, max)), time)
 }
 
@@ -173,7 +251,7 @@ fn read_transport(settings: &Section<'_>, secure: bool, fs: &dyn Fs) -> Option<T
     match TlsSettings::default().client(fs) {
         Ok(config) => Some(Transport::Tls(config)),
         Err(error) => {
-            settings.problem("transport", error.to_string(), "use `udp`");
+            settings.problem(TRANSPORT.name(), error.to_string(), "use `udp`");
             None
         }
     }

@@ -11,21 +11,66 @@ use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use crate::tls;
 use cgroup::Cgroups;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Map, Path};
 use skidder_net::HttpClient;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use watch::Watch;
 
-/// Default of `host`.
-const HOST: &str = "unix:///var/run/docker.sock";
+settings! {
+    /// Settings of `add_docker_metadata`.
+    pub(crate) static ADD_DOCKER_METADATA = Group::new("processor.add_docker_metadata", "Adds id, name, image and labels of the container that an event comes \
+                               from, as Docker tells them.").include(&[&tls::TLS]);
+
+    HOST: String = Key::new("host")
+        .default("unix:///var/run/docker.sock")
+        .about("where Docker listens: `unix://`, `tcp://`, `http://` or `https://`");
+    MATCH_SOURCE: bool = Key::new("match_source")
+        .default(true)
+        .about("whether the id of the container is looked for in `log.file.path`");
+    MATCH_SOURCE_INDEX: i64 = Key::new("match_source_index")
+        .default(4)
+        .about("which part of the path it is, from 0; negative ones count from the end");
+    MATCH_SHORT_ID: bool = Key::new("match_short_id")
+        .default(false)
+        .about("whether containers are known by the first 12 characters of their id too");
+    MATCH_PIDS: Vec<String> = Key::<Vec<String>>::new("match_pids")
+        .default(&["process.pid", "process.parent.pid"])
+        .about("fields with the number of a process, whose control groups name the container; for \
+                events whose path does not");
+    MATCH_FIELDS: Vec<String> = Key::<Vec<String>>::new("match_fields")
+        .default(&[])
+        .default_words("none")
+        .about("fields with the id of the container, for events that neither of the others knows");
+    HOSTFS: PathBuf = Key::new("hostfs")
+        .default("/")
+        .about("where the file system of the host is mounted");
+    DEDOT: bool = Key::new("labels.dedot")
+        .default(true)
+        .about("whether dots in the names of labels become `_`; otherwise they make objects");
+    CLEANUP_TIMEOUT: Duration = Key::new("cleanup_timeout")
+        .default(Duration::from_mins(1))
+        .about("how long a container that ended is known after its events were last seen");
+    WAIT_FOR_METADATA: bool = Key::new("wait_for_metadata")
+        .default(false)
+        .about("whether the first events wait until Docker has told its containers; otherwise only \
+                for the end of the first attempt");
+    WAIT_FOR_METADATA_TIMEOUT: Duration = Key::new("wait_for_metadata_timeout")
+        .default(Duration::ZERO)
+        .about("how long Docker is tried, and waited for with `wait_for_metadata`, if it was never \
+                there; 0 is for ever");
+    WAIT_FOR_METADATA_RETRY_PERIOD: Duration = Key::new("wait_for_metadata_retry_period")
+        .default(TIMEOUT)
+        .at_least(Duration::from_millis(1))
+        .about("the time between two tries");
+}
+
 /// How long Docker may take for an answer, and how long the first source waits for the first list.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Default of `match_source_index`: the id in `/var/lib/docker/containers/ID/ID-json.log`.
-const SOURCE_INDEX: i64 = 4;
 /// Longest wait for a list that has no end in Filebeat.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
@@ -59,39 +104,37 @@ impl AddDockerMetadata {
     /// Reads the settings and begins to listen.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
         let tls = tls::read(settings, context);
-        let retry = settings.duration("wait_for_metadata_retry_period");
-        let retry = retry.range(Duration::from_millis(1)..).or(TIMEOUT);
-        let wait = settings.bool("wait_for_metadata").or(false);
-        let limit = settings.duration("wait_for_metadata_timeout").or(Duration::ZERO);
+        let retry = settings.get(&WAIT_FOR_METADATA_RETRY_PERIOD);
+        let retry = retry.value();
+        let wait = settings.get(&WAIT_FOR_METADATA).value();
+        let limit = settings.get(&WAIT_FOR_METADATA_TIMEOUT).value();
         let limit = if limit.is_zero() { FOREVER } else { limit };
-        let cleanup = settings.duration("cleanup_timeout").or(Duration::from_mins(1));
+        let cleanup = settings.get(&CLEANUP_TIMEOUT).value();
         let store = Arc::new(Store::new(Arc::clone(&context.clock), cleanup));
-        let dedot = settings.bool("labels.dedot").or(true);
-        let short_ids = settings.bool("match_short_id").or(false);
+        let dedot = settings.get(&DEDOT).value();
+        let short_ids = settings.get(&MATCH_SHORT_ID).value();
         let tls = tls.ok();
-        let host = settings.string("host").or(HOST);
+        let host = settings.get(&HOST).value();
         let server = tls.and_then(|tls| {
             let told = |error| {
-                let message = format!("`{}` is `{host}`; {error}", settings.path_of("host"));
-                settings.problem("host", message, "");
+                let message = format!("`{}` is `{host}`; {error}", settings.path_of(HOST.name()));
+                settings.problem(HOST.name(), message, "");
             };
             HttpClient::parse(&host, tls, TIMEOUT).map_err(told).ok()
         });
-        let paths = |key: &str, default: Vec<String>| {
+        let paths = |key: &Key<Vec<String>>| {
             let parse = |names: Vec<String>| {
                 let paths = names.iter().map(|name| Path::parse(name)).collect::<Result<_, _>>();
                 paths.map_err(|error| error.to_string())
             };
-            let default = default.iter().map(|name| path(name)).collect::<Vec<_>>();
-            settings.strings(key).try_map(parse).or(default)
+            settings.get(key).try_map(parse).value()
         };
-        let match_source = settings.bool("match_source").or(true);
-        let index = settings.i64("match_source_index").or(SOURCE_INDEX);
-        let pids = ["process.pid", "process.parent.pid"].map(str::to_owned).to_vec();
-        let hostfs = settings.path_buf("hostfs").or("/");
+        let match_source = settings.get(&MATCH_SOURCE).value();
+        let index = settings.get(&MATCH_SOURCE_INDEX).value();
+        let hostfs = settings.get(&HOSTFS).value();
         let docker = Arc::new(Docker {
-            match_fields: paths("match_fields", Vec::new()),
-            match_pids: paths("match_pids", pids),
+            match_fields: paths(&MATCH_FIELDS),
+            match_pids: paths(&MATCH_PIDS),
             source_index: match_source.then_some(index),
             cgroups: Cgroups::new(hostfs, context),
             store: Arc::clone(&store),

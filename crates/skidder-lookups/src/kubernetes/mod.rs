@@ -10,7 +10,7 @@ mod facts;
 mod found;
 mod matchers;
 mod path;
-mod settings;
+pub(super) mod settings;
 mod store;
 mod watch;
 
@@ -70,8 +70,8 @@ impl AddKubernetesMetadata {
             }
             Err(error) if settings.kube_config.is_some() => {
                 section.problem(
-                    "kube_config",
-                    format!("`{}`: {error}", section.path_of("kube_config")),
+                    settings::KUBE_CONFIG.name(),
+                    format!("`{}`: {error}", section.path_of(settings::KUBE_CONFIG.name())),
                     "",
                 );
                 return None;

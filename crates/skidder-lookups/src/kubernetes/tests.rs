@@ -353,3 +353,13 @@ fn a_new_file_waits_for_its_pod_and_no_longer_than_it_may() {
     *clock.0.lock().unwrap() = Duration::from_secs(20);
     assert_eq!(hold(never), None);
 }
+
+#[test]
+fn a_file_that_waits_looks_as_often_as_the_settings_say() {
+    let (api, clock) = (api(), clock());
+    let settings = "wait_for_metadata: true, wait_for_metadata_retry_period: 7s";
+    let mut fields = Map::new();
+    fields.insert_path("log.file.path", "/var/log/pods/shop_web-8_uid-8/nginx/0.log");
+    let hold = processor(&api, settings, &clock).hold(&Constants::new(&fields, &Map::new()));
+    assert_eq!(hold, Some(Duration::from_secs(7)));
+}

@@ -7,7 +7,7 @@
 mod client;
 mod discover;
 mod guid;
-mod read;
+pub(super) mod read;
 
 use client::{Client, Values};
 use skidder_event::{Cell, EventMut, Path, ValueRef};

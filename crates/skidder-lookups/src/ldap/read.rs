@@ -4,15 +4,71 @@ use super::client::{Address, Client, Directory};
 use super::discover::Discovery;
 use super::{TranslateLdapAttribute, Translation};
 use rustls::ClientConfig;
-use skidder_config::{Secret, Section};
+use skidder_config::{Group, Key, Part, Secret, Section, settings};
 use skidder_event::Path;
 use skidder_processors::Context;
-use skidder_tls::TlsSettings;
+use skidder_tls::{SSL, TlsSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Default of `ldap_search_time_limit`, in seconds.
-const TIME_LIMIT: u32 = 30;
+settings! {
+    /// Settings of `translate_ldap_attribute`.
+    pub(crate) static TRANSLATE_LDAP_ATTRIBUTE = Group::new("processor.translate_ldap_attribute", "Replaces a value by an attribute of the object in an LDAP directory \
+                               that has it, such as a GUID of Active Directory by a name.");
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field with the value to search for, a text");
+    TARGET_FIELD: String = Key::new("target_field")
+        .default_words("that of `field`")
+        .about("where the values go, always a list");
+    ADDRESS: String = Key::new("ldap_address")
+        .default_words("those that DNS names")
+        .about("the server: `ldap://host:port` or `ldaps://host:port` (without a port 389 and 636), \
+                or `ldapi://` with the path of a socket, its slashes as `%2f`. Without it the \
+                servers that DNS has under `_ldaps._tcp` and `_ldap._tcp` of the domain, one after \
+                the other");
+    DOMAIN: String = Key::new("ldap_domain")
+        .default_words("that of the machine")
+        .about("the domain whose servers are looked for: the first that `/etc/resolv.conf` \
+                searches, else the realm of `/etc/krb5.conf`, else what follows the name of the \
+                machine");
+    BASE_DN: String = Key::new("ldap_base_dn")
+        .default_words("asked from the server")
+        .about("the object below which is searched; without it the `defaultNamingContext` of the \
+                server, else the first of its `namingContexts`, else the domain of its name");
+    BIND_USER: String = Key::new("ldap_bind_user")
+        .default_words("none")
+        .about("the name to bind with");
+    BIND_PASSWORD: Secret = Key::new("ldap_bind_password")
+        .default_words("none")
+        .about("its password; without one the bind is anonymous");
+    SEARCH_ATTRIBUTE: String = Key::new("ldap_search_attribute")
+        .default(GUID_ATTRIBUTE)
+        .about("the attribute that has the value");
+    MAPPED_ATTRIBUTE: String = Key::new("ldap_mapped_attribute")
+        .default("cn")
+        .about("the attribute whose values are taken");
+    SEARCH_TIME_LIMIT: u32 = Key::new("ldap_search_time_limit")
+        .default(30)
+        .range(1, TIME_LIMIT_MAX)
+        .about("seconds that a look-up takes at most, 1 to 3600, with connecting if need be");
+    LDAP_SSL: Part = Key::part("ldap_ssl", &SSL)
+        .default_words("the certificate authorities of the system")
+        .about("[TLS](outputs.md#ssl), for `ldaps://`");
+    GUID_TRANSLATION: String = Key::new("ad_guid_translation")
+        .default("auto")
+        .about("whether a GUID is turned into the bytes that Active Directory has: `auto` (when \
+                `objectGUID` is searched for), `always` or `never`; a mapped `objectGUID` becomes a \
+                text unless it is `never`");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("an event without the field goes on as it is");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("an event that fails goes on as it is");
+}
+
 /// Largest `ldap_search_time_limit`, in seconds: an hour.
 const TIME_LIMIT_MAX: u32 = 3600;
 /// Default of `ldap_search_attribute`, and what [`Translation::Auto`] is about.
@@ -21,36 +77,34 @@ const GUID_ATTRIBUTE: &str = "objectGUID";
 impl TranslateLdapAttribute {
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
         let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
-        if !settings.has("field") {
-            let message = format!("`{}` is missing", settings.path_of("field"));
-            settings.problem("field", message, "give the field with the value to search for");
+        if !settings.has_key(&FIELD) {
+            let message = format!("`{}` is missing", settings.path_of(FIELD.name()));
+            settings.problem(FIELD.name(), message, "give the field with the value to search for");
         }
-        let field = settings.string("field").try_map(parse).optional();
-        let target = settings.string("target_field");
+        let field = settings.get(&FIELD).try_map(parse).optional();
+        let target = settings.get(&TARGET_FIELD);
         let target = target.try_map(|text| match &*text {
             "" => Ok(None),
             _ => parse(text).map(Some),
         });
         let target = target.optional().flatten();
         let (address, tls) = read_address(settings, context);
-        let search = read_attribute(settings, "ldap_search_attribute", GUID_ATTRIBUTE);
-        let mapped = read_attribute(settings, "ldap_mapped_attribute", "cn");
-        let translation = settings.string("ad_guid_translation").try_map(|text| {
-            match &*text.trim().to_lowercase() {
+        let search = read_attribute(settings, &SEARCH_ATTRIBUTE);
+        let mapped = read_attribute(settings, &MAPPED_ATTRIBUTE);
+        let translation =
+            settings.get(&GUID_TRANSLATION).try_map(|text| match &*text.trim().to_lowercase() {
                 "" | "auto" => Ok(Translation::Auto),
                 "always" => Ok(Translation::Always),
                 "never" => Ok(Translation::Never),
                 _ => Err("expected `auto`, `always` or `never`".to_owned()),
-            }
-        });
-        let translation = translation.or(Translation::Auto);
-        let limit = settings.u32("ldap_search_time_limit").range(1..=TIME_LIMIT_MAX);
-        let limit = limit.or(TIME_LIMIT);
-        let base = settings.string("ldap_base_dn").optional().unwrap_or_default();
-        let user = settings.string("ldap_bind_user").optional().unwrap_or_default();
-        let password = settings.secret("ldap_bind_password").optional();
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let ignore_failure = settings.bool("ignore_failure").or(false);
+            });
+        let translation = translation.value();
+        let limit = settings.get(&SEARCH_TIME_LIMIT).value();
+        let base = settings.get(&BASE_DN).optional().unwrap_or_default();
+        let user = settings.get(&BIND_USER).optional().unwrap_or_default();
+        let password = settings.get(&BIND_PASSWORD).optional();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let ignore_failure = settings.get(&IGNORE_FAILURE).value();
         let guid_asked = match translation {
             Translation::Auto => search.eq_ignore_ascii_case(GUID_ATTRIBUTE),
             Translation::Always => true,
@@ -85,12 +139,12 @@ fn read_address(
     settings: &Section<'_>,
     context: &Context,
 ) -> (Option<Address>, Option<Arc<ClientConfig>>) {
-    let section = settings.optional_section("ldap_ssl");
+    let section = settings.optional_part(&LDAP_SSL);
     let own = section.as_ref().map(TlsSettings::read);
-    let given = settings.string("ldap_address");
+    let given = settings.get(&ADDRESS);
     let is_given = given.is_set();
     let address = given.try_map(|text| check_address(&text).map(|()| text)).optional();
-    let domain = settings.string("ldap_domain").optional();
+    let domain = settings.get(&DOMAIN).optional();
     let Some(address) = address else {
         if is_given {
             return (None, None);
@@ -102,22 +156,22 @@ fn read_address(
             }
             Err(error) => {
                 let hint = "set `ldap_address`, as in `ldaps://dc1.example.com`, or `ldap_domain`";
-                settings.problem("ldap_address", error, hint);
+                settings.problem(ADDRESS.name(), error, hint);
                 (None, None)
             }
         };
     };
     if domain.is_some() {
-        let message = format!("`{}` has no effect", settings.path_of("ldap_domain"));
-        settings.warning("ldap_domain", message, "it is for servers that are looked for");
+        let message = format!("`{}` has no effect", settings.path_of(DOMAIN.name()));
+        settings.warning(DOMAIN.name(), message, "it is for servers that are looked for");
     }
     if !address.starts_with("ldaps://") {
         if own.is_some_and(|own| own.enabled) {
             let message = format!(
                 "`{}` has no effect with `{address}`: nothing is encrypted",
-                settings.path_of("ldap_ssl")
+                settings.path_of(LDAP_SSL.name())
             );
-            settings.warning("ldap_ssl", message, "use `ldaps://`");
+            settings.warning(LDAP_SSL.name(), message, "use `ldaps://`");
         }
         return (Some(Address::Given(address)), None);
     }
@@ -136,7 +190,7 @@ fn with_tls(
     match tls.client(&*context.fs) {
         Ok(config) => (Some(address), Some(config)),
         Err(error) => {
-            let key = section.map_or("ldap_address", |_| "ldap_ssl");
+            let key = section.map_or(ADDRESS.name(), |_| LDAP_SSL.name());
             let message = format!("{}: {error}", settings.path_of(key));
             settings.problem(key, message, "");
             (None, None)
@@ -160,8 +214,8 @@ fn check_address(text: &str) -> Result<(), String> {
 }
 
 /// The name of an attribute. It becomes a part of a filter, and must not change its meaning.
-fn read_attribute(settings: &Section<'_>, key: &str, default: &str) -> String {
-    let name = settings.string(key).check(|name| {
+fn read_attribute(settings: &Section<'_>, key: &Key<String>) -> String {
+    let name = settings.get(key).check(|name| {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-.;_".contains(&byte);
         if !name.is_empty() && name.bytes().all(is_part) {
             Ok(())
@@ -169,7 +223,7 @@ fn read_attribute(settings: &Section<'_>, key: &str, default: &str) -> String {
             Err("expected the name of an attribute: letters, digits, `-`, `.`, `;`".to_owned())
         }
     });
-    name.or(default)
+    name.value()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::background::Background;
 use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use matchers::Matcher;
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Secret, Section, settings};
 use skidder_event::{EventMut, Map, Path};
 use skidder_net::HttpClient;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
@@ -20,8 +20,41 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use watch::{Scope, Watch};
 
-/// Default of `address`.
-const ADDRESS: &str = "http://127.0.0.1:4646";
+settings! {
+    /// Settings of `add_nomad_metadata`.
+    pub(crate) static ADD_NOMAD_METADATA = Group::new("processor.add_nomad_metadata", "Adds job, namespace and allocation in Nomad that an event comes \
+                               from.")
+    .include(&[&matchers::MATCHING])
+    .deprecated(&[("sync_period", "every question has its own time-out")]);
+
+    ADDRESS: String = Key::new("address")
+        .default("http://127.0.0.1:4646")
+        .about("the API of the agent; `https` is checked with the certificate authorities of the \
+                system");
+    NAMESPACE: String = Key::new("namespace")
+        .default_words("none")
+        .about("the namespace to ask for");
+    REGION: String = Key::new("region")
+        .default_words("none")
+        .about("the region to ask for");
+    SECRET_ID: Secret = Key::new("secret_id")
+        .default_words("none")
+        .about("the token for the API");
+    SCOPE: OneOf<bool> = Key::one_of("scope", &[("node", false), ("global", true)])
+        .default("node")
+        .about("`node` asks for the allocations of one node, `global` for those of all");
+    NODE: String = Key::new("node")
+        .default_words("the node of the agent")
+        .about("the name of the node");
+    REFRESH_INTERVAL: Duration = Key::new("refresh_interval")
+        .default(Duration::from_secs(30))
+        .at_least(Duration::from_millis(1))
+        .about("how often the allocations are asked for");
+    CLEANUP_TIMEOUT: Duration = Key::new("cleanup_timeout")
+        .default(Duration::from_mins(1))
+        .about("how long an allocation that ended is known after its events were last seen");
+}
+
 /// How long Nomad may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -43,18 +76,16 @@ struct Bound {
 impl AddNomadMetadata {
     /// Reads the settings and begins to ask.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let cleanup = settings.duration("cleanup_timeout").or(Duration::from_mins(1));
-        let node = settings.string("node").optional().filter(|node| !node.is_empty());
-        let scopes = [("node", Scope::Node(node)), ("global", Scope::Global)];
-        let scope = settings.one_of("scope", &scopes).or_else(|| scopes[0].1.clone());
-        let period = settings.duration("refresh_interval").range(Duration::from_millis(1)..);
-        let period = period.or(Duration::from_secs(30));
+        let cleanup = settings.get(&CLEANUP_TIMEOUT).value();
+        let node = settings.get(&NODE).optional().filter(|node| !node.is_empty());
+        let is_global = settings.get(&SCOPE).value();
+        let scope = if is_global { Scope::Global } else { Scope::Node(node) };
+        let period = settings.get(&REFRESH_INTERVAL).value();
         let indexers = matchers::read_indexers(settings);
         let matchers = matchers::read_matchers(settings);
         let store = Arc::new(Store::new(Arc::clone(&context.clock), cleanup));
-        let query = ["namespace", "region"].map(|name| (name, settings.string(name).optional()));
-        let token = settings.secret("secret_id").optional();
-        settings.deprecated(&["sync_period"], "every question has its own time-out");
+        let query = [&NAMESPACE, &REGION].map(|key| (key.name(), settings.get(key).optional()));
+        let token = settings.get(&SECRET_ID).optional();
         let server = read_server(settings, context);
         let watch = Watch {
             server: server?,
@@ -76,12 +107,12 @@ impl AddNomadMetadata {
 }
 
 fn read_server(settings: &Section<'_>, context: &Context) -> Option<HttpClient> {
-    let address = settings.string("address").or(ADDRESS);
+    let address = settings.get(&ADDRESS).value();
     let tls = if address.starts_with("https") {
         match TlsClient::new(&TlsSettings::default(), Arc::clone(&context.fs)) {
             Ok(client) => Some(client),
             Err(error) => {
-                settings.problem("address", error.to_string(), "");
+                settings.problem(ADDRESS.name(), error.to_string(), "");
                 return None;
             }
         }
@@ -89,8 +120,8 @@ fn read_server(settings: &Section<'_>, context: &Context) -> Option<HttpClient> 
         None
     };
     let told = |error| {
-        let message = format!("`{}` is `{address}`; {error}", settings.path_of("address"));
-        settings.problem("address", message, "");
+        let message = format!("`{}` is `{address}`; {error}", settings.path_of(ADDRESS.name()));
+        settings.problem(ADDRESS.name(), message, "");
     };
     HttpClient::parse(&address, tls, TIMEOUT).map_err(told).ok()
 }

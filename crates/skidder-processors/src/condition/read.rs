@@ -1,28 +1,50 @@
 //! Reads conditions of a configuration. Every mistake is reported at its key.
 
 use super::{Bounds, Condition, EqualsValue, Network};
-use skidder_config::{Content, Item, Section};
+use skidder_config::{Any, Content, Group, Item, Key, Part, Parts, Section, settings};
 use skidder_event::Path;
 
+settings! {
+    /// A condition: exactly one of these.
+    pub static CONDITION = Group::new("condition", "A condition on events: exactly one operator.");
+
+    EQUALS: Any = Key::new("equals").about("fields and their values: a whole number, a text, `true` or `false`");
+    CONTAINS: Any = Key::new("contains").about("fields and texts that are in them, or in an element of a list");
+    REGEXP: Any = Key::new("regexp").about("fields and regular expressions");
+    RANGE: Any = Key::new("range").about("fields and bounds: `gte`, `gt`, `lte`, `lt`");
+    NETWORK: Any = Key::new("network").about(
+        "fields and networks that their addresses are in: CIDR, or `loopback`, `global_unicast`, `unicast`, \
+         `link_local_unicast`, `interface_local_multicast`, `link_local_multicast`, `multicast`, `unspecified`, \
+         `private`, `public`",
+    );
+    HAS_FIELDS: Vec<String> = Key::new("has_fields").about("fields that are there");
+    AND: Parts = Key::parts("and", &CONDITION).about("a list of conditions that all hold");
+    OR: Parts = Key::parts("or", &CONDITION).about("a list of conditions of which one holds");
+    NOT: Part = Key::part("not", &CONDITION).about("a condition that does not hold");
+}
+
 /// The operators of a condition.
-const OPERATORS: [&str; 9] =
-    ["equals", "contains", "regexp", "range", "network", "has_fields", "and", "or", "not"];
+fn operators() -> Vec<&'static str> {
+    CONDITION.declared().map(|key| key.spec().name).collect()
+}
 
 impl Condition {
     /// Reads a condition: a map with exactly one operator. Nothing if there is a mistake in it.
     pub fn read(item: &Item<'_>) -> Option<Self> {
         let section = item.section();
-        for operator in OPERATORS {
+        section.declared_by(&CONDITION);
+        let operators = operators();
+        for operator in &operators {
             section.accept(operator);
         }
         let keys = section.keys();
-        let mut used = OPERATORS.iter().copied().filter(|operator| keys.contains(operator));
+        let mut used = operators.iter().copied().filter(|operator| keys.contains(operator));
         let operator = used.next();
         let others: Vec<&str> = used.collect();
         let Some(operator) = operator else {
             if keys.is_empty() {
                 let message = format!("`{}` has no condition", item.path());
-                item.problem(message, format!("use one of {}", OPERATORS.join(", ")));
+                item.problem(message, format!("use one of {}", operators.join(", ")));
             }
             return None;
         };
@@ -43,11 +65,11 @@ impl Condition {
 
 fn read_operator(section: &Section<'_>, operator: &str) -> Option<Condition> {
     match operator {
-        "equals" => fields(section, operator, read_equals),
-        "contains" => fields(section, operator, |path, item| {
+        "equals" => fields(section, &EQUALS, read_equals),
+        "contains" => fields(section, &CONTAINS, |path, item| {
             Some(Condition::contains(path, &read_text(item)?))
         }),
-        "regexp" => fields(section, operator, |path, item| {
+        "regexp" => fields(section, &REGEXP, |path, item| {
             let pattern = read_text(item)?;
             match Condition::regexp(path, &pattern) {
                 Ok(condition) => Some(condition),
@@ -57,10 +79,10 @@ fn read_operator(section: &Section<'_>, operator: &str) -> Option<Condition> {
                 }
             }
         }),
-        "range" => read_range(&section.section(operator)),
-        "network" => fields(section, operator, read_network),
+        "range" => read_range(&section.names(&RANGE)),
+        "network" => fields(section, &NETWORK, read_network),
         "has_fields" => {
-            let names = section.strings(operator).optional()?;
+            let names = section.get(&HAS_FIELDS).optional()?;
             let tests = names.iter().map(|name| match Path::parse(name) {
                 Ok(path) => Some(Condition::has_field(path)),
                 Err(error) => {
@@ -71,16 +93,13 @@ fn read_operator(section: &Section<'_>, operator: &str) -> Option<Condition> {
             all_of(tests.collect(), section, operator)
         }
         "not" => {
-            let inner = section.item(operator).and_then(|item| Condition::read(&item))?;
+            let inner = section.item_of(&NOT).and_then(|item| Condition::read(&item))?;
             Some(Condition::Not(Box::new(inner)))
         }
         _ => {
-            let items = section.items(operator);
+            let items = section.items_of(if operator == AND.name() { &AND } else { &OR });
             let list: Vec<_> = items.iter().map(Condition::read).collect();
-            if operator == "and" {
-                return all_of(list, section, operator);
-            }
-            if list.is_empty() {
+            if operator == AND.name() || list.is_empty() {
                 return all_of(list, section, operator);
             }
             Some(Condition::Or(list.into_iter().collect::<Option<_>>()?))
@@ -105,12 +124,12 @@ fn all_of(
 /// Reads the fields under an operator, nested or dotted.
 fn fields(
     section: &Section<'_>,
-    operator: &str,
+    operator: &Key<Any>,
     read: impl Fn(Path, &Item<'_>) -> Option<Condition>,
 ) -> Option<Condition> {
-    let leaves = section.section(operator).leaves();
+    let leaves = section.names(operator).leaves();
     let tests = leaves.iter().map(|(name, item)| read(read_path(name, item)?, item));
-    all_of(tests.collect(), section, operator)
+    all_of(tests.collect(), section, operator.name())
 }
 
 fn read_path(name: &str, item: &Item<'_>) -> Option<Path> {

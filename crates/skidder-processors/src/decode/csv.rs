@@ -4,11 +4,35 @@
 //! a quote inside of an unquoted value stands for itself, and so does one inside of a quoted value
 //! that is not doubled.
 
-use crate::fields::pairs::{optional_path, run_each};
+use crate::fields::pairs::{filled_path, run_each};
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if, rehearse};
-use skidder_config::Section;
+use skidder_config::{Any, Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path, ValueRef};
 use smallvec::SmallVec;
+
+settings! {
+    /// Settings of `decode_csv_fields`.
+    pub(crate) static DECODE_CSV_FIELDS = Group::new("processor.decode_csv_fields", "Takes a line of comma-separated values apart into a list of texts.");
+
+    FIELDS: Any = Key::new("fields")
+        .required()
+        .about("a map of fields to targets: `message: csv`; the target may be the field itself");
+    SEPARATOR: String = Key::new("separator")
+        .default(",")
+        .about("the character between values");
+    TRIM_LEADING_SPACE: bool = Key::new("trim_leading_space")
+        .default(false)
+        .about("white space before a value is left out, also when a quote follows");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(false)
+        .about("a target that is there already is replaced; otherwise it is a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first field that fails undoes all of them; otherwise it alone is left out");
+}
 
 /// Decodes texts of fields.
 #[derive(Clone, Debug)]
@@ -39,26 +63,26 @@ impl DecodeCsv {
     /// `fields` (a map), `separator`, `trim_leading_space`, `ignore_missing`, `overwrite_keys`,
     /// `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let section = settings.section("fields");
+        let section = settings.names(&FIELDS);
         let leaves = section.leaves();
         let fields: Vec<_> = leaves
             .iter()
-            .map(|(name, _)| {
+            .map(|(name, item)| {
                 let from = Path::parse(name).map_err(|error| {
                     section.problem(name, format!("`{}`: {error}", section.path_of(name)), "");
                 });
-                from.ok().zip(optional_path(&section, name))
+                from.ok().zip(filled_path(item.string()))
             })
             .collect();
         if fields.is_empty() {
-            let message = format!("`{}` names no field", settings.path_of("fields"));
+            let message = format!("`{}` names no field", settings.path_of(FIELDS.name()));
             settings.problem(
-                "fields",
+                FIELDS.name(),
                 message,
                 "give a map of fields to targets, as in `message: csv`",
             );
         }
-        let separator = settings.string("separator").try_map(|text| {
+        let separator = settings.get(&SEPARATOR).try_map(|text| {
             let mut letters = text.chars();
             match (letters.next(), letters.next()) {
                 (Some(letter), None) if !matches!(letter, '\0' | '"' | '\r' | '\n') => Ok(letter),
@@ -66,12 +90,12 @@ impl DecodeCsv {
             }
         });
         let rules = Rules {
-            separator: separator.or(','),
-            trim_leading_space: settings.bool("trim_leading_space").or(false),
+            separator: separator.value(),
+            trim_leading_space: settings.get(&TRIM_LEADING_SPACE).value(),
         };
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let overwrite_keys = settings.bool("overwrite_keys").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let overwrite_keys = settings.get(&OVERWRITE_KEYS).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
         let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
         if fields.is_empty() {
             return None;

@@ -6,11 +6,46 @@
 
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
 use crate::text::text_of;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Path, Text};
 use skidder_parse::json_fields::{JsonFields, Settings};
 use std::cell::RefCell;
 use std::sync::LazyLock;
+
+settings! {
+    /// Settings of `decode_json_fields`.
+    pub(crate) static DECODE_JSON_FIELDS = Group::new("processor.decode_json_fields", "Texts that are JSON become what they say.");
+
+    FIELDS: Vec<String> = Key::new("fields")
+        .required()
+        .about("the fields with the texts; one that is not there or no text is left alone");
+    TARGET: String = Key::new("target")
+        .default_words("the field itself")
+        .about("the field that takes the value; `\"\"` is the root of the event, where the rules \
+                are those of the parser `ndjson`");
+    MAX_DEPTH: u32 = Key::new("max_depth")
+        .default(1)
+        .at_least(1)
+        .about("how deep texts in the JSON that are objects or lists again are decoded too");
+    PROCESS_ARRAY: bool = Key::new("process_array")
+        .default(false)
+        .about("lists are decoded where `max_depth` is more than 1; otherwise a text that is one is \
+                a failure, and one inside stays text");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(false)
+        .about("at the root, fields of the JSON win over those that the event has; only then are \
+                `@timestamp` and `@metadata` taken");
+    EXPAND_KEYS: bool = Key::new("expand_keys")
+        .default(false)
+        .about("keys with dots become objects");
+    ADD_ERROR_KEY: bool = Key::new("add_error_key")
+        .default(false)
+        .about("a failure is reported in `error.message`, with `error.type`, `error.field` and the \
+                text in `error.data`");
+    DOCUMENT_ID: String = Key::new("document_id")
+        .default_words("none")
+        .about("the key whose text becomes `@metadata._id`, and is taken out");
+}
 
 /// `error` and what is in it.
 static ERROR: LazyLock<[Path; 5]> = LazyLock::new(|| {
@@ -50,19 +85,19 @@ impl DecodeJsonFields {
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let parse = |text: &String| Path::parse(text).map_err(|error| error.to_string());
         let paths = |names: Vec<String>| names.iter().map(parse).collect::<Result<Vec<_>, _>>();
-        let fields = settings.strings("fields").try_map(paths).required();
+        let fields = settings.get(&FIELDS).try_map(paths).required();
         let place = |text: String| match text.as_str() {
             "" => Ok(Target::Root),
             _ => parse(&text).map(Target::Field),
         };
-        let target = settings.string("target").try_map(place).or(Target::Same);
-        let document_id = settings.string("document_id").optional().filter(|key| !key.is_empty());
-        let add_error_key = settings.bool("add_error_key").or(false);
+        let target = settings.get(&TARGET).try_map(place).optional().unwrap_or(Target::Same);
+        let document_id = settings.get(&DOCUMENT_ID).optional().filter(|key| !key.is_empty());
+        let add_error_key = settings.get(&ADD_ERROR_KEY).value();
         let decode = Settings {
-            max_depth: settings.u32("max_depth").range(1..).or(1),
-            process_array: settings.bool("process_array").or(false),
-            overwrite_keys: settings.bool("overwrite_keys").or(false),
-            expand_keys: settings.bool("expand_keys").or(false),
+            max_depth: settings.get(&MAX_DEPTH).value(),
+            process_array: settings.get(&PROCESS_ARRAY).value(),
+            overwrite_keys: settings.get(&OVERWRITE_KEYS).value(),
+            expand_keys: settings.get(&EXPAND_KEYS).value(),
             document_id: document_id.map(String::into_boxed_str),
         };
         if fields.is_empty() {

@@ -3,8 +3,26 @@
 use crate::fields::pairs::required_path;
 use crate::go_value::{go_type, utf8_of};
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_event::{Cell, EventMut, EventRef, Path};
+
+settings! {
+    /// Settings of `decode_duration`.
+    pub(crate) static DECODE_DURATION = Group::new("processor.decode_duration", "Turns a duration as Go writes it (`1h2m3.5s`) into a number, in its \
+                               field.");
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field with the duration");
+    FORMAT: OneOf<Format> = Key::one_of("format", &[
+            ("milliseconds", Format::Milliseconds),
+            ("seconds", Format::Seconds),
+            ("minutes", Format::Minutes),
+            ("hours", Format::Hours),
+        ])
+        .default("milliseconds")
+        .about("`milliseconds` (whole ones), `seconds`, `minutes` or `hours`");
+}
 
 const SECOND: f64 = 1e9;
 
@@ -28,15 +46,8 @@ pub(crate) struct DecodeDuration {
 impl DecodeDuration {
     /// `field`, `format`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let field = required_path(settings, "field");
-        let read = |text: String| match text.as_str() {
-            "" | "milliseconds" => Ok(Format::Milliseconds),
-            "seconds" => Ok(Format::Seconds),
-            "minutes" => Ok(Format::Minutes),
-            "hours" => Ok(Format::Hours),
-            _ => Err("expected `milliseconds`, `seconds`, `minutes` or `hours`".to_owned()),
-        };
-        let format = settings.string("format").try_map(read).or(Format::Milliseconds);
+        let field = required_path(settings, &FIELD);
+        let format = settings.get(&FORMAT).value();
         Some(Self { field: field?, format })
     }
 

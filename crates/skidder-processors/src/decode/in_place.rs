@@ -6,10 +6,53 @@ use crate::go_value::go_type;
 use crate::plan::{
     Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, message_if, rehearse,
 };
-use skidder_config::Section;
+use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_event::{EditError, EventMut, EventRef, Path, ValueRef};
 use smallvec::SmallVec;
 use std::fmt::Debug;
+
+settings! {
+    /// What is decoded, and where the result goes.
+    pub(crate) static FROM_TO = Group::new("processor.from_to", "From where to where.").inline();
+
+    FROM: String = Key::new("from")
+        .required()
+        .about("the field");
+    TO: String = Key::new("to")
+        .default_words("as `from`")
+        .about("where the result goes");
+}
+
+settings! {
+    /// What every processor has that decodes one field.
+    static IN_PLACE = Group::new("processor.in_place", "Decodes a field.");
+
+    FIELD: Part = Key::part("field", &FROM_TO)
+        .required()
+        .about("the field");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing `from` is not a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("otherwise an event that cannot be decoded stays as it is, and nothing is said");
+}
+
+/// Settings of `decode_base64_field`.
+pub(crate) static DECODE_BASE64_FIELD: Group = Group::new(
+    "processor.decode_base64_field",
+    "Decodes a text in Base64 (the standard alphabet, with or without \
+                               padding; line breaks do not count).",
+)
+.include(&[&IN_PLACE]);
+
+/// Settings of `decompress_gzip_field`.
+pub(crate) static DECOMPRESS_GZIP_FIELD: Group = Group::new(
+    "processor.decompress_gzip_field",
+    "Unpacks a field that holds a gzip file, such as one that \
+                               `decode_base64_field` decoded.",
+)
+.include(&[&IN_PLACE]);
 
 /// Decoded text. Longer ones go to the heap.
 pub(super) type Decoded = SmallVec<[u8; 512]>;
@@ -29,8 +72,8 @@ impl FromTo {
     /// Returns `None`, and reports the problem, if `from` is missing or one of them is not a path.
     /// `is_used`: messages of failures are used.
     pub(super) fn read(section: &Section<'_>, is_used: bool) -> Option<Self> {
-        let from = required_path(section, "from");
-        let to = optional_path(section, "to");
+        let from = required_path(section, &FROM);
+        let to = optional_path(section, &TO);
         let from = from?;
         let to = to.unwrap_or_else(|| from.clone());
         let is_same = from == to;
@@ -115,9 +158,9 @@ pub(super) struct DecodeField<D> {
 impl<D: Decoder> DecodeField<D> {
     /// `field.from`, `field.to`, `ignore_missing`, `fail_on_error`.
     pub(super) fn read(settings: &Section<'_>, decoder: D) -> Option<Self> {
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        let field = FromTo::read(&settings.section("field"), fail_on_error);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
+        let field = FromTo::read(&settings.part(&FIELD), fail_on_error);
         Some(Self { decoder, field: field?, ignore_missing, fail_on_error })
     }
 

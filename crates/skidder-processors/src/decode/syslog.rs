@@ -6,12 +6,42 @@
 use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, message_if};
 use crate::text::{NoText, text_of};
 use jiff::tz::TimeZone;
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_event::{Cell, EventMut, Path};
 use skidder_os::Clock;
 use skidder_parse::syslog::{self, Format, Message};
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
+
+settings! {
+    /// Settings of `syslog`.
+    pub(crate) static SYSLOG = Group::new("processor.syslog", "A syslog message (RFC 3164 or RFC 5424) becomes `@timestamp`, \
+                               `message` and `log.syslog.*`.");
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field with the message");
+    FORMAT: OneOf<Format> = Key::one_of("format", &[("auto", Format::Auto), ("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424)])
+        .default("auto")
+        .about("`rfc3164`, `rfc5424`, or `auto`: what the message begins as");
+    TIMEZONE: String = Key::new("timezone")
+        .default("Local")
+        .about("the zone of times that have none: a name as `Europe/Berlin`, `Local`, or an offset \
+                as `+0200`");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(true)
+        .about("existing `message` and fields in `log.syslog` are replaced; `@timestamp` is set in \
+                any case");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("nothing is a failure; the event stays as it came");
+    TAG: String = Key::new("tag")
+        .default_words("none")
+        .about("a name for this processor, of no effect");
+}
 
 static MESSAGE: LazyLock<Path> =
     LazyLock::new(|| Path::parse("message").expect("a constant that is a path"));
@@ -33,20 +63,22 @@ impl Syslog {
     /// `field`, `format`, `timezone`, `overwrite_keys`, `ignore_missing`, `ignore_failure`, `tag`.
     pub(crate) fn read(settings: &Section<'_>, clock: &Arc<dyn Clock>) -> Option<Self> {
         let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
-        let field = settings.string("field").try_map(parse).optional();
-        if !settings.has("field") {
-            let message = format!("`{}` is missing", settings.path_of("field"));
-            settings.problem("field", message, "name the field with the message: `field: message`");
+        let field = settings.get(&FIELD).try_map(parse).optional();
+        if !settings.has_key(&FIELD) {
+            let message = format!("`{}` is missing", settings.path_of(FIELD.name()));
+            settings.problem(
+                FIELD.name(),
+                message,
+                "name the field with the message: `field: message`",
+            );
         }
-        let formats =
-            [("auto", Format::Auto), ("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424)];
         let zone = |name: String| syslog::timezone(&name).map_err(|error| error.to_string());
-        let format = settings.one_of("format", &formats).or(Format::Auto);
-        let timezone = settings.string("timezone").try_map(zone).or_else(TimeZone::system);
-        let overwrite_keys = settings.bool("overwrite_keys").or(true);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let ignore_failure = settings.bool("ignore_failure").or(false);
-        settings.accept("tag");
+        let format = settings.get(&FORMAT).value();
+        let timezone = settings.get(&TIMEZONE).try_map(zone).value();
+        let overwrite_keys = settings.get(&OVERWRITE_KEYS).value();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let ignore_failure = settings.get(&IGNORE_FAILURE).value();
+        settings.get(&TAG).optional();
         let clock = Arc::clone(clock);
         Some(Self {
             field: field?,

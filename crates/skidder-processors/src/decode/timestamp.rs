@@ -5,7 +5,7 @@
 
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if};
 use jiff::tz::TimeZone;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell as EventCell, EventMut, Path, ValueRef};
 use skidder_os::Clock;
 use skidder_parse::{go_time, syslog};
@@ -13,6 +13,40 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+settings! {
+    /// Settings of `timestamp`.
+    pub(crate) static TIMESTAMP = Group::new("processor.timestamp", "Sets `@timestamp`, or another field, to the time in a text or \
+                               number.").deprecated(&[("tests", "put times that must be readable into `test`")]);
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field with the time");
+    LAYOUTS: Vec<String> = Key::new("layouts")
+        .required()
+        .about("layouts of the time, tried in this order: layouts of Go (`2006-01-02 15:04:05.000 \
+                -0700`), `UNIX` (seconds since 1970, also with a fraction) or `UNIX_MS` \
+                (milliseconds)");
+    TARGET_FIELD: String = Key::new("target_field")
+        .default(Timestamp::TARGET_FIELD)
+        .about("the field that is set");
+    TIMEZONE: String = Key::new("timezone")
+        .default("UTC")
+        .about("the zone of times that have none: a name as `Europe/Berlin`, `Local`, or an offset \
+                as `+0200`");
+    TEST: Vec<String> = Key::new("test")
+        .default_words("none")
+        .about("texts that must be read, else the program does not start");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing `field` is not a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("nothing is a failure; the event stays as it came");
+    ID: String = Key::new("id")
+        .default_words("none")
+        .about("a name for this processor, of no effect");
+}
 
 /// Longest text that is remembered.
 const LAST_BYTES_MAX: usize = 40;
@@ -80,39 +114,39 @@ impl Timestamp {
     /// `field`, `target_field`, `layouts`, `timezone`, `test`, `ignore_missing`, `ignore_failure`, `id`.
     pub(crate) fn read(settings: &Section<'_>, clock: &Arc<dyn Clock>) -> Option<Self> {
         let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
-        let field = settings.string("field").try_map(parse).optional();
-        if !settings.has("field") {
-            let message = format!("`{}` is missing", settings.path_of("field"));
-            settings.problem("field", message, "name the field with the time");
+        let field = settings.get(&FIELD).try_map(parse).optional();
+        if !settings.has_key(&FIELD) {
+            let message = format!("`{}` is missing", settings.path_of(FIELD.name()));
+            settings.problem(FIELD.name(), message, "name the field with the time");
         }
-        let target = || Path::parse(Self::TARGET_FIELD).expect("a constant that is a path");
-        let target_field = settings.string("target_field").try_map(parse).or_else(target);
-        let layouts = settings.strings("layouts").required();
-        if layouts.is_empty() && settings.has("layouts") {
-            let message =
-                format!("`{}` names no layout: no time can be read", settings.path_of("layouts"));
+        let target_field = settings.get(&TARGET_FIELD).try_map(parse).value();
+        let layouts = settings.get(&LAYOUTS).required();
+        if layouts.is_empty() && settings.has_key(&LAYOUTS) {
+            let message = format!(
+                "`{}` names no layout: no time can be read",
+                settings.path_of(LAYOUTS.name())
+            );
             settings.problem(
-                "layouts",
+                LAYOUTS.name(),
                 message,
                 "give the time 2006-01-02 15:04:05 as your lines would write it",
             );
         }
         let zone = |name: String| syslog::timezone(&name).map_err(|error| error.to_string());
-        let timezone = settings.string("timezone").try_map(zone).or_else(|| TimeZone::UTC);
-        let tests = settings.strings("test").or_else(Vec::new);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let ignore_failure = settings.bool("ignore_failure").or(false);
-        settings.accept("id");
-        settings.deprecated(&["tests"], "put times that must be readable into `test`");
+        let timezone = settings.get(&TIMEZONE).try_map(zone).value();
+        let tests = settings.get(&TEST).optional().unwrap_or_default();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let ignore_failure = settings.get(&IGNORE_FAILURE).value();
+        settings.get(&ID).optional();
         let layouts: Box<[Layout]> = layouts.iter().map(|text| Layout::new(text)).collect();
         for layout in &layouts {
             if let Layout::Go(layout) = layout
                 && layout.is_constant()
             {
-                let path = settings.path_of("layouts");
+                let path = settings.path_of(LAYOUTS.name());
                 let message = format!("`{path}`: nothing is read by `{}`", layout.source());
                 let hint = "layouts are examples of the time of Go: `2006-01-02 15:04:05`";
-                settings.warning("layouts", message, hint);
+                settings.warning(LAYOUTS.name(), message, hint);
             }
         }
         let clock = Arc::clone(clock);
@@ -134,7 +168,7 @@ impl Timestamp {
         let mut right = true;
         for test in tests.iter().filter(|test| self.parse(ValueRef::Str(test.as_bytes())).is_none())
         {
-            let path = settings.path_of("test");
+            let path = settings.path_of(TEST.name());
             let mut why = String::new();
             for layout in &self.layouts {
                 let Layout::Go(layout) = layout else { continue };
@@ -143,7 +177,7 @@ impl Timestamp {
                 }
             }
             let message = format!("`{path}`: failed to parse test timestamp `{test}`{why}");
-            settings.problem("test", message, "");
+            settings.problem(TEST.name(), message, "");
             right = false;
         }
         right

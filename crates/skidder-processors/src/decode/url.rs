@@ -1,12 +1,27 @@
 //! `urldecode`: resolves `%20` and `+` as in the query of a URL.
 
-use super::in_place::{Decoded, FromTo};
+use super::in_place::{Decoded, FROM_TO, FromTo};
 use crate::fields::pairs::run_each;
 use crate::plan::{
     Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, message_if, rehearse,
 };
-use skidder_config::Section;
+use skidder_config::{Group, Key, Parts, Section, settings};
 use skidder_event::{EventMut, Path};
+
+settings! {
+    /// Settings of `urldecode`.
+    pub(crate) static URLDECODE = Group::new("processor.urldecode", "Resolves `%20` and `+` in texts, as in the query of a URL.");
+
+    FIELDS: Parts = Key::parts("fields", &FROM_TO)
+        .required()
+        .about("a list of `from` and `to`; without `to` the text is decoded in its place");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing `from` is not a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first field that fails undoes all of them; otherwise it alone is left out");
+}
 
 /// Decodes texts of fields.
 #[derive(Clone, Debug)]
@@ -19,17 +34,17 @@ pub(crate) struct UrlDecode {
 impl UrlDecode {
     /// `fields` (a list of `from` and `to`), `ignore_missing`, `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let sections = settings.sections("fields");
+        let sections = settings.parts(&FIELDS);
         if sections.is_empty() {
-            let message = format!("`{}` is missing", settings.path_of("fields"));
+            let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
             settings.problem(
-                "fields",
+                FIELDS.name(),
                 message,
                 "give a list of `from: name`, each perhaps with `to: name`",
             );
         }
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
         let read = |section| FromTo::read(section, fail_on_error);
         let fields: Vec<_> = sections.iter().map(read).collect();
         let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;

@@ -7,8 +7,21 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::{Section, Value as Setting};
+use skidder_config::{Any, Group, Key, Section, Value as Setting, settings};
 use skidder_event::{EventMut, Map, Path, Value};
+
+settings! {
+    /// Settings of `add_fields`.
+    pub(crate) static ADD_FIELDS = Group::new("processor.add_fields", "Adds constant fields.");
+
+    FIELDS: Any = Key::new("fields")
+        .required()
+        .about("names and values; `null` is left out");
+    TARGET: String = Key::new("target")
+        .default(AddFields::TARGET)
+        .about("the object that the fields go into; `\"\"` is the event itself, `@metadata` its \
+                metadata");
+}
 
 /// Merges fields over every event.
 #[derive(Clone, Debug)]
@@ -74,19 +87,22 @@ impl AddFields {
 
     /// `fields` and `target`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let target = settings.string("target").or(Self::TARGET);
-        let fields = match settings.value("fields").optional() {
+        let target = settings.get(&TARGET).value();
+        let fields = match settings.get(&FIELDS).optional() {
             Some(Setting::Map(fields)) => fields_of(&fields),
             other => {
                 let what = if other.is_some() { "is no map" } else { "is missing" };
-                let message = format!("`{}` {what}", settings.path_of("fields"));
-                settings.problem("fields", message, "give a map of names to values");
+                let message = format!("`{}` {what}", settings.path_of(FIELDS.name()));
+                settings.problem(FIELDS.name(), message, "give a map of names to values");
                 return None;
             }
         };
         if target.is_empty() && fields.get("@timestamp").is_some() {
-            let message = format!("`{}` has no effect", settings.path_of("fields.@timestamp"));
-            settings.warning("fields", message, "`@timestamp` can only be set to a time");
+            let message = format!(
+                "`{}` has no effect",
+                settings.path_of(&format!("{}.@timestamp", FIELDS.name()))
+            );
+            settings.warning(FIELDS.name(), message, "`@timestamp` can only be set to a time");
         }
         Some(Self::new(&target, &fields))
     }

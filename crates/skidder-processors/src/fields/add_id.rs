@@ -4,7 +4,7 @@
 //! that stand for the machine, in the order that Lucene compresses well. Source:
 //! <https://github.com/elastic/elasticsearch/blob/main/server/src/main/java/org/elasticsearch/common/TimeBasedUUIDGenerator.java>.
 
-use super::pairs::path_or;
+use super::pairs::path_at;
 use crate::kinds::Context;
 use crate::plan::Constants;
 use crate::plan::Failure;
@@ -12,11 +12,24 @@ use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_event::{EventMut, Path};
 use skidder_os::Clock;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+
+settings! {
+    /// Settings of `add_id`.
+    pub(crate) static ADD_ID = Group::new("processor.add_id", "Gives each event an id of 20 letters, made as Elasticsearch makes \
+                               its own.");
+
+    TARGET_FIELD: String = Key::new("target_field")
+        .default(AddId::TARGET)
+        .about("where the id goes; replaces an existing value");
+    TYPE: OneOf<()> = Key::one_of("type", &[("elasticsearch", ())])
+        .default("elasticsearch")
+        .about("how ids are made; there is no other way yet");
+}
 
 /// Bytes of an id.
 const ID_BYTES: usize = 15;
@@ -48,8 +61,8 @@ impl AddId {
 
     /// `target_field` and `type`.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let target = path_or(settings, "target_field", Self::TARGET);
-        settings.one_of("type", &[("elasticsearch", ())]).or(());
+        let target = path_at(settings, &TARGET_FIELD);
+        settings.get(&TYPE).value();
         let random = uuid::Uuid::new_v4().into_bytes();
         Some(Self::new(target?, Arc::clone(&context.clock), random))
     }

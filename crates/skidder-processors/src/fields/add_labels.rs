@@ -5,9 +5,19 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::{Section, Value as Setting};
+use skidder_config::{Any, Group, Key, Section, Value as Setting, settings};
 use skidder_event::{EventMut, Map, Path};
 use std::collections::BTreeMap;
+
+settings! {
+    /// Settings of `add_labels`.
+    pub(crate) static ADD_LABELS = Group::new("processor.add_labels", "Adds constant texts below `labels`.");
+
+    LABELS: Any = Key::new("labels")
+        .required()
+        .about("names and values; numbers and truths become texts, an element of a list has its \
+                number as the last part of its name");
+}
 
 /// Where labels go.
 const TARGET: &str = "labels";
@@ -24,12 +34,12 @@ impl AddLabels {
     /// `labels`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let mut labels = BTreeMap::new();
-        match settings.value("labels").optional() {
+        match settings.get(&LABELS).optional() {
             Some(Setting::Map(map)) => flatten(&Setting::Map(map), "", &mut labels),
             other => {
                 let what = if other.is_some() { "is no map" } else { "is missing" };
-                let message = format!("`{}` {what}", settings.path_of("labels"));
-                settings.problem("labels", message, "give a map of names to values");
+                let message = format!("`{}` {what}", settings.path_of(LABELS.name()));
+                settings.problem(LABELS.name(), message, "give a map of names to values");
                 return None;
             }
         }

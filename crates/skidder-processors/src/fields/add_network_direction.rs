@@ -3,9 +3,30 @@
 use crate::condition::{Network, NetworkError, address};
 use crate::fields::pairs::required_path;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
 use std::net::IpAddr;
+
+settings! {
+    /// Settings of `add_network_direction`.
+    pub(crate) static ADD_NETWORK_DIRECTION = Group::new("processor.add_network_direction", "Says whether a connection goes into the own networks (`inbound`), \
+                               out of them (`outbound`), within (`internal`) or past them \
+                               (`external`).");
+
+    SOURCE: String = Key::new("source")
+        .required()
+        .about("the field with the address that the connection comes from");
+    DESTINATION: String = Key::new("destination")
+        .required()
+        .about("the field with the address that it goes to");
+    TARGET: String = Key::new("target")
+        .required()
+        .about("where the direction goes");
+    INTERNAL_NETWORKS: Vec<String> = Key::new("internal_networks")
+        .required()
+        .about("the own networks: addresses with a prefix length, or names as in the condition \
+                `network`");
+}
 
 /// Adds the direction of a connection.
 #[derive(Clone, Debug)]
@@ -20,21 +41,21 @@ pub(crate) struct AddNetworkDirection {
 impl AddNetworkDirection {
     /// `source`, `destination`, `target`, `internal_networks`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let source = required_path(settings, "source");
-        let destination = required_path(settings, "destination");
-        let target = required_path(settings, "target");
-        let texts = settings.strings("internal_networks").or_else(Vec::new);
-        let path = settings.path_of("internal_networks");
+        let source = required_path(settings, &SOURCE);
+        let destination = required_path(settings, &DESTINATION);
+        let target = required_path(settings, &TARGET);
+        let texts = settings.get(&INTERNAL_NETWORKS).optional().unwrap_or_default();
+        let path = settings.path_of(INTERNAL_NETWORKS.name());
         let hint = "give a list of networks, as in `[private, 198.51.100.0/24]`";
         if texts.is_empty() {
-            settings.problem("internal_networks", format!("`{path}` names no network"), hint);
+            settings.problem(INTERNAL_NETWORKS.name(), format!("`{path}` names no network"), hint);
             return None;
         }
         let internal: Vec<_> = texts.iter().map(|text| Network::parse(text)).collect();
         for error in internal.iter().filter_map(|network| network.as_ref().err()) {
             let message =
                 format!("`{path}`: {error}; the processor fails on events with addresses");
-            settings.warning("internal_networks", message, "");
+            settings.warning(INTERNAL_NETWORKS.name(), message, "");
         }
         Some(Self { source: source?, destination: destination?, target: target?, internal })
     }

@@ -4,8 +4,20 @@ use crate::plan::Constants;
 use crate::plan::Footprint;
 use crate::plan::{Failure, append};
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Path, Value};
+
+settings! {
+    /// Settings of `add_tags`.
+    pub(crate) static ADD_TAGS = Group::new("processor.add_tags", "Appends texts to a list, and makes the list if it is missing.");
+
+    TAGS: Vec<String> = Key::new("tags")
+        .required()
+        .about("the texts");
+    TARGET: String = Key::new("target")
+        .default(AddTags::TARGET)
+        .about("the list");
+}
 
 /// Appends tags to a list of the event, which is made if it is missing.
 #[derive(Clone, Debug)]
@@ -25,8 +37,8 @@ impl AddTags {
 
     /// `tags` and `target`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let tags = settings.strings("tags").required();
-        let target = settings.string("target").check(|text| is_path(text)).or(Self::TARGET);
+        let tags = settings.get(&TAGS).required();
+        let target = settings.get(&TARGET).check(|text| is_path(text)).value();
         // An empty target is the default one, as in Filebeat.
         let target = if target.is_empty() { Self::TARGET } else { &target };
         Some(Self::new(Path::parse(target).ok()?, &tags))

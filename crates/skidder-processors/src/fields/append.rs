@@ -6,9 +6,38 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
-use skidder_config::Section;
+use skidder_config::{Any, Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 use smallvec::SmallVec;
+
+settings! {
+    /// Settings of `append`.
+    pub(crate) static APPEND = Group::new("processor.append", "Makes a field a list of its own value, the values of other fields, \
+                               and constants.");
+
+    TARGET_FIELD: String = Key::new("target_field")
+        .required()
+        .about("the field that becomes a list; it may be missing");
+    FIELDS: Vec<String> = Key::new("fields")
+        .default_words("none")
+        .about("fields whose values are appended");
+    VALUES: Any = Key::new("values")
+        .default_words("none")
+        .about("constants that are appended");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    IGNORE_EMPTY_VALUES: bool = Key::new("ignore_empty_values")
+        .default(false)
+        .about("null and empty texts are left out, also existing ones");
+    ALLOW_DUPLICATE: bool = Key::new("allow_duplicate")
+        .default(true)
+        .about("otherwise only the first of equal elements stays; lists and objects never count as \
+                equal");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("a failure is noted on the event; otherwise the event just stays as it was");
+}
 
 /// Elements of the list that is made, without the heap for this many.
 type Cells = SmallVec<[Cell; 16]>;
@@ -29,15 +58,15 @@ impl Append {
     /// `target_field`, `fields`, `values`, `ignore_missing`, `ignore_empty_values`, `allow_duplicate`,
     /// `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let target = required_path(settings, "target_field");
-        let fields = optional_paths(settings, "fields");
-        let items = settings.items("values");
+        let target = required_path(settings, &TARGET_FIELD);
+        let fields = optional_paths(settings, &FIELDS);
+        let items = settings.items_of(&VALUES);
         let values = items.iter().map(|item| value_of(&item.value()).unwrap_or(Value::Null));
         let values = values.collect();
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let ignore_empty_values = settings.bool("ignore_empty_values").or(false);
-        let allow_duplicate = settings.bool("allow_duplicate").or(true);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let ignore_empty_values = settings.get(&IGNORE_EMPTY_VALUES).value();
+        let allow_duplicate = settings.get(&ALLOW_DUPLICATE).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
         Some(Self {
             target: target?,
             fields,

@@ -5,15 +5,61 @@
 //! directions have the same.
 
 use crate::condition::address;
-use crate::fields::pairs::path_or;
+use crate::fields::pairs::path_at;
 use crate::go_number::unsigned;
 use crate::go_value::utf8_of;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
 use sha1::block_api::compress;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_event::{EventMut, EventRef, Path, Value, ValueRef};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+
+settings! {
+    /// Settings of `community_id`.
+    pub(crate) static COMMUNITY_ID = Group::new("processor.community_id", "Adds the Community ID (version 1) of the network flow that an event \
+                               is about.");
+
+    FIELDS: Part = Key::part("fields", &FLOW)
+        .about("the fields of the flow");
+    TARGET: String = Key::new("target")
+        .default("network.community_id")
+        .about("where the ID goes; an event with a value there stays as it is");
+    SEED: u16 = Key::new("seed")
+        .default(0)
+        .about("0 to 65535, for IDs that other installations cannot compare");
+}
+
+settings! {
+    /// `fields` of `community_id`.
+    static FLOW = Group::new("processor.flow", "The fields of a flow.").inline();
+
+    SOURCE_IP: String = Key::new("source_ip")
+        .default("source.ip")
+        .about("address of one end");
+    SOURCE_PORT: String = Key::new("source_port")
+        .default("source.port")
+        .about("its port; needed for TCP, UDP and SCTP");
+    DESTINATION_IP: String = Key::new("destination_ip")
+        .default("destination.ip")
+        .about("address of the other end");
+    DESTINATION_PORT: String = Key::new("destination_port")
+        .default("destination.port")
+        .about("its port");
+    IANA_NUMBER: String = Key::new("iana_number")
+        .default("network.iana_number")
+        .about("the number of the protocol at IANA; wins if it is set");
+    TRANSPORT: String = Key::new("transport")
+        .default("network.transport")
+        .about("the name of the protocol (`tcp`, `udp`, `sctp`, `icmp`, `icmpv6`, `ipv6-icmp`, \
+                `igmp`, `gre`, `eigrp`, `ospf`, `pim`), or its number");
+    ICMP_TYPE: String = Key::new("icmp_type")
+        .default("icmp.type")
+        .about("type of an ICMP message");
+    ICMP_CODE: String = Key::new("icmp_code")
+        .default("icmp.code")
+        .about("its code; without both of them the ID is that of type 0 and code 0");
+}
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -177,19 +223,19 @@ struct Flow {
 impl CommunityId {
     /// `fields.*`, `target`, `seed`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let fields = settings.section("fields");
+        let fields = settings.part(&FIELDS);
         let paths = [
-            path_or(&fields, "source_ip", "source.ip"),
-            path_or(&fields, "source_port", "source.port"),
-            path_or(&fields, "destination_ip", "destination.ip"),
-            path_or(&fields, "destination_port", "destination.port"),
-            path_or(&fields, "iana_number", "network.iana_number"),
-            path_or(&fields, "transport", "network.transport"),
-            path_or(&fields, "icmp_type", "icmp.type"),
-            path_or(&fields, "icmp_code", "icmp.code"),
+            path_at(&fields, &SOURCE_IP),
+            path_at(&fields, &SOURCE_PORT),
+            path_at(&fields, &DESTINATION_IP),
+            path_at(&fields, &DESTINATION_PORT),
+            path_at(&fields, &IANA_NUMBER),
+            path_at(&fields, &TRANSPORT),
+            path_at(&fields, &ICMP_TYPE),
+            path_at(&fields, &ICMP_CODE),
         ];
-        let target = path_or(settings, "target", "network.community_id");
-        let seed = settings.u16("seed").or(0);
+        let target = path_at(settings, &TARGET);
+        let seed = settings.get(&SEED).value();
         let mut paths = paths.into_iter();
         let mut next = || paths.next().flatten();
         let protocol = |value: ValueRef<'_>| Some(protocol_of(value));

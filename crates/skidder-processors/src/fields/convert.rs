@@ -11,9 +11,46 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use data_type::{Converted, DataType};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Parts, Section, settings};
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 use smallvec::SmallVec;
+
+settings! {
+    /// Settings of `convert`.
+    pub(crate) static CONVERT = Group::new("processor.convert", "Gives fields another type, a copy with it, or another name with it.");
+
+    FIELDS: Parts = Key::parts("fields", &CONVERSION)
+        .required()
+        .about("a list of `from` with `to`, `type`, or both");
+    MODE: String = Key::new("mode")
+        .default("copy")
+        .about("what becomes of `from` when there is a `to`: it stays (`copy`) or goes (`rename`)");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing `from` is not a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first field that fails undoes all of them; otherwise the field alone is left \
+                out");
+    TAG: String = Key::new("tag")
+        .default("")
+        .default_words("none")
+        .about("a name for failures in the log");
+}
+
+settings! {
+    /// An item of `fields` of `convert`.
+    static CONVERSION = Group::new("processor.conversion", "What becomes of a field.").inline();
+
+    FROM: String = Key::new("from")
+        .required()
+        .about("the field");
+    TO: String = Key::new("to")
+        .about("where the value goes; without it, it stays where it is");
+    TYPE: String = Key::new("type")
+        .about("one of `integer` (32 bits), `long` (64 bits), `float` (32 bits), `double` (64 \
+                bits), `string`, `boolean`, `ip`; without it the value goes as it is");
+}
 
 /// Converts fields.
 #[derive(Clone, Debug)]
@@ -46,21 +83,25 @@ enum Mode {
 impl Convert {
     /// `fields` (a list of `from`, `to`, `type`), `mode`, `ignore_missing`, `fail_on_error`, `tag`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let sections = settings.sections("fields");
+        let sections = settings.parts(&FIELDS);
         if sections.is_empty() {
-            let message = format!("`{}` is missing", settings.path_of("fields"));
-            settings.problem("fields", message, "give a list of `from: name` with `type: long`");
+            let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
+            settings.problem(
+                FIELDS.name(),
+                message,
+                "give a list of `from: name` with `type: long`",
+            );
         }
         let fields: Vec<_> = sections.iter().map(Conversion::read).collect();
-        let mode = settings.string("mode").try_map(|word| match word.to_lowercase().as_str() {
+        let mode = settings.get(&MODE).try_map(|word| match word.to_lowercase().as_str() {
             "copy" => Ok(Mode::Copy),
             "rename" => Ok(Mode::Rename),
             _ => Err("expected `copy` or `rename`".to_owned()),
         });
-        let mode = mode.or(Mode::Copy);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        let tag = settings.string("tag").or("");
+        let mode = mode.value();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
+        let tag = settings.get(&TAG).value();
         let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
         let apart = are_apart(&fields);
         let convert = Self { fields, mode, ignore_missing, fail_on_error, tag, apart };
@@ -208,10 +249,10 @@ fn are_apart(fields: &[Conversion]) -> bool {
 
 impl Conversion {
     fn read(section: &Section<'_>) -> Option<Self> {
-        let from = required_path(section, "from");
-        let to = optional_path(section, "to");
-        let kind = section.string("type").try_map(|word| DataType::named(&word)).optional();
-        if !section.has("to") && !section.has("type") {
+        let from = required_path(section, &FROM);
+        let to = optional_path(section, &TO);
+        let kind = section.get(&TYPE).try_map(|word| DataType::named(&word)).optional();
+        if !section.has_key(&TO) && !section.has_key(&TYPE) {
             let message = format!("`{}` has neither `to` nor `type`", section.path());
             section.problem("", message, "each field needs one of them, or both");
             return None;
@@ -220,7 +261,7 @@ impl Conversion {
         let to = to.filter(|to| *to != from);
         if from.is_timestamp() && to.is_none() {
             let message = format!("`{}` has no effect", section.path());
-            section.warning("from", message, "`@timestamp` is always a time; give a `to`");
+            section.warning(FROM.name(), message, "`@timestamp` is always a time; give a `to`");
         }
         Some(Self { from, to, kind })
     }

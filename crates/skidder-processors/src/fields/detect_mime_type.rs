@@ -9,8 +9,21 @@ use crate::fields::pairs::required_path;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
 use quick_xml::Reader;
 use quick_xml::events::Event;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Path, ValueRef};
+
+settings! {
+    /// Settings of `detect_mime_type`.
+    pub(crate) static DETECT_MIME_TYPE = Group::new("processor.detect_mime_type", "Adds the MIME type of what a field holds, by its first bytes; a text \
+                               that is JSON or XML as a whole is known as such.");
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field to look at");
+    TARGET: String = Key::new("target")
+        .required()
+        .about("where the type goes");
+}
 
 /// Bytes looked at for a signature; office documents need about 8 KiB.
 const HEADER_BYTES_MAX: usize = 8192;
@@ -25,7 +38,7 @@ pub(crate) struct DetectMimeType {
 impl DetectMimeType {
     /// `field`, `target`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let (field, target) = (required_path(settings, "field"), required_path(settings, "target"));
+        let (field, target) = (required_path(settings, &FIELD), required_path(settings, &TARGET));
         Some(Self { field: field?, target: target? })
     }
 }

@@ -6,7 +6,11 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
+use skidder_config::Group;
 use skidder_event::EventMut;
+
+/// Settings of `drop_event`.
+pub(crate) static DROP_EVENT: Group = Group::new("processor.drop_event", "Drops the event.");
 
 /// Drops every event it sees.
 #[derive(Clone, Copy, Debug)]

@@ -11,10 +11,23 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use regex::bytes::Regex;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, EventRef, Map, MapRef, Path, Value, ValueRef};
 use std::any::Any;
 use std::sync::Arc;
+
+settings! {
+    /// Settings of `drop_fields`.
+    pub(crate) static DROP_FIELDS = Group::new("processor.drop_fields", "Removes fields, by their names or by regular expressions.");
+
+    FIELDS: Vec<String> = Key::new("fields")
+        .required()
+        .about("names with everything inside them, or `/regular expressions/` over the names with \
+                dots; `@timestamp` and `type` stay");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("otherwise a name that is not there ends the branch of an `if`");
+}
 
 /// Removes fields.
 #[derive(Clone, Debug)]
@@ -37,12 +50,16 @@ impl DropFields {
         let mut names = Vec::new();
         let mut patterns = Vec::new();
         let mut right = true;
-        for text in settings.strings("fields").required() {
+        for text in settings.get(&FIELDS).required() {
             // Filebeat puts it in again behind the processors.
             if text == "@metadata" {
-                let path = settings.path_of("fields");
+                let path = settings.path_of(FIELDS.name());
                 let message = format!("`{path}`: `@metadata` cannot be dropped, it stays");
-                settings.warning("fields", message, "name a key of it, as in `@metadata.pipeline`");
+                settings.warning(
+                    FIELDS.name(),
+                    message,
+                    "name a key of it, as in `@metadata.pipeline`",
+                );
                 continue;
             }
             let between = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
@@ -55,20 +72,20 @@ impl DropFields {
                     .map_err(|error| error.to_string()),
             };
             if let Err(error) = read {
-                let path = settings.path_of("fields");
-                settings.problem("fields", format!("`{path}`: {error}"), "");
+                let path = settings.path_of(FIELDS.name());
+                settings.problem(FIELDS.name(), format!("`{path}`: {error}"), "");
                 right = false;
             }
         }
         for name in names.iter().filter(|name| is_kept(name)) {
-            let path = settings.path_of("fields");
+            let path = settings.path_of(FIELDS.name());
             settings.warning(
-                "fields",
+                FIELDS.name(),
                 format!("`{path}`: `{name}` cannot be dropped, it stays"),
                 "",
             );
         }
-        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
         right.then(|| Self::new(names, patterns, ignore_missing))
     }
 

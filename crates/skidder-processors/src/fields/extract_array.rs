@@ -5,8 +5,33 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
-use skidder_config::{Section, Value as Setting};
+use skidder_config::{Any, Group, Key, Section, Value as Setting, settings};
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
+
+settings! {
+    /// Settings of `extract_array`.
+    pub(crate) static EXTRACT_ARRAY = Group::new("processor.extract_array", "Puts elements of a list into fields.");
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the list");
+    MAPPINGS: Any = Key::new("mappings")
+        .required()
+        .about("fields, and the index of the element each of them gets; the first element is 0");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing list is not a failure");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(false)
+        .about("an existing field is replaced; otherwise it is a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first field that fails undoes all of them; otherwise the field alone is left \
+                out");
+    OMIT_EMPTY: bool = Key::new("omit_empty")
+        .default(false)
+        .about("elements that are null or an empty text, list or object are left out");
+}
 
 /// Puts elements of a list into fields.
 #[derive(Clone, Debug)]
@@ -23,12 +48,12 @@ pub(crate) struct ExtractArray {
 impl ExtractArray {
     /// `field`, `mappings`, `ignore_missing`, `omit_empty`, `overwrite_keys`, `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let field = required_path(settings, "field");
+        let field = required_path(settings, &FIELD);
         let mappings = read_mappings(settings);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let omit_empty = settings.bool("omit_empty").or(false);
-        let overwrite_keys = settings.bool("overwrite_keys").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let omit_empty = settings.get(&OMIT_EMPTY).value();
+        let overwrite_keys = settings.get(&OVERWRITE_KEYS).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
         let (field, mappings) = (field?, mappings?);
         Some(Self { field, mappings, ignore_missing, omit_empty, overwrite_keys, fail_on_error })
     }
@@ -77,7 +102,7 @@ impl ExtractArray {
 
 /// The fields of `mappings`, nested or with dots, by their index.
 fn read_mappings(settings: &Section<'_>) -> Option<Vec<(usize, Path)>> {
-    let section = settings.section("mappings");
+    let section = settings.names(&MAPPINGS);
     let mut mappings = Vec::new();
     let mut right = true;
     for (name, item) in section.leaves() {
@@ -102,8 +127,12 @@ fn read_mappings(settings: &Section<'_>) -> Option<Vec<(usize, Path)>> {
         }
     }
     if right && mappings.is_empty() {
-        let message = format!("`{}` is missing", settings.path_of("mappings"));
-        settings.problem("mappings", message, "give fields and the index of the element each gets");
+        let message = format!("`{}` is missing", settings.path_of(MAPPINGS.name()));
+        settings.problem(
+            MAPPINGS.name(),
+            message,
+            "give fields and the index of the element each gets",
+        );
         return None;
     }
     mappings.sort_by_key(|(index, _)| *index);

@@ -3,7 +3,7 @@
 //! Hashed is `|name|value|name|value|…|` in the order of the names, with values as Go writes them, so that
 //! the result is Filebeat's for the same fields.
 
-use crate::fields::pairs::{path_or, required_paths};
+use crate::fields::pairs::{path_at, required_paths};
 use crate::go_value::write_scalar;
 use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
 use data_encoding::{BASE32, BASE64, Encoding, HEXLOWER};
@@ -11,10 +11,31 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::digest::Digest;
 use sha2::{Sha256, Sha384, Sha512};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, EventRef, Path};
 use std::hash::Hasher;
 use twox_hash::XxHash64;
+
+settings! {
+    /// Settings of `fingerprint`.
+    pub(crate) static FINGERPRINT = Group::new("processor.fingerprint", "Hashes some fields, and writes the hash as text into a field.");
+
+    FIELDS: Vec<String> = Key::new("fields")
+        .required()
+        .about("the fields to hash; sorted, each counts once. Hashed is `|name|value|name|value|`");
+    TARGET_FIELD: String = Key::new("target_field")
+        .default(Fingerprint::TARGET)
+        .about("where the text goes; `@metadata._id` makes it the id of the document");
+    METHOD: String = Key::new("method")
+        .default("sha256")
+        .about("`md5`, `sha1`, `sha256`, `sha384`, `sha512` or `xxhash` (64 bits)");
+    ENCODING: String = Key::new("encoding")
+        .default("hex")
+        .about("`hex`, `base32` or `base64`");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a field that is not there is left out; otherwise it is a failure");
+}
 
 /// Longest text: the 64 bytes of SHA-512 in hexadecimal.
 const TEXT_BYTES_MAX: usize = 128;
@@ -72,13 +93,13 @@ impl Fingerprint {
 
     /// `fields`, `target_field`, `method`, `encoding`, `ignore_missing`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let fields = required_paths(settings, "fields");
-        let target = path_or(settings, "target_field", Self::TARGET);
-        let method = settings.string("method").try_map(|text| method_of(&text));
-        let method = method.or(Method::Sha256);
-        let encoding = settings.string("encoding").try_map(|text| encoding_of(&text));
-        let encoding = encoding.or(HEXLOWER);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let fields = required_paths(settings, &FIELDS);
+        let target = path_at(settings, &TARGET_FIELD);
+        let method = settings.get(&METHOD).try_map(|text| method_of(&text));
+        let method = method.value();
+        let encoding = settings.get(&ENCODING).try_map(|text| encoding_of(&text));
+        let encoding = encoding.value();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
         let mut fields = fields?;
         fields.sort_by(|one, other| one.as_str().cmp(other.as_str()));
         fields.dedup();

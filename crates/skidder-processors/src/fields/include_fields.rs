@@ -9,10 +9,19 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Map, Path, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+settings! {
+    /// Settings of `include_fields`.
+    pub(crate) static INCLUDE_FIELDS = Group::new("processor.include_fields", "Keeps the fields of a list and removes all others.");
+
+    FIELDS: Vec<String> = Key::new("fields")
+        .required()
+        .about("the fields to keep, with everything inside them; an empty list keeps none");
+}
 
 /// Keeps fields.
 #[derive(Clone, Debug)]
@@ -35,20 +44,24 @@ impl IncludeFields {
 
     /// `fields`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        if !settings.has("fields") {
-            let message = format!("`{}` is missing", settings.path_of("fields"));
-            settings.problem("fields", message, "give a list of field names; `[]` keeps no field");
+        if !settings.has_key(&FIELDS) {
+            let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
+            settings.problem(
+                FIELDS.name(),
+                message,
+                "give a list of field names; `[]` keeps no field",
+            );
             return None;
         }
-        let names = optional_paths(settings, "fields");
+        let names = optional_paths(settings, &FIELDS);
         let is_pattern = |name: &&Path| {
             let text = name.as_str();
             text.len() > 2 && text.starts_with('/') && text.ends_with('/')
         };
         for name in names.iter().filter(is_pattern) {
-            let path = settings.path_of("fields");
+            let path = settings.path_of(FIELDS.name());
             let message = format!("`{path}`: `{name}` is taken as the name of a field");
-            settings.warning("fields", message, "regular expressions are for `drop_fields`");
+            settings.warning(FIELDS.name(), message, "regular expressions are for `drop_fields`");
         }
         Some(Self::new(names))
     }

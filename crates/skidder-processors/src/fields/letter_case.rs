@@ -7,8 +7,41 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Path, ValueRef};
+
+settings! {
+    /// What `lowercase` and `uppercase` have.
+    static LETTER_CASE = Group::new("processor.letter_case", "Which letters are changed.");
+
+    FIELDS: Vec<String> = Key::new("fields")
+        .default_words("required; `[]` for none")
+        .about("the fields whose names are changed, found in any case; `type` and `@timestamp` keep \
+                theirs; `[]` for none");
+    VALUES: Vec<String> = Key::new("values")
+        .default_words("none")
+        .about("the fields whose texts are changed");
+    ALTER_FULL_FIELD: bool = Key::new("alter_full_field")
+        .default(true)
+        .about("all parts of a name are changed; otherwise only the last");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first field that fails undoes all of them; otherwise the field alone is left \
+                out");
+}
+
+/// Settings of `lowercase`.
+pub(crate) static LOWERCASE: Group =
+    Group::new("processor.lowercase", "Converts names of fields, and texts, to lower case.")
+        .include(&[&LETTER_CASE]);
+
+/// Settings of `uppercase`.
+pub(crate) static UPPERCASE: Group =
+    Group::new("processor.uppercase", "Converts names of fields, and texts, to upper case.")
+        .include(&[&LETTER_CASE]);
 
 /// Which letters are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,20 +73,20 @@ enum NoName {
 impl LetterCase {
     /// `fields`, `values`, `ignore_missing`, `fail_on_error`, `alter_full_field`.
     pub(crate) fn read(settings: &Section<'_>, case: Case) -> Option<Self> {
-        let mut fields = optional_paths(settings, "fields");
-        let values = optional_paths(settings, "values");
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        let full = settings.bool("alter_full_field").or(true);
-        if !settings.has("fields") {
-            let message = format!("`{}` is missing", settings.path_of("fields"));
+        let mut fields = optional_paths(settings, &FIELDS);
+        let values = optional_paths(settings, &VALUES);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
+        let full = settings.get(&ALTER_FULL_FIELD).value();
+        if !settings.has_key(&FIELDS) {
+            let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
             let hint = "give a list of field names; `[]` if only `values` are to be changed";
-            settings.problem("fields", message, hint);
+            settings.problem(FIELDS.name(), message, hint);
             return None;
         }
         for name in fields.iter().filter(|name| is_kept(name)) {
-            let path = settings.path_of("fields");
-            settings.warning("fields", format!("`{path}`: `{name}` keeps its name"), "");
+            let path = settings.path_of(FIELDS.name());
+            settings.warning(FIELDS.name(), format!("`{path}`: `{name}` keeps its name"), "");
         }
         fields.retain(|name| !is_kept(name));
         Some(Self { case, fields, values, ignore_missing, fail_on_error, full })

@@ -5,9 +5,32 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path, Text, Value, ValueRef};
 use smallvec::SmallVec;
+
+settings! {
+    /// Settings of `move_fields`.
+    pub(crate) static MOVE_FIELDS = Group::new("processor.move_fields", "Moves the fields inside an object, or all fields of the event, to \
+                               names that begin with the same text.");
+
+    FROM: String = Key::new("from")
+        .default_words("the event")
+        .about("the object; it stays, without the fields that are moved");
+    FIELDS: Vec<String> = Key::new("fields")
+        .default_words("all")
+        .about("which of its fields are moved");
+    EXCLUDE: Vec<String> = Key::new("exclude")
+        .default_words("none")
+        .about("fields that stay where they are");
+    TO: String = Key::new("to")
+        .required()
+        .about("what the new names begin with; with a dot at its end the fields come into an object \
+                of that name");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field of `fields` is not a failure");
+}
 
 /// Fields of an object, without the heap for this many.
 type Members = SmallVec<[(Text, Cell); 16]>;
@@ -36,18 +59,18 @@ struct Named {
 impl MoveFields {
     /// `from`, `fields`, `exclude`, `to`, `ignore_missing`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let from = optional_path(settings, "from");
-        let to = settings.string("to");
+        let from = optional_path(settings, &FROM);
+        let to = settings.get(&TO);
         if !to.is_set() {
-            let message = format!("`{}` is missing", settings.path_of("to"));
+            let message = format!("`{}` is missing", settings.path_of(TO.name()));
             let hint = "set the beginning of the new names, such as `app.`";
-            settings.problem("to", message, hint);
+            settings.problem(TO.name(), message, hint);
             return None;
         }
         let to = to.optional()?;
-        let exclude = settings.strings("exclude").optional().unwrap_or_default();
-        let fields = settings.strings("fields").optional().unwrap_or_default();
-        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let exclude = settings.get(&EXCLUDE).optional().unwrap_or_default();
+        let fields = settings.get(&FIELDS).optional().unwrap_or_default();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
         let prefix = from.as_ref().map_or_else(String::new, |from| format!("{from}."));
         let mut named = Vec::new();
         let mut right = true;
@@ -55,15 +78,16 @@ impl MoveFields {
             match (Path::parse(&format!("{prefix}{name}")), Path::parse(&format!("{to}{name}"))) {
                 (Ok(from), Ok(to)) => named.push(Named { name, from, to }),
                 (Err(error), _) | (_, Err(error)) => {
-                    let path = settings.path_of("fields");
-                    settings.problem("fields", format!("`{path}`: {error}"), "");
+                    let path = settings.path_of(FIELDS.name());
+                    settings.problem(FIELDS.name(), format!("`{path}`: {error}"), "");
                     right = false;
                 }
             }
         }
-        if right && named.is_empty() && settings.has("fields") {
-            let message = format!("`{}` leaves nothing to be moved", settings.path_of("fields"));
-            settings.problem("fields", message, "leave it out to move all fields");
+        if right && named.is_empty() && settings.has_key(&FIELDS) {
+            let message =
+                format!("`{}` leaves nothing to be moved", settings.path_of(FIELDS.name()));
+            settings.problem(FIELDS.name(), message, "leave it out to move all fields");
             right = false;
         }
         right.then_some(Self { from, to, named, exclude, ignore_missing })

@@ -6,11 +6,20 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path};
 use skidder_os::Clock;
 use std::fmt;
 use std::sync::Arc;
+
+settings! {
+    /// Settings of `now`.
+    pub(crate) static NOW = Group::new("processor.now", "Sets a field to the time at which the event is processed.");
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field; replaces an existing value");
+}
 
 /// Sets a field to the time.
 pub(crate) struct Now {
@@ -21,7 +30,7 @@ pub(crate) struct Now {
 impl Now {
     /// `field`.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let field = required_path(settings, "field")?;
+        let field = required_path(settings, &FIELD)?;
         Some(Self { field, clock: Arc::clone(&context.clock) })
     }
 }

@@ -2,16 +2,24 @@
 //! of which one may fail.
 
 use crate::plan::Constants;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Parts, Section, Setting, settings};
 use skidder_event::{EventMut, Path};
+
+settings! {
+    /// An item of `fields`: from where to where.
+    pub(crate) static PAIR = Group::new("processor.pair", "From where to where.").inline();
+
+    FROM: String = Key::new("from").required().about("a field");
+    TO: String = Key::new("to").required().about("where it goes");
+}
 
 /// The list of `from` and `to` at `key`. Returns `None`, and reports the problem, if it is missing
 /// or has an invalid entry.
-pub(crate) fn read_pairs(settings: &Section<'_>, key: &str) -> Option<Vec<(Path, Path)>> {
-    let sections = settings.sections(key);
+pub(crate) fn read_pairs(settings: &Section<'_>, key: &Key<Parts>) -> Option<Vec<(Path, Path)>> {
+    let sections = settings.parts(key);
     if sections.is_empty() {
-        let message = format!("`{}` is missing", settings.path_of(key));
-        settings.problem(key, message, "give a list of `from: name` with `to: name`");
+        let message = format!("`{}` is missing", settings.path_of(key.name()));
+        settings.problem(key.name(), message, "give a list of `from: name` with `to: name`");
         return None;
     }
     let pairs: Vec<_> = sections.iter().map(read_pair).collect();
@@ -20,48 +28,54 @@ pub(crate) fn read_pairs(settings: &Section<'_>, key: &str) -> Option<Vec<(Path,
 
 /// One `from` and `to`. Returns `None` if one is missing or not a path; reports both.
 pub(crate) fn read_pair(section: &Section<'_>) -> Option<(Path, Path)> {
-    let (from, to) = (required_path(section, "from"), required_path(section, "to"));
+    let (from, to) = (required_path(section, &FROM), required_path(section, &TO));
     from.zip(to)
 }
 
 /// The field path at `key`. Returns `None`, and reports the problem, if it is missing or invalid.
-pub(crate) fn required_path(section: &Section<'_>, key: &str) -> Option<Path> {
-    let path = section.string(key).try_map(parse).optional();
-    if !section.has(key) {
-        section.problem(key, format!("`{}` is missing", section.path_of(key)), "");
+pub(crate) fn required_path(section: &Section<'_>, key: &Key<String>) -> Option<Path> {
+    let path = section.get(key).try_map(parse).optional();
+    if !section.has_key(key) {
+        let message = format!("`{}` is missing", section.path_of(key.name()));
+        section.problem(key.name(), message, "");
     }
     path
 }
 
 /// The field path at `key`, if it is set and not empty; reports an invalid one.
-pub(crate) fn optional_path(section: &Section<'_>, key: &str) -> Option<Path> {
-    let parse = |text: String| if text.is_empty() { Ok(None) } else { parse(text).map(Some) };
-    section.string(key).try_map(parse).optional().flatten()
+pub(crate) fn optional_path(section: &Section<'_>, key: &Key<String>) -> Option<Path> {
+    filled_path(section.get(key))
 }
 
-/// The field path at `key`, or `default` if it is not set. Returns `None`, and reports the problem,
+/// The field path of a setting, if it is set and not empty; reports an invalid one.
+pub(crate) fn filled_path(setting: Setting<'_, String>) -> Option<Path> {
+    let parse = |text: String| if text.is_empty() { Ok(None) } else { parse(text).map(Some) };
+    setting.try_map(parse).optional().flatten()
+}
+
+/// The field path at `key`, or its default if it is not set. Returns `None`, and reports the problem,
 /// if it is invalid.
-pub(crate) fn path_or(section: &Section<'_>, key: &str, default: &str) -> Option<Path> {
-    let path = section.string(key).try_map(parse);
-    if path.is_set() { path.optional() } else { Path::parse(default).ok() }
+pub(crate) fn path_at(section: &Section<'_>, key: &Key<String>) -> Option<Path> {
+    let path = section.get(key).try_map(parse);
+    if path.is_set() { path.optional() } else { Path::parse(key.default_value()?).ok() }
 }
 
 /// The field paths at `key`, at least one. Returns `None`, and reports the problem, if there are
 /// none or one is invalid.
-pub(crate) fn required_paths(section: &Section<'_>, key: &str) -> Option<Vec<Path>> {
-    let strings = section.strings(key);
+pub(crate) fn required_paths(section: &Section<'_>, key: &Key<Vec<String>>) -> Option<Vec<Path>> {
+    let strings = section.get(key);
     let paths = if strings.is_set() { strings.try_map(parse_all).optional()? } else { Vec::new() };
     if paths.is_empty() {
-        let message = format!("`{}` names no field", section.path_of(key));
-        section.problem(key, message, "give a list of field names");
+        let message = format!("`{}` names no field", section.path_of(key.name()));
+        section.problem(key.name(), message, "give a list of field names");
         return None;
     }
     Some(paths)
 }
 
 /// The field paths at `key`, perhaps none; reports invalid ones.
-pub(crate) fn optional_paths(section: &Section<'_>, key: &str) -> Vec<Path> {
-    section.strings(key).try_map(parse_all).optional().unwrap_or_default()
+pub(crate) fn optional_paths(section: &Section<'_>, key: &Key<Vec<String>>) -> Vec<Path> {
+    section.get(key).try_map(parse_all).optional().unwrap_or_default()
 }
 
 fn parse_all(texts: Vec<String>) -> Result<Vec<Path>, String> {

@@ -6,13 +6,33 @@
 use super::pairs::optional_paths;
 use crate::go_value::write_scalar;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
 use skidder_os::{Clock, Monotonic};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
+
+settings! {
+    /// Settings of `rate_limit`.
+    pub(crate) static RATE_LIMIT = Group::new("processor.rate_limit", "Passes a number of events per span of time, and drops the others; \
+                               they are counted as dropped by a processor.").deprecated(&[(
+        "algorithm.token_bucket.gc.*",
+        "full buckets are forgotten when there is need for room",
+    )]);
+
+    LIMIT: String = Key::new("limit")
+        .required()
+        .about("a number above 0 and a unit: `100/s`, `20/m`, `0.5/h`");
+    FIELDS: Vec<String> = Key::new("fields")
+        .default_words("none")
+        .about("each combination of the values of these fields has its own limit; a field that is \
+                missing counts as empty");
+    BURST_MULTIPLIER: f64 = Key::new("algorithm.token_bucket.burst_multiplier")
+        .default(1.0)
+        .about("this many times `limit` may pass at once after a quiet time");
+}
 
 /// Most buckets that one processor keeps, about 3 MiB. When one more is needed, the full ones are forgotten,
 /// which changes nothing, and if these are too few, an eighth of all: those with the most tokens, which
@@ -69,21 +89,17 @@ impl Limit {
 impl RateLimit {
     /// `limit`, `fields`, `algorithm.token_bucket.burst_multiplier`.
     pub(crate) fn read(settings: &Section<'_>, clock: &Arc<dyn Clock>) -> Option<Self> {
-        let limit = settings.string("limit").try_map(|text| Limit::parse(&text));
+        let limit = settings.get(&LIMIT).try_map(|text| Limit::parse(&text));
         if !limit.is_set() {
-            let message = format!("`{}` is missing", settings.path_of("limit"));
-            settings.problem("limit", message, "give a rate as in `100/m`");
+            let message = format!("`{}` is missing", settings.path_of(LIMIT.name()));
+            settings.problem(LIMIT.name(), message, "give a rate as in `100/m`");
         }
-        let mut fields = optional_paths(settings, "fields");
-        let burst = settings.f64("algorithm.token_bucket.burst_multiplier").check(|burst| {
+        let mut fields = optional_paths(settings, &FIELDS);
+        let burst = settings.get(&BURST_MULTIPLIER).check(|burst| {
             let right = *burst > 0.0 && burst.is_finite();
             right.then_some(()).ok_or_else(|| "expected a number above 0".to_owned())
         });
-        let burst = burst.or(1.0);
-        settings.deprecated(
-            &["algorithm.token_bucket.gc.*"],
-            "full buckets are forgotten when there is need for room",
-        );
+        let burst = burst.value();
         fields.sort_by(|one, other| one.as_str().cmp(other.as_str()));
         Some(Self::new(limit.optional()?, fields, burst, Arc::clone(clock)))
     }

@@ -7,8 +7,18 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Format, Path, Value};
+
+settings! {
+    /// Settings of `add_formatted_index`.
+    pub(crate) static ADD_FORMATTED_INDEX = Group::new("processor.add_formatted_index", "Sends events to the index of a format string, which goes to \
+                               `@metadata.raw_index`.");
+
+    INDEX: String = Key::new("index")
+        .required()
+        .about("the format string; `%{[field]}` is a field of the event, `%{+yyyy.MM.dd}` its date");
+}
 
 /// Sets the index that an event goes to.
 #[derive(Clone, Debug)]
@@ -33,11 +43,11 @@ impl RawIndex {
 
     /// `index`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let index = settings.string("index");
+        let index = settings.get(&INDEX);
         if !index.is_set() {
-            let message = format!("`{}` is missing", settings.path_of("index"));
+            let message = format!("`{}` is missing", settings.path_of(INDEX.name()));
             settings.problem(
-                "index",
+                INDEX.name(),
                 message,
                 "give the name of an index, as in `logs-%{+yyyy.MM.dd}`",
             );

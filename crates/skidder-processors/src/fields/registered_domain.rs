@@ -4,9 +4,32 @@
 use crate::fields::pairs::{optional_path, required_path};
 use crate::go_value::utf8_of;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if, rehearse};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Path};
 use smallvec::SmallVec;
+
+settings! {
+    /// Settings of `registered_domain`.
+    pub(crate) static REGISTERED_DOMAIN = Group::new("processor.registered_domain", "Finds the registered domain of a full name, with a compiled-in list \
+                               of public suffixes.").deprecated(&[("id", "failures are counted for each processor without it")]);
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field with the name");
+    TARGET_FIELD: String = Key::new("target_field")
+        .required()
+        .about("where the registered domain goes");
+    TARGET_ETLD_FIELD: String = Key::new("target_etld_field")
+        .about("where the public suffix goes (`co.uk`)");
+    TARGET_SUBDOMAIN_FIELD: String = Key::new("target_subdomain_field")
+        .about("where the part before the registered domain goes, if any");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing `field` is not a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("nothing is a failure");
+}
 
 /// Adds the registered domain of a name.
 #[derive(Clone, Debug)]
@@ -25,13 +48,12 @@ impl RegisteredDomain {
     /// `field`, `target_field`, `target_etld_field`, `target_subdomain_field`, `ignore_missing`,
     /// `ignore_failure`, `id`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let field = required_path(settings, "field");
-        let target = required_path(settings, "target_field");
-        let target_etld = optional_path(settings, "target_etld_field");
-        let target_subdomain = optional_path(settings, "target_subdomain_field");
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let ignore_failure = settings.bool("ignore_failure").or(false);
-        settings.deprecated(&["id"], "failures are counted for each processor without it");
+        let field = required_path(settings, &FIELD);
+        let target = required_path(settings, &TARGET_FIELD);
+        let target_etld = optional_path(settings, &TARGET_ETLD_FIELD);
+        let target_subdomain = optional_path(settings, &TARGET_SUBDOMAIN_FIELD);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let ignore_failure = settings.get(&IGNORE_FAILURE).value();
         Some(Self {
             field: field?,
             target: target?,

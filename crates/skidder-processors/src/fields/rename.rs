@@ -6,16 +6,42 @@
 //! others go on. (Filebeat loses the value of a renamed pair whose source is gone when its target refuses;
 //! here it stays.)
 
-use super::pairs::{fold_each, read_pairs, run_each};
+use super::pairs::{PAIR, fold_each, read_pairs, run_each};
 use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Parts, Section, settings};
 use skidder_event::{EditError, EventMut, Path};
 use std::any::Any;
 use std::sync::Arc;
+
+settings! {
+    /// What `rename` and `copy_fields` have.
+    static PAIRS = Group::new("processor.pairs", "From where to where.");
+
+    FIELDS: Parts = Key::parts("fields", &PAIR)
+        .required()
+        .about("a list of `from` and `to`, worked through in its order");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first pair that fails undoes all of them; otherwise the pair alone is left out");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing `from` is not a failure");
+}
+
+/// Settings of `rename`.
+pub(crate) static RENAME: Group =
+    Group::new("processor.rename", "Moves fields to other names.").include(&[&PAIRS]);
+
+/// Settings of `copy_fields`.
+pub(crate) static COPY_FIELDS: Group = Group::new(
+    "processor.copy_fields",
+    "Copies fields to other names, objects with everything inside.",
+)
+.include(&[&PAIRS]);
 
 /// What becomes of the source of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +99,9 @@ impl Verb {
 impl Pairs {
     /// `fields` (a list of `from` and `to`), `fail_on_error`, `ignore_missing`.
     pub(crate) fn read(settings: &Section<'_>, verb: Verb) -> Option<Self> {
-        let list = read_pairs(settings, "fields");
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let list = read_pairs(settings, &FIELDS);
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
         Some(Self { verb, list: list?, fail_on_error, ignore_missing })
     }
 

@@ -11,9 +11,40 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
 use regex::bytes::Regex;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Parts, Section, settings};
 use skidder_event::{EventMut, Path, Value, ValueRef};
 use std::cell::RefCell;
+
+settings! {
+    /// Settings of `replace`.
+    pub(crate) static REPLACE = Group::new("processor.replace", "Replaces everything that a regular expression finds in texts.");
+
+    FIELDS: Parts = Key::parts("fields", &REPLACEMENT_KEYS)
+        .required()
+        .about("a list, worked through in its order");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(true)
+        .about("the first field that fails undoes all of them; otherwise the field alone is left \
+                out");
+}
+
+settings! {
+    /// An item of `fields` of `replace`.
+    static REPLACEMENT_KEYS = Group::new("processor.replacement", "What is replaced by what.").inline();
+
+    FIELD: String = Key::new("field")
+        .required()
+        .about("the field");
+    PATTERN: String = Key::new("pattern")
+        .required()
+        .about("a regular expression");
+    REPLACEMENT: String = Key::new("replacement")
+        .required()
+        .about("what goes in its place, in which `$1` and `$name` stand for groups of the pattern");
+}
 
 /// Largest buffer that is kept for the next event, in bytes.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
@@ -43,16 +74,16 @@ struct Replacement {
 impl Replace {
     /// `fields` (a list of `field`, `pattern`, `replacement`), `ignore_missing`, `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let sections = settings.sections("fields");
+        let sections = settings.parts(&FIELDS);
         if sections.is_empty() {
-            let message = format!("`{}` is missing", settings.path_of("fields"));
+            let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
             let hint = "give a list of `field: name` with `pattern: text` and `replacement: text`";
-            settings.problem("fields", message, hint);
+            settings.problem(FIELDS.name(), message, hint);
             return None;
         }
         let fields: Vec<_> = sections.iter().map(Replacement::read).collect();
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
         let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
         Some(Self { fields, ignore_missing, fail_on_error })
     }
@@ -92,17 +123,21 @@ fn not_a_text(field: &Path, value: ValueRef<'_>) -> String {
 
 impl Replacement {
     fn read(section: &Section<'_>) -> Option<Self> {
-        let field = required_path(section, "field");
-        let pattern = section.string("pattern");
-        if !section.has("pattern") {
-            section.problem("pattern", format!("`{}` is missing", section.path_of("pattern")), "");
+        let field = required_path(section, &FIELD);
+        let pattern = section.get(&PATTERN);
+        if !section.has_key(&PATTERN) {
+            section.problem(
+                PATTERN.name(),
+                format!("`{}` is missing", section.path_of(PATTERN.name())),
+                "",
+            );
         }
         let compile = |text: String| compile_pattern(&text).map_err(|error| error.to_string());
         let pattern = pattern.try_map(compile).optional();
-        let with = section.string("replacement");
-        if !section.has("replacement") {
-            let message = format!("`{}` is missing", section.path_of("replacement"));
-            section.problem("replacement", message, "give `\"\"` to remove the matches");
+        let with = section.get(&REPLACEMENT);
+        if !section.has_key(&REPLACEMENT) {
+            let message = format!("`{}` is missing", section.path_of(REPLACEMENT.name()));
+            section.problem(REPLACEMENT.name(), message, "give `\"\"` to remove the matches");
         }
         let with = with.optional()?;
         let groups = with.contains('$');

@@ -8,8 +8,32 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, append, message_if};
 use crate::text::{NoText, text_of};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path, Text, Value};
+
+settings! {
+    /// Settings of `truncate_fields`.
+    pub(crate) static TRUNCATE_FIELDS = Group::new("processor.truncate_fields", "Cuts texts that are longer than a limit, and adds `truncated` to \
+                               `log.flags` for each.");
+
+    FIELDS: Vec<String> = Key::new("fields")
+        .required()
+        .about("the fields to look at");
+    MAX_BYTES: usize = Key::new("max_bytes")
+        .noun("a number of bytes")
+        .about("how many bytes of a text may stay; a letter is never cut in two. Exactly one of the \
+                two limits is needed");
+    MAX_CHARACTERS: usize = Key::new("max_characters")
+        .noun("a number of letters")
+        .about("how many letters of a text may stay");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    FAIL_ON_ERROR: bool = Key::new("fail_on_error")
+        .default(false)
+        .about("the first field that fails undoes all of them; otherwise the field alone is left \
+                out");
+}
 
 /// What is added to `log.flags` for each text that was cut.
 const FLAG: &str = "truncated";
@@ -35,11 +59,11 @@ enum Limit {
 impl TruncateFields {
     /// `fields`, exactly one of `max_bytes` and `max_characters`, `ignore_missing`, `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let fields = required_paths(settings, "fields");
-        let bytes = settings.usize("max_bytes").named("a number of bytes").optional();
-        let characters = settings.usize("max_characters").named("a number of letters").optional();
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(false);
+        let fields = required_paths(settings, &FIELDS);
+        let bytes = settings.get(&MAX_BYTES).optional();
+        let characters = settings.get(&MAX_CHARACTERS).optional();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let fail_on_error = settings.get(&FAIL_ON_ERROR).value();
         let limit = match (bytes, characters) {
             // Filebeat takes zero bytes for no limit in bytes, and then has zero letters as the limit.
             (Some(bytes), None) => Limit::Bytes(bytes),

@@ -20,12 +20,60 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_event::{EventMut, Map, MapRef, Path, Value, ValueRef};
 use skidder_os::{Clock, Fs, Monotonic};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+settings! {
+    /// Settings of `add_host_metadata`.
+    pub(crate) static ADD_HOST_METADATA = Group::new("processor.add_host_metadata", "Adds what is known about the machine as `host.*`.").include(&[&PLACE]);
+
+    NETINFO: bool = Key::new("netinfo.enabled")
+        .default(true)
+        .about("`host.ip` and `host.mac` too");
+    CACHE_TTL: Duration = Key::new("cache.ttl")
+        .default(Duration::from_mins(5))
+        .about("how long the result is used");
+    NAME: String = Key::new("name")
+        .default_words("the machine's own")
+        .about("another `host.name`");
+    REPLACE_FIELDS: bool = Key::new("replace_fields")
+        .default(true)
+        .about("otherwise an event that has more of `host` than its name stays as it is");
+}
+
+settings! {
+    /// What `add_host_metadata` and `add_observer_metadata` have.
+    pub(in crate::lookup) static PLACE = Group::new("processor.place", "Where the machine is.");
+
+    GEO: Part = Key::part("geo", &GEO_KEYS)
+        .about("where the machine is, as fields of `geo`; blank ones are left out");
+}
+
+settings! {
+    /// `geo`.
+    static GEO_KEYS = Group::new("processor.geo", "Where the machine is.").inline();
+
+    GEO_NAME: String = Key::new("name")
+        .about("name of the place; all of `geo` goes into fields of the same names");
+    GEO_LOCATION: String = Key::new("location")
+        .about("latitude and longitude: `40.7128, -74.0060`");
+    GEO_CONTINENT_NAME: String = Key::new("continent_name")
+        .about("name of the continent");
+    GEO_COUNTRY_NAME: String = Key::new("country_name")
+        .about("name of the country");
+    GEO_COUNTRY_ISO_CODE: String = Key::new("country_iso_code")
+        .about("its code");
+    GEO_REGION_NAME: String = Key::new("region_name")
+        .about("name of the region");
+    GEO_REGION_ISO_CODE: String = Key::new("region_iso_code")
+        .about("its code");
+    GEO_CITY_NAME: String = Key::new("city_name")
+        .about("name of the city");
+}
 
 static HOST: LazyLock<Path> = LazyLock::new(|| Path::parse("host").expect("a constant path"));
 
@@ -57,38 +105,38 @@ impl Default for HostSettings {
     }
 }
 
-/// The names of `geo`.
-const GEO: [&str; 8] = [
-    "name",
-    "location",
-    "continent_name",
-    "country_name",
-    "country_iso_code",
-    "region_name",
-    "region_iso_code",
-    "city_name",
+/// All fields of `geo`.
+static GEO_FIELDS: [&Key<String>; 8] = [
+    &GEO_NAME,
+    &GEO_LOCATION,
+    &GEO_CONTINENT_NAME,
+    &GEO_COUNTRY_NAME,
+    &GEO_COUNTRY_ISO_CODE,
+    &GEO_REGION_NAME,
+    &GEO_REGION_ISO_CODE,
+    &GEO_CITY_NAME,
 ];
 
 impl HostSettings {
     fn read(settings: &Section<'_>) -> Self {
-        let default = Self::default();
         let geo = read_geo(settings);
         Self {
-            netinfo: settings.bool("netinfo.enabled").or(default.netinfo),
-            cache_ttl: settings.duration("cache.ttl").or(default.cache_ttl),
+            netinfo: settings.get(&NETINFO).value(),
+            cache_ttl: settings.get(&CACHE_TTL).value(),
             geo,
-            name: settings.string("name").optional().filter(|name| !name.is_empty()),
-            replace_fields: settings.bool("replace_fields").or(default.replace_fields),
+            name: settings.get(&NAME).optional().filter(|name| !name.is_empty()),
+            replace_fields: settings.get(&REPLACE_FIELDS).value(),
         }
     }
 }
 
 /// What is set under `geo`, and not blank.
 pub(in crate::lookup) fn read_geo(settings: &Section<'_>) -> Map {
-    let section = settings.section("geo");
+    let section = settings.part(&GEO);
     let mut geo = Map::new();
-    for name in GEO {
-        let text = section.string(name).check(|text| {
+    for key in GEO_FIELDS {
+        let name = key.name();
+        let text = section.get(key).check(|text| {
             let right = name != "location" || text.trim().is_empty() || is_location(text);
             right.then_some(()).ok_or_else(|| "expected `latitude, longitude`".to_owned())
         });

@@ -8,11 +8,20 @@ use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Path, Value};
 use skidder_os::Clock;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+settings! {
+    /// Settings of `add_locale`.
+    pub(crate) static ADD_LOCALE = Group::new("processor.add_locale", "Adds the time zone of the machine as `event.timezone`.");
+
+    FORMAT: String = Key::new("format")
+        .default("offset")
+        .about("`offset` (`+02:00`) or `abbreviation` (`CEST`)");
+}
 
 /// How the time zone is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +50,12 @@ struct Last {
 impl AddLocale {
     /// `format`.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Self {
-        let form = settings.string("format").try_map(|word| match word.to_lowercase().as_str() {
+        let form = settings.get(&FORMAT).try_map(|word| match word.to_lowercase().as_str() {
             "offset" => Ok(Form::Offset),
             "abbreviation" => Ok(Form::Abbreviation),
             _ => Err("expected `offset` or `abbreviation`".to_owned()),
         });
-        let form = form.or(Form::Offset);
+        let form = form.value();
         let (machine, clock) = (Arc::clone(&context.machine), Arc::clone(&context.clock));
         let zone = zone(form, &*machine, &*clock);
         let target = Path::parse("event.timezone").expect("a constant that is a path");

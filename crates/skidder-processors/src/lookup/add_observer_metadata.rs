@@ -2,22 +2,35 @@
 //!
 //! As with `add_host_metadata` the machine is looked at once, and again when `cache.ttl` has passed.
 
-use super::add_host_metadata::{Machine, ip_addresses, mac_addresses, read_geo};
+use super::add_host_metadata::{Machine, PLACE, ip_addresses, mac_addresses, read_geo};
 use crate::fields::AddFields;
 use crate::kinds::Context;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Map, Path, Value};
 use skidder_os::{Clock, Fs, Monotonic};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+settings! {
+    /// Settings of `add_observer_metadata`.
+    pub(crate) static ADD_OBSERVER_METADATA = Group::new("processor.add_observer_metadata", "Adds this machine as the observer of the event, in \
+                               `observer.hostname`, `.ip`, `.mac` and `.geo`.").include(&[&PLACE]);
+
+    NETINFO: bool = Key::new("netinfo.enabled")
+        .default(true)
+        .about("addresses and MACs too");
+    CACHE_TTL: Duration = Key::new("cache.ttl")
+        .default(Duration::from_mins(5))
+        .about("how long the result is used");
+    OVERWRITE: bool = Key::new("overwrite")
+        .default(false)
+        .about("an existing `observer` is replaced; otherwise the event stays as it is");
+}
+
 static OBSERVER: LazyLock<Path> =
     LazyLock::new(|| Path::parse("observer").expect("a constant path"));
-
-/// How long what was found is believed (`cache.ttl`).
-const CACHE_TTL: Duration = Duration::from_mins(5);
 
 /// Adds `observer.*` to every event.
 pub(crate) struct AddObserverMetadata {
@@ -44,10 +57,10 @@ impl AddObserverMetadata {
         let Context { machine, fs, clock, .. } = context;
         let seen = Seen { fields: Map::new(), checked: clock.monotonic(), epoch: 0 };
         let this = Self {
-            netinfo: settings.bool("netinfo.enabled").or(true),
-            cache_ttl: settings.duration("cache.ttl").or(CACHE_TTL),
+            netinfo: settings.get(&NETINFO).value(),
+            cache_ttl: settings.get(&CACHE_TTL).value(),
             geo: read_geo(settings),
-            overwrite: settings.bool("overwrite").or(false),
+            overwrite: settings.get(&OVERWRITE).value(),
             machine: Arc::clone(machine),
             fs: Arc::clone(fs),
             clock: Arc::clone(clock),

@@ -15,7 +15,7 @@ use crate::pattern::compile_pattern;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
 use container::Groups;
 use expiring::Expiring;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Map, Path, Value, ValueRef};
 use skidder_os::{Clock, Fs};
 use std::fmt;
@@ -23,12 +23,48 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+settings! {
+    /// Settings of `add_process_metadata`.
+    pub(crate) static ADD_PROCESS_METADATA = Group::new("processor.add_process_metadata", "Adds what is known about the process that an event names by its \
+                               number, and the container it is in.");
+
+    MATCH_PIDS: Vec<String> = Key::<Vec<String>>::new("match_pids")
+        .default(&["process.pid", "process.ppid", "process.parent.pid", "process.parent.ppid"])
+        .about("fields that may hold the number; the first existing one counts");
+    TARGET: String = Key::new("target")
+        .default("")
+        .default_words("the root")
+        .about("the field below which everything goes");
+    INCLUDE_FIELDS: Vec<String> = Key::new("include_fields")
+        .default_words("everything")
+        .about("what to add: `process`, `container`, or parts of them such as `process.name`");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(true)
+        .about("an event without any of the fields is not a failure");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(false)
+        .about("existing fields are replaced; otherwise they are a failure");
+    RESTRICTED_FIELDS: bool = Key::new("restricted_fields")
+        .default(false)
+        .about("`process.env` too, in which there may be secrets");
+    HOST_PATH: PathBuf = Key::new("host_path")
+        .default("/")
+        .about("where the root of the machine is, if this program runs in a container");
+    CGROUP_PREFIXES: Vec<String> = Key::new("cgroup_prefixes")
+        .default_words("none")
+        .about("a control group that begins so ends with the id of a container; in version 2 of \
+                control groups the id has 64 letters or digits");
+    CGROUP_REGEX: String = Key::new("cgroup_regex")
+        .default_words("64 hexadecimal digits at the end")
+        .about("an expression for control groups, whose only group is the id; it goes before \
+                `cgroup_prefixes`");
+    CGROUP_CACHE_EXPIRE_TIME: Duration = Key::new("cgroup_cache_expire_time")
+        .default(EXPIRE_TIME)
+        .about("how long the container of a process is cached; 0 looks it up for every event");
+}
+
 /// How long what was read about a process is believed, and the default of `cgroup_cache_expire_time`.
 const EXPIRE_TIME: Duration = Duration::from_secs(30);
-
-/// Where numbers of processes are looked for if nothing is said.
-const MATCH_PIDS: [&str; 4] =
-    ["process.pid", "process.ppid", "process.parent.pid", "process.parent.ppid"];
 
 /// Everything that can be known.
 const FIELDS: [&str; 15] = [
@@ -73,20 +109,19 @@ pub(crate) struct AddProcessMetadata {
 impl AddProcessMetadata {
     /// All settings.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
-        let match_pids = if settings.has("match_pids") {
-            required_paths(settings, "match_pids")
+        let match_pids = if settings.has_key(&MATCH_PIDS) {
+            required_paths(settings, &MATCH_PIDS)
         } else {
-            settings.accept("match_pids");
-            MATCH_PIDS.iter().map(|name| Path::parse(name).ok()).collect()
+            settings.get(&MATCH_PIDS).value().iter().map(|name| Path::parse(name).ok()).collect()
         };
-        let restricted = settings.bool("restricted_fields").or(false);
+        let restricted = settings.get(&RESTRICTED_FIELDS).value();
         let mappings = read_mappings(settings, restricted);
-        let ignore_missing = settings.bool("ignore_missing").or(true);
-        let overwrite_keys = settings.bool("overwrite_keys").or(false);
-        let host_path = settings.path_buf("host_path").or("/");
-        let prefixes = settings.strings("cgroup_prefixes");
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let overwrite_keys = settings.get(&OVERWRITE_KEYS).value();
+        let host_path = settings.get(&HOST_PATH).value();
+        let prefixes = settings.get(&CGROUP_PREFIXES);
         let prefixes = if prefixes.is_set() { prefixes.optional() } else { None };
-        let pattern = settings.string("cgroup_regex").try_map(|text| {
+        let pattern = settings.get(&CGROUP_REGEX).try_map(|text| {
             let pattern = compile_pattern(&text).map_err(|error| error.to_string())?;
             if pattern.captures_len() == 2 {
                 Ok(pattern)
@@ -95,7 +130,7 @@ impl AddProcessMetadata {
             }
         });
         let pattern = pattern.optional();
-        let expire_time = settings.duration("cgroup_cache_expire_time").or(EXPIRE_TIME);
+        let expire_time = settings.get(&CGROUP_CACHE_EXPIRE_TIME).value();
         let mappings = mappings?;
         let wanted = mappings.iter().any(|(name, _)| *name == "container.id");
         let groups = wanted.then(|| Groups::new(pattern, prefixes));
@@ -148,8 +183,8 @@ impl AddProcessMetadata {
 
 /// What goes where: everything, or what `include_fields` names, below `target`.
 fn read_mappings(settings: &Section<'_>, restricted: bool) -> Option<Vec<(&'static str, Path)>> {
-    let target = settings.string("target").or("");
-    let wanted = settings.strings("include_fields").or(Vec::new());
+    let target = settings.get(&TARGET).value();
+    let wanted = settings.get(&INCLUDE_FIELDS).optional().unwrap_or_default();
     let all = FIELDS.iter().copied().chain(restricted.then_some(RESTRICTED));
     let is_inside = |name: &str, outer: &str| {
         name.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -160,14 +195,14 @@ fn read_mappings(settings: &Section<'_>, restricted: bool) -> Option<Vec<(&'stat
         if !known.iter().any(|name| is_inside(name, outer)) {
             let message = format!(
                 "`{}` names `{outer}`, which is not known",
-                settings.path_of("include_fields")
+                settings.path_of(INCLUDE_FIELDS.name())
             );
             let hint = if is_inside(RESTRICTED, outer) {
                 "it may hold secrets, and needs `restricted_fields: true`".to_owned()
             } else {
                 format!("known are {}", known.join(", "))
             };
-            settings.problem("include_fields", message, hint);
+            settings.problem(INCLUDE_FIELDS.name(), message, hint);
             right = false;
         }
     }
@@ -181,8 +216,8 @@ fn read_mappings(settings: &Section<'_>, restricted: bool) -> Option<Vec<(&'stat
             Ok(path) => mappings.push((name, path)),
             Err(error) => {
                 settings.problem(
-                    "target",
-                    format!("`{}`: {error}", settings.path_of("target")),
+                    TARGET.name(),
+                    format!("`{}`: {error}", settings.path_of(TARGET.name())),
                     "",
                 );
                 return None;

@@ -14,13 +14,93 @@ use crate::kinds::Context;
 use crate::plan::{
     Constants, Failure, Footprint, Outcome, Processor, is_owned_as, message_if, owned,
 };
-use skidder_config::Section;
+use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
 use smallvec::SmallVec;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Backend, Rules, Store};
+
+settings! {
+    /// Settings of `cache`.
+    pub(crate) static CACHE = Group::new("processor.cache", "Stores values of events under a key, and adds them to later events.").deprecated(&[(
+        "backend.eviction_effort",
+        "everything that has expired is forgotten at each `put`",
+    )]);
+
+    MEMORY_ID: String = Key::new("backend.memory.id")
+        .default_words("this or `backend.file.id`")
+        .about("name of a store in memory, lost when the program ends");
+    FILE_ID: String = Key::new("backend.file.id")
+        .default_words("this or `backend.memory.id`")
+        .about("name of a store in the file `cache_processor/ID` under `path.data`, read at the \
+                start and written at the end; its lines are those of Filebeat");
+    WRITE_INTERVAL: Duration = Key::new("backend.file.write_interval")
+        .default_words("`0s`")
+        .about("how often the file is written while events come; 0 is only at the end");
+    WRITE_PERIOD: Duration = Key::new("backend.file.write_period")
+        .default(Duration::ZERO)
+        .about("an older name of `write_interval`");
+    CAPACITY: usize = Key::new("backend.capacity")
+        .default(0)
+        .about("how many entries there are at most; 0 is 1,048,576. The entry that expires first is \
+                removed. The setting of the first `put` counts");
+    PUT: Part = Key::part("put", &PUT_KEYS)
+        .default_words("one of `put`, `get` and `delete`")
+        .about("stores a value");
+    GET: Part = Key::part("get", &GET_KEYS)
+        .default_words("one of `put`, `get` and `delete`")
+        .about("looks up a value");
+    DELETE: Part = Key::part("delete", &DELETE_KEYS)
+        .default_words("one of `put`, `get` and `delete`")
+        .about("deletes a value");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(true)
+        .about("a missing key or value is not a failure of `put` and `get`");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("nothing is a failure");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(false)
+        .about("an existing `target_field` is replaced; otherwise it is a failure");
+}
+
+settings! {
+    /// `put`.
+    static PUT_KEYS = Group::new("processor.cache.put", "Stores a value.").inline();
+
+    PUT_KEY: String = Key::new("key_field")
+        .default_words("one of `put`, `get` and `delete`")
+        .about("stores a value: the field with the key, a text");
+    VALUE_FIELD: String = Key::new("value_field")
+        .default_words("required with `put`")
+        .about("the field with the value, of any kind");
+    TTL: Duration = Key::new("ttl")
+        .default_words("required with `put`")
+        .about("how long it is stored. The setting of the first `put` counts");
+}
+
+settings! {
+    /// `get`.
+    static GET_KEYS = Group::new("processor.cache.get", "Looks up a value.").inline();
+
+    GET_KEY: String = Key::new("key_field")
+        .default_words("one of `put`, `get` and `delete`")
+        .about("looks up a value: the field with the key");
+    TARGET_FIELD: String = Key::new("target_field")
+        .default_words("required with `get`")
+        .about("where the value goes");
+}
+
+settings! {
+    /// `delete`.
+    static DELETE_KEYS = Group::new("processor.cache.delete", "Deletes a value.").inline();
+
+    DELETE_KEY: String = Key::new("key_field")
+        .default_words("one of `put`, `get` and `delete`")
+        .about("deletes a value: the field with the key");
+}
 
 /// What is done with the store.
 #[derive(Clone, Debug)]
@@ -44,20 +124,16 @@ impl Cache {
     /// `backend.*`, one of `put`, `get` and `delete`, `ignore_missing`, `ignore_failure`, `overwrite_keys`.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
         let backend = read_backend(settings, context);
-        let capacity = settings.usize("backend.capacity").or(0);
-        settings.deprecated(
-            &["backend.eviction_effort"],
-            "everything that has expired is forgotten at each `put`",
-        );
-        let ignore_missing = settings.bool("ignore_missing").or(true);
-        let ignore_failure = settings.bool("ignore_failure").or(false);
-        let overwrite_keys = settings.bool("overwrite_keys").or(false);
+        let capacity = settings.get(&CAPACITY).value();
+        let ignore_missing = settings.get(&IGNORE_MISSING).value();
+        let ignore_failure = settings.get(&IGNORE_FAILURE).value();
+        let overwrite_keys = settings.get(&OVERWRITE_KEYS).value();
         let (operation, ttl) = read_operation(settings)?;
         let (backend, write_interval) = backend?;
         let store = match context.caches.open(&backend, write_interval, context) {
             Ok(store) => store,
             Err(error) => {
-                let message = format!("`{}`: {error}", settings.path_of("backend.file.id"));
+                let message = format!("`{}`: {error}", settings.path_of(FILE_ID.name()));
                 let hint = "make the file readable, or remove it and begin with an empty cache";
                 settings.problem("backend", message, hint);
                 return None;
@@ -72,7 +148,7 @@ impl Cache {
                 before.ttl,
                 before.capacity
             );
-            settings.warning("put", message, "give both the same, or another `id`");
+            settings.warning(PUT.name(), message, "give both the same, or another `id`");
         }
         Some(Self { operation, store, ignore_missing, ignore_failure, overwrite_keys })
     }
@@ -143,11 +219,11 @@ impl Cache {
 /// The backend, and how often its file is written. Returns `None`, and reports the problem, if
 /// there is not exactly one.
 fn read_backend(settings: &Section<'_>, context: &Context) -> Option<(Backend, Duration)> {
-    let id = |key: &str| settings.string(key).optional().filter(|id| !id.is_empty());
-    let memory = id("backend.memory.id");
-    let file = id("backend.file.id");
-    let period = settings.duration("backend.file.write_period").or(Duration::ZERO);
-    let interval = settings.duration("backend.file.write_interval").or(period);
+    let id = |key| settings.get(key).optional().filter(|id: &String| !id.is_empty());
+    let memory = id(&MEMORY_ID);
+    let file = id(&FILE_ID);
+    let period = settings.get(&WRITE_PERIOD).value();
+    let interval = settings.get(&WRITE_INTERVAL).optional().unwrap_or(period);
     match (memory, file) {
         (Some(id), None) => Some((Backend::Memory(id), interval)),
         (None, Some(id)) => Some((Backend::file(id, &context.data), interval)),
@@ -164,36 +240,40 @@ fn read_backend(settings: &Section<'_>, context: &Context) -> Option<(Backend, D
 
 /// The operation, and how long that lives what it puts.
 fn read_operation(settings: &Section<'_>) -> Option<(Operation, Option<Duration>)> {
-    let names = ["put", "get", "delete"];
-    let given: Vec<&str> = names.into_iter().filter(|name| settings.has(name)).collect();
-    for name in names {
+    let keys = [&PUT, &GET, &DELETE];
+    let given: Vec<_> = keys.into_iter().filter(|key| settings.has_key(key)).collect();
+    for key in keys {
         // Read, so that the names are known and the problem of a missing operation can list them.
-        settings.accept(name);
+        settings.accept(key.name());
     }
-    let [name] = given[..] else {
+    let [operation] = given[..] else {
         let message =
             format!("`{}` needs exactly one of `put`, `get` and `delete`", settings.path());
         settings.problem("", message, "use a processor for each");
         return None;
     };
-    let section = settings.section(name);
-    let key = required_path(&section, "key_field");
-    match name {
+    let section = settings.part(operation);
+    match operation.name() {
         "put" => {
-            let value = required_path(&section, "value_field");
-            let ttl = section.duration("ttl");
+            let key = required_path(&section, &PUT_KEY);
+            let value = required_path(&section, &VALUE_FIELD);
+            let ttl = section.get(&TTL);
             if !ttl.is_set() {
-                let message = format!("`{}` is missing", section.path_of("ttl"));
-                section.problem("ttl", message, "give a duration, as in `24h`");
+                let message = format!("`{}` is missing", section.path_of(TTL.name()));
+                section.problem(TTL.name(), message, "give a duration, as in `24h`");
             }
             let ttl = ttl.optional();
             Some((Operation::Put { key: key?, value: value? }, Some(ttl?)))
         }
         "get" => {
-            let target = required_path(&section, "target_field");
+            let key = required_path(&section, &GET_KEY);
+            let target = required_path(&section, &TARGET_FIELD);
             Some((Operation::Get { key: key?, target: target? }, None))
         }
-        _ => Some((Operation::Delete { key: key? }, None)),
+        _ => {
+            let key = required_path(&section, &DELETE_KEY);
+            Some((Operation::Delete { key: key? }, None))
+        }
     }
 }
 

@@ -14,18 +14,22 @@ use crate::kinds::{Kind, shared};
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
-    ("add_host_metadata", |settings, context| {
+    ("add_host_metadata", &add_host_metadata::ADD_HOST_METADATA, |settings, context| {
         shared(Some(AddHostMetadata::read(settings, context)))
     }),
-    ("add_locale", |settings, context| {
+    ("add_locale", &add_locale::ADD_LOCALE, |settings, context| {
         shared(Some(add_locale::AddLocale::read(settings, context)))
     }),
-    ("add_observer_metadata", |settings, context| {
-        shared(Some(add_observer_metadata::AddObserverMetadata::read(settings, context)))
-    }),
-    ("add_process_metadata", |settings, context| {
+    (
+        "add_observer_metadata",
+        &add_observer_metadata::ADD_OBSERVER_METADATA,
+        |settings, context| {
+            shared(Some(add_observer_metadata::AddObserverMetadata::read(settings, context)))
+        },
+    ),
+    ("add_process_metadata", &add_process_metadata::ADD_PROCESS_METADATA, |settings, context| {
         shared(add_process_metadata::AddProcessMetadata::read(settings, context))
     }),
-    ("cache", |settings, context| shared(cache::Cache::read(settings, context))),
-    ("translate_sid", |settings, _| translate_sid::refuse(settings)),
+    ("cache", &cache::CACHE, |settings, context| shared(cache::Cache::read(settings, context))),
+    ("translate_sid", &translate_sid::TRANSLATE_SID, |settings, _| translate_sid::refuse(settings)),
 ];

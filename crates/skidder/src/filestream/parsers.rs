@@ -1,13 +1,13 @@
 //! Reading how lines become events: `encoding`, `line_terminator` and `parsers`, and what the deprecated
 //! inputs have instead of parsers (`json.*`, `multiline.*`, the records of `container`).
 
-use super::patterns;
+pub(super) mod kinds;
+
+use super::{log, patterns};
 use regex::bytes::Regex;
-use skidder_config::{Item, Section};
+use skidder_config::{Declared, Group, Item, Key, OneOf, Parts, Section, Size, settings};
 use skidder_event::Path;
-use skidder_parse::chain::{
-    Chain, Container, Format, Match, Matcher, Multiline, Parser, Rule, Stream,
-};
+use skidder_parse::chain::{Chain, Container, Format, Matcher, Multiline, Parser, Rule, Stream};
 use skidder_parse::{auditd, ndjson, syslog};
 use skidder_processors::compile_pattern;
 use skidder_read::{Encoding, FilestreamSettings, InputKind, LineTerminator};
@@ -17,33 +17,54 @@ use std::time::Duration;
 /// and what is made of them are together in one batch.
 const MESSAGE_MAX_BYTES_MAX: usize = 64 << 20;
 
-/// Default of `max_bytes`, the bound of joined messages.
-const MAX_BYTES: u64 = 10 << 20;
+settings! {
+    /// How bytes become lines, of every input that reads files.
+    pub(crate) static TEXT = Group::new("files.text", "How bytes become lines.");
 
-/// Parsers of Filebeat, all of them here.
-const NAMES: [&str; 6] =
-    ["auditd", "container", "include_message", "multiline", "ndjson", "syslog"];
+    ENCODING: String = Key::new("encoding").default("plain").about(
+        "what the bytes of a line mean; events are UTF-8. `plain`, `utf-8` (bytes that are not UTF-8 become U+FFFD in \
+         JSON), `utf-16-bom` (the mark is required), `utf-16be-bom`, `utf-16le-bom`, `utf-16be`, `utf-16le`, `gbk`, \
+         `gb18030`, `hz-gb-2312`, `big5`, `euc-kr`, `euc-jp`, `iso-2022-jp`, `shift-jis`, `iso8859-1` to `-16`, \
+         `cp437` to `cp866`, `ebcdic-037`, `-1040`, `-1047`, `koi8r`, `koi8u`, `macintosh`, `windows874`, \
+         `windows1250` to `1258`. *Cost*: all but the first two: each line is decoded into a copy",
+    );
+    LINE_TERMINATOR: OneOf<LineTerminator> =
+        Key::one_of("line_terminator", &LineTerminator::WORDS).default("auto").about(
+            "`auto`: a line feed, with or without a carriage return. `line_feed`, `vertical_tab`, `form_feed`, \
+             `carriage_return`, `carriage_return_line_feed`, `next_line`, `line_separator`, `paragraph_separator`, \
+             `null_terminator`: that and nothing else; the encoding must have it",
+        );
+}
+
+settings! {
+    /// What makes events of the lines of a filestream input.
+    pub(crate) static PARSING = Group::new("filestream.parsing", "What makes events of lines.");
+
+    PARSERS: Parts = Key::parts("parsers", &kinds::PARSER).default_words("`[]`").about(
+        "what makes events of lines, in this order; [below](#parsers). *Cost*: a way of its own from bytes to events: \
+         without parsers, encoding and terminator lines are only cut",
+    );
+    MAX_BYTES: Size = Key::new("max_bytes").default(10 << 20).range(1, MESSAGE_MAX_BYTES_MAX as u64).about(
+        "with parsers, at most 64 MiB: a message that `multiline` or `container` joins is cut \
+         (`log.flags: truncated`)",
+    );
+}
 
 /// Reads what a filestream input says.
 pub(super) fn read(section: &Section<'_>, settings: &mut FilestreamSettings) {
     read_text(section, settings);
-    let items = section.items("parsers");
+    let items = section.items_of(&PARSERS);
     // Without parsers there is nothing that it could bound.
-    let max_bytes = if items.is_empty() {
-        0
-    } else {
-        let max_bytes = section.size("max_bytes").range(1..=MESSAGE_MAX_BYTES_MAX as u64);
-        max_bytes.or(MAX_BYTES) as usize
-    };
+    let max_bytes = if items.is_empty() { 0 } else { section.get(&MAX_BYTES).value() as usize };
     let mut parsers = Vec::new();
     for item in &items {
         parsers.extend(read_parser(item, settings, max_bytes));
     }
     let streams = parsers.iter().filter_map(stream_of).collect::<Vec<_>>();
     if streams.len() > 1 {
-        section.problem("parsers", "two of the parsers select a stream", "one can");
+        section.problem(PARSERS.name(), "two of the parsers select a stream", "one can");
     }
-    finish(section, "message_max_bytes", settings, parsers, max_bytes);
+    finish(section, super::MESSAGE_MAX_BYTES.name(), settings, parsers, max_bytes);
 }
 
 /// Reads what a `log` or `container` input says.
@@ -56,28 +77,29 @@ pub(super) fn read_deprecated(
     let max_bytes = settings.message_max_bytes;
     let mut parsers = Vec::new();
     if kind == InputKind::Container {
-        match section.optional_section("containers").filter(|_| !section.has("stream")) {
-            // Of a `docker` input.
+        // Of a `docker` input.
+        let containers = section.optional_part(&log::CONTAINERS);
+        parsers.push(match containers.filter(|_| !section.has_key(&kinds::STREAM)) {
             Some(containers) => {
-                parsers.push(read_container(&containers, max_bytes));
+                let stream = containers.get(&log::CONTAINERS_STREAM).value();
                 containers.skip();
+                Parser::Container(Container { stream, format: Format::Auto, max_bytes })
             }
-            None => parsers.push(read_container(section, max_bytes)),
-        }
+            None => read_container(section, max_bytes),
+        });
     }
     // In this order, whatever that of the settings.
-    if let Some(json) = section.optional_section("json") {
-        let under_root = json.bool("keys_under_root").or(false);
-        parsers.push(read_ndjson(&json, settings.keep_null, |_| {
-            if under_root { None } else { Path::parse("json").ok() }
-        }));
+    if let Some(json) = section.optional_part(&log::JSON) {
+        let under_root = json.get(&log::KEYS_UNDER_ROOT).value();
+        let target = if under_root { None } else { Path::parse("json").ok() };
+        parsers.push(read_ndjson(&json, settings.keep_null, target));
         json.finish();
     }
-    if let Some(multiline) = section.optional_section("multiline") {
+    if let Some(multiline) = section.optional_part(&log::MULTILINE) {
         parsers.extend(read_multiline(&multiline, max_bytes));
         multiline.finish();
     }
-    finish(section, "max_bytes", settings, parsers, max_bytes);
+    finish(section, log::MAX_BYTES.name(), settings, parsers, max_bytes);
 }
 
 fn finish(
@@ -113,7 +135,7 @@ fn stream_of(parser: &Parser) -> Option<Stream> {
 
 /// `encoding` and `line_terminator`.
 fn read_text(section: &Section<'_>, settings: &mut FilestreamSettings) {
-    let name = section.string("encoding").or("");
+    let name = section.get(&ENCODING).optional().unwrap_or_default();
     match Encoding::find(&name) {
         // What is not UTF-8 is replaced where it is written.
         Some(encoding) if encoding == Encoding::find("utf-8").unwrap_or_default() => {}
@@ -121,18 +143,15 @@ fn read_text(section: &Section<'_>, settings: &mut FilestreamSettings) {
         None => {
             let known = Encoding::names().collect::<Vec<_>>().join(", ");
             let message =
-                format!("`{}` is `{name}`, which is no encoding", section.path_of("encoding"));
-            section.problem("encoding", message, format!("one of {known}"));
+                format!("`{}` is `{name}`, which is no encoding", section.path_of(ENCODING.name()));
+            section.problem(ENCODING.name(), message, format!("one of {known}"));
         }
     }
-    let names: Vec<(&str, LineTerminator)> = LineTerminator::names()
-        .filter_map(|name| LineTerminator::find(name).map(|terminator| (name, terminator)))
-        .collect();
-    settings.line_terminator = section.one_of("line_terminator", &names).or(LineTerminator::Auto);
+    settings.line_terminator = section.get(&LINE_TERMINATOR).value();
     if !settings.line_terminator.exists_in(settings.encoding) {
         let message =
             format!("encoding `{name}` has no character `{}`", settings.line_terminator.name());
-        section.problem("line_terminator", message, "");
+        section.problem(LINE_TERMINATOR.name(), message, "");
     }
 }
 
@@ -150,146 +169,155 @@ fn read_parser(item: &Item<'_>, settings: &FilestreamSettings, max_bytes: usize)
                 item.path(),
                 names.len()
             );
-            item.problem(message, format!("one of {}", NAMES.join(", ")));
+            item.problem(message, format!("one of {}", kind_names()));
         }
         return None;
     };
-    let section = entry.section(name);
+    let Some(section) = entry.kind(name, &kinds::PARSER) else {
+        entry.accept(name);
+        let message = format!("`{}` is no parser", entry.path_of(name));
+        entry.problem(name, message, format!("one of {}", kind_names()));
+        return None;
+    };
     let parser = match name {
         "multiline" => read_multiline(&section, max_bytes),
         "container" => Some(read_container(&section, max_bytes)),
-        "ndjson" => Some(read_ndjson(&section, settings.keep_null, read_target)),
+        "ndjson" => {
+            let target = read_target(&section);
+            Some(read_ndjson(&section, settings.keep_null, target))
+        }
         "syslog" => read_syslog(&section),
         "auditd" => read_auditd(&section),
-        "include_message" => {
-            let found = patterns(&section, "patterns");
-            if found.is_empty() {
-                let message = format!("`{}` has no pattern", section.path_of("patterns"));
-                section.problem("patterns", message, "all messages would be dropped");
-            }
-            Some(Parser::IncludeMessage(found))
-        }
-        _ => {
-            section.skip();
-            let message = format!("`{}` is no parser", entry.path_of(name));
-            entry.problem(name, message, format!("one of {}", NAMES.join(", ")));
-            return None;
-        }
+        _ => Some(read_include_message(&section)),
     };
     section.finish();
     parser
 }
 
+/// The names of all parsers, for a hint.
+fn kind_names() -> String {
+    let mut names: Vec<&str> = kinds::list().into_iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+fn read_include_message(section: &Section<'_>) -> Parser {
+    let found = patterns(section, &kinds::PATTERNS);
+    if found.is_empty() {
+        let key = kinds::PATTERNS.name();
+        let message = format!("`{}` has no pattern", section.path_of(key));
+        section.problem(key, message, "all messages would be dropped");
+    }
+    Parser::IncludeMessage(found)
+}
+
 fn read_container(section: &Section<'_>, max_bytes: usize) -> Parser {
-    let streams =
-        [("all", None), ("stdout", Some(Stream::Stdout)), ("stderr", Some(Stream::Stderr))];
-    let formats = [
-        ("auto", Format::Auto),
-        ("docker", Format::Docker),
-        ("json-file", Format::Docker),
-        ("cri", Format::Cri),
-    ];
     Parser::Container(Container {
-        stream: section.one_of("stream", &streams).or(None::<Stream>),
-        format: section.one_of("format", &formats).or(Format::Auto),
+        stream: section.get(&kinds::STREAM).value(),
+        format: section.get(&kinds::FORMAT).value(),
         max_bytes,
     })
 }
 
 fn read_multiline(section: &Section<'_>, max_bytes: usize) -> Option<Parser> {
-    let kind = section
-        .one_of(
-            "type",
-            &[("pattern", "pattern"), ("count", "count"), ("while_pattern", "while_pattern")],
-        )
-        .or("pattern");
+    use kinds::MultilineType;
+    let kind = section.get(&kinds::TYPE).value();
     let mut multiline = Multiline {
         rule: Rule::Count(1),
         max_lines: Multiline::MAX_LINES,
         max_bytes,
         timeout: None,
-        skip_newline: section.bool("skip_newline").or(false),
+        skip_newline: section.get(&kinds::SKIP_NEWLINE).value(),
     };
-    if kind == "count" {
-        let count = section.u32("count_lines").named("a number of lines").range(1..).required();
-        multiline.rule = Rule::Count(count);
-        multiline.max_lines = section.u32("max_lines").or(0);
-        unused(section, &["pattern", "negate", "match", "flush_pattern", "timeout"], kind);
+    let max_lines = section.get(&kinds::MAX_LINES).optional();
+    if kind == MultilineType::Count {
+        multiline.rule = Rule::Count(section.get(&kinds::COUNT_LINES).required());
+        multiline.max_lines = max_lines.unwrap_or(0);
+        unused(
+            section,
+            &[
+                &kinds::PATTERN,
+                &kinds::NEGATE,
+                &kinds::MATCH,
+                &kinds::FLUSH_PATTERN,
+                &kinds::TIMEOUT,
+            ],
+            "count",
+        );
         return Some(Parser::Multiline(multiline));
     }
-    multiline.max_lines = section.u32("max_lines").or(Multiline::MAX_LINES);
-    let timeout = section.duration("timeout").or(Multiline::TIMEOUT);
+    multiline.max_lines = max_lines.unwrap_or(Multiline::MAX_LINES);
+    let timeout = section.get(&kinds::TIMEOUT).value();
     multiline.timeout = Some(timeout).filter(|timeout| *timeout > Duration::ZERO);
-    let negate = section.bool("negate").or(false);
-    let pattern = matcher(section, "pattern");
-    if !section.has("pattern") {
-        let message = format!("`{}` is missing", section.path_of("pattern"));
-        section.problem("pattern", message, "for example `pattern: '^[[:space:]]'`");
+    let negate = section.get(&kinds::NEGATE).value();
+    let pattern = matcher(section, &kinds::PATTERN);
+    if !section.has_key(&kinds::PATTERN) {
+        let key = kinds::PATTERN.name();
+        let message = format!("`{}` is missing", section.path_of(key));
+        section.problem(key, message, "for example `pattern: '^[[:space:]]'`");
     }
-    multiline.rule = if kind == "pattern" {
-        let side = section
-            .one_of("match", &[("after", Match::After), ("before", Match::Before)])
-            .required();
-        unused(section, &["count_lines"], kind);
-        let flush = matcher(section, "flush_pattern");
+    multiline.rule = if kind == MultilineType::Pattern {
+        let side = section.get(&kinds::MATCH).required();
+        unused(section, &[&kinds::COUNT_LINES], "pattern");
+        let flush = matcher(section, &kinds::FLUSH_PATTERN);
         Rule::Pattern { pattern: pattern?, negate, side, flush }
     } else {
-        unused(section, &["match", "flush_pattern", "count_lines"], kind);
+        unused(
+            section,
+            &[&kinds::MATCH, &kinds::FLUSH_PATTERN, &kinds::COUNT_LINES],
+            "while_pattern",
+        );
         Rule::While { pattern: pattern?, negate }
     };
     Some(Parser::Multiline(multiline))
 }
 
 /// Settings that have no effect with this type, in Filebeat neither.
-fn unused(section: &Section<'_>, keys: &[&str], kind: &str) {
-    for key in keys.iter().filter(|key| section.has(key)) {
+fn unused(section: &Section<'_>, keys: &[&dyn Declared], kind: &str) {
+    for key in keys.iter().map(|key| key.spec().name).filter(|key| section.has(key)) {
         section.accept(key);
         let message = format!("`{}` has no effect with `type: {kind}`", section.path_of(key));
         section.warning(key, message, "leave it out");
     }
 }
 
-fn matcher(section: &Section<'_>, key: &str) -> Option<Matcher> {
-    let pattern = section.string(key).optional()?;
+fn matcher(section: &Section<'_>, key: &Key<String>) -> Option<Matcher> {
+    let pattern = section.get(key).optional()?;
     match compile_pattern(&pattern) {
         Ok(regex) => Some(Matcher::new(regex)),
         Err(error) => {
-            section.problem(key, error.to_string(), "");
+            section.problem(key.name(), error.to_string(), "");
             // Something to go on with: the start is refused anyway.
             Regex::new("").ok().map(Matcher::new)
         }
     }
 }
 
-fn read_ndjson(
-    section: &Section<'_>,
-    keep_null: bool,
-    target: impl FnOnce(&Section<'_>) -> Option<Path>,
-) -> Parser {
-    let name = |key: &str| {
-        section.string(key).optional().filter(|name| !name.is_empty()).map(String::into_boxed_str)
+fn read_ndjson(section: &Section<'_>, keep_null: bool, target: Option<Path>) -> Parser {
+    let name = |key: &Key<String>| {
+        section.get(key).optional().filter(|name| !name.is_empty()).map(String::into_boxed_str)
     };
     let settings = ndjson::Settings {
-        target: target(section),
-        overwrite_keys: section.bool("overwrite_keys").or(false),
-        expand_keys: section.bool("expand_keys").or(false),
-        add_error_key: section.bool("add_error_key").or(false),
-        message_key: name("message_key"),
-        document_id: name("document_id"),
+        target,
+        overwrite_keys: section.get(&kinds::OVERWRITE_KEYS).value(),
+        expand_keys: section.get(&kinds::EXPAND_KEYS).value(),
+        add_error_key: section.get(&kinds::ADD_ERROR_KEY).value(),
+        message_key: name(&kinds::MESSAGE_KEY),
+        document_id: name(&kinds::DOCUMENT_ID),
         keep_null,
     };
-    let log_errors = !section.bool("ignore_decoding_error").or(false);
+    let log_errors = !section.get(&kinds::IGNORE_DECODING_ERROR).value();
     Parser::Ndjson { settings, log_errors }
 }
 
 fn read_target(section: &Section<'_>) -> Option<Path> {
-    let target = section.string("target").or("");
+    let target = section.get(&kinds::TARGET).optional().unwrap_or_default();
     // What it means is said by `target`.
-    let under_root = section.bool("keys_under_root").optional();
+    let under_root = section.get(&kinds::UNDER_ROOT).optional();
     if under_root.is_some_and(|under_root| under_root != target.is_empty()) {
-        let message =
-            format!("`{}` has no effect: `target` says it", section.path_of("keys_under_root"));
-        section.warning("keys_under_root", message, "leave it out");
+        let key = kinds::UNDER_ROOT.name();
+        let message = format!("`{}` has no effect: `target` says it", section.path_of(key));
+        section.warning(key, message, "leave it out");
     }
     if target.is_empty() {
         return None;
@@ -297,50 +325,46 @@ fn read_target(section: &Section<'_>) -> Option<Path> {
     match Path::parse(&target) {
         Ok(path) => Some(path),
         Err(error) => {
-            section.problem("target", error.to_string(), "");
+            section.problem(kinds::TARGET.name(), error.to_string(), "");
             None
         }
     }
 }
 
 fn read_syslog(section: &Section<'_>) -> Option<Parser> {
-    use syslog::Format;
-    let formats =
-        [("auto", Format::Auto), ("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424)];
-    let format = section.one_of("format", &formats).or(Format::Auto);
-    let add_error_key = section.bool("add_error_key").or(true);
-    let log_errors = section.bool("log_errors").or(false);
-    match syslog::timezone(&section.string("timezone").or("Local")) {
+    let format = section.get(&kinds::SYSLOG_FORMAT).value();
+    let add_error_key = section.get(&kinds::SYSLOG_ADD_ERROR_KEY).value();
+    let log_errors = section.get(&kinds::SYSLOG_LOG_ERRORS).value();
+    match syslog::timezone(&section.get(&kinds::TIMEZONE).value()) {
         Ok(timezone) => {
             let settings = syslog::Settings { format, timezone, add_error_key };
             Some(Parser::Syslog { settings, log_errors })
         }
         Err(error) => {
-            section.problem("timezone", error.to_string(), "");
+            section.problem(kinds::TIMEZONE.name(), error.to_string(), "");
             None
         }
     }
 }
 
 fn read_auditd(section: &Section<'_>) -> Option<Parser> {
-    let mode = section
-        .one_of("mode", &[("parse", "parse"), ("none", "none"), ("coalesce", "coalesce")])
-        .or("parse");
-    let settings = auditd::Settings { add_error_key: section.bool("add_error_key").or(true) };
-    let log_errors = section.bool("log_errors").or(false);
-    // `mode` and `resolve_ids` came to Filebeat after 9.5 (elastic/beats pull request 52648), whose parser
-    // has the other two options only. Only `coalesce` resolves numbers of users and groups.
-    section.accept("resolve_ids");
-    match mode {
-        "none" => None,
-        "coalesce" => {
+    use kinds::AuditdMode;
+    let settings =
+        auditd::Settings { add_error_key: section.get(&kinds::AUDITD_ADD_ERROR_KEY).value() };
+    let log_errors = section.get(&kinds::AUDITD_LOG_ERRORS).value();
+    // Only `coalesce` resolves numbers of users and groups.
+    section.any(&kinds::RESOLVE_IDS);
+    match section.get(&kinds::MODE).value() {
+        AuditdMode::None => None,
+        AuditdMode::Coalesce => {
+            let key = kinds::MODE.name();
             let message = format!(
                 "`{}` is `coalesce`, which came with Filebeat 9.6; skidder has what 9.5 has",
-                section.path_of("mode")
+                section.path_of(key)
             );
-            section.problem("mode", message, "`parse` gives an event for each record, as 9.5 does");
+            section.problem(key, message, "`parse` gives an event for each record, as 9.5 does");
             None
         }
-        _ => Some(Parser::Auditd { settings, log_errors }),
+        AuditdMode::Parse => Some(Parser::Auditd { settings, log_errors }),
     }
 }

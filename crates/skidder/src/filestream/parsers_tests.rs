@@ -127,12 +127,19 @@ fn the_other_parsers_are_read() {
     let Parser::Syslog { settings, log_errors } = one("syslog: ~") else { panic!("syslog") };
     assert!(settings.add_error_key && !log_errors);
     assert_eq!(settings.format, skidder_parse::syslog::Format::Auto);
-    one("syslog: {format: rfc3164, timezone: '+0200', log_errors: true, add_error_key: false}");
+    let all =
+        "syslog: {format: rfc3164, timezone: '+0200', log_errors: true, add_error_key: false}";
+    let Parser::Syslog { settings, log_errors } = one(all) else { panic!("syslog") };
+    assert!(!settings.add_error_key && log_errors);
+    assert_eq!(settings.format, skidder_parse::syslog::Format::Rfc3164);
     assert!(refused("syslog: {format: rfc1}").contains("rfc1"));
     assert!(refused("syslog: {timezone: Mars/Base}").contains("Mars/Base"));
 
     let Parser::Auditd { settings, log_errors } = one("auditd: ~") else { panic!("auditd") };
     assert!(settings.add_error_key && !log_errors);
+    let all = "auditd: {mode: parse, log_errors: true, add_error_key: false, resolve_ids: true}";
+    let Parser::Auditd { settings, log_errors } = one(all) else { panic!("auditd") };
+    assert!(!settings.add_error_key && log_errors);
     assert!(good("parsers: [{auditd: {mode: none}}]").is_direct());
     let refused_mode = refused("auditd: {mode: coalesce}");
     assert!(refused_mode.contains("`coalesce`, which came with Filebeat 9.6"), "{refused_mode}");

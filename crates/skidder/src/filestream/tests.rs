@@ -25,6 +25,7 @@ pub(super) fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     let outside =
         Surroundings { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
     let section = settings.root(&problems).section("filebeat").sections("inputs").remove(0);
+    section.declared_by(&crate::input_settings::EVERY_INPUT);
     section.accept("type");
     let read = match kind {
         "filestream" => read(&section, &outside),
@@ -403,4 +404,8 @@ fn bad_options_of_log_inputs_are_told() {
     ] {
         bad_log(option);
     }
+    let (_, said) =
+        input("container", "paths: [/x]\nallow_deprecated_use: true\ncontainers.ids: [a]");
+    assert_eq!(said.matches("error").count(), 1, "{said}");
+    assert!(said.contains("`filebeat.inputs[0].containers` is beside `paths`"), "{said}");
 }

@@ -1,5 +1,6 @@
 //! Which outputs an input feeds, and with which of its events: `outputs` of an input.
 
+use crate::input_settings::{OUTPUTS, feed};
 use skidder_config::{Item, Section, nearest};
 use skidder_processors::Condition;
 
@@ -22,7 +23,7 @@ pub(crate) struct Route<'a> {
 impl Feeds {
     /// Reads `outputs` of an input; `ids` are those of the outputs, none if there is only `output`.
     pub(crate) fn read(section: &Section<'_>, ids: &[String]) -> Self {
-        let Some(list) = section.item("outputs") else { return Self::All };
+        let Some(list) = section.any(&OUTPUTS) else { return Self::All };
         if ids.is_empty() {
             let message = format!("`{}` chooses among several outputs", list.path());
             let hint = "list them at the root: `outputs: [{id: main, elasticsearch: {…}}]`";
@@ -65,8 +66,9 @@ fn read_one(item: &Item<'_>, ids: &[String]) -> Option<(usize, Option<Condition>
         return Some((number_of(&id, item, ids)?, None));
     }
     let section = item.section();
-    let id = section.string("id").required();
-    let condition = section.item("when").map(|item| Condition::read(&item));
+    section.declared_by(&feed::FEED);
+    let id = section.get(&feed::ID).required();
+    let condition = section.item_of(&feed::WHEN).map(|item| Condition::read(&item));
     section.finish();
     if id.is_empty() {
         return None;

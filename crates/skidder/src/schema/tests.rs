@@ -6,7 +6,7 @@ use skidder_config::{Settings, table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 2] = ["inputs.md", "outputs.md"];
+const PAGES: [&str; 4] = ["filestream.md", "inputs.md", "outputs.md", "processors.md"];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
@@ -136,7 +136,8 @@ fn the_schema_accepts_every_configuration_of_the_repository() {
     assert!(all.len() > 50, "only {} were found", all.len());
     for (path, text) in all {
         let objections = objections(&validator, &text);
-        assert!(objections.is_empty(), "{}: {objections:#?}\n{text}", path.display());
+        let is_wrong = text.starts_with("# expect: typo");
+        assert!(objections.is_empty() != is_wrong, "{}: {objections:#?}\n{text}", path.display());
     }
 }
 
@@ -158,6 +159,26 @@ fn the_schema_accepts_what_is_written_otherwise() {
         "filebeat.inputs: [{type: syslog, format: auto, protocol.tcp: {host: ':1', ssl: {certificate: a, key: b}}}]",
         "filebeat.inputs: [{type: syslog, protocol: {unix.path: /s}}, {type: benchmark, count: 3, outputs: [a]}]",
         "output.redis: {hosts: a, keys: [{key: a, when.equals.a: b, mappings: {a.b: c}}]}",
+        "filebeat.inputs: {type: filestream, paths: /x, close.reader.on_eof: on, prospector.scanner.notify: off}",
+        "filebeat.inputs: [{type: filestream, paths: [/x], file_identity.native:, take_over: true, backoff: {init: 1s}}]",
+        "filebeat.inputs: [{type: filestream, paths: '${P}', file_identity.inode_marker.path: /m, take_over.from_ids: a}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{multiline: {pattern: a, match: after}}, {ndjson:}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [ndjson.target: a, {syslog.format: rfc3164}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], max_bytes: 1MiB, clean_inactive: -1, json.keys_under_root: true}]",
+        "filebeat.inputs: [{paths: [/x], json.keys_under_root: true, multiline: {type: count, count_lines: 3}}]",
+        "filebeat.inputs: [{type: docker, containers.ids: '*', combine_partial: true}, {type: '${T}', anything: 1}]",
+        "filebeat.inputs: [{type: container, stream: stderr, paths: [/x], recursive_glob: true}]",
+        "filebeat.inputs: [{type: tcp, id: a, host: 'a:1', tags: a, fields: {a.b: c}, outputs: [a, {id: b}]}]",
+        "{tags: [a], fields_under_root: true, fields.a.b: c}",
+        "processors: {drop_event.when.not.or: [{equals.a: 1}, {not.has_fields: [b]}]}",
+        "processors: [{if.equals.a: b, then: {drop_event:}, else: [{add_tags.tags: a}, drop_event: {}]}]",
+        "processors: [{convert: {fields: [{from: a, type: long}], when.range.a.gte: 1}}, {convert.fields: {from: a, to: b}}]",
+        "processors: [{rename.fields: [{from: a, to: b}]}, {add_fields: {fields.a.b: c, target: ''}}, {timestamp: {field: a, layouts: UNIX}}]",
+        "processors: [{add_kubernetes_metadata: {host: a, matchers: [{logs_path.resource_type: pod}], indexers: [{ip_port:}]}}]",
+        "processors: [{dns: {type: reverse, fields.a.b: c, success_cache.capacity.max: 5}}, {cache: {backend.memory.id: a, put.ttl: 1h}}]",
+        "processors: [{script: {lang: javascript, source: 'x', params.a: b}}, {syslog: {field: a, format: auto}}]",
+        "processors: [{add_docker_metadata: {host: a, ssl.certificate_authority: /x, labels.dedot: no}}, {dissect: {tokenizer: a, fail_on_error: true}}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], processors: [{drop_event.when.contains.a: b}]}]",
     ] {
         let objections = objections(&validator, text);
         assert!(objections.is_empty(), "{text}: {objections:#?}");
@@ -187,6 +208,37 @@ fn the_schema_refuses_mistakes() {
         "filebeat.inputs: [{type: syslog, protocol.udp: {hots: ':1'}}]",
         "filebeat: {inputs: [{type: syslog, format: rfc1, protocol.udp: {host: ':1'}}]}",
         "filebeat.inputs: {type: benchmark, threads: 300}",
+        "filebeat.inputs: [{type: filestrem, paths: [/x]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], ignore_oldr: 1h}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], ignore_older: soon}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], close.reader.on_eoff: true}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], file_identity.inode: ''}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], file_identity.native.path: a}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{multilin: {}}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{ndjson: {}, syslog: {}}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{multiline: {match: behind}}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], parsers: [{container.streams: all}]}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], take_over: perhaps}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], take_over.from: a}]",
+        "filebeat.inputs: [{type: log, paths: [/x], prospector.scanner.symlinks: true}]",
+        "filebeat.inputs: [{type: log, paths: [/x], scan.sort: name}]",
+        "filebeat.inputs: [{paths: [/x], json.target: a}]",
+        "filebeat.inputs: [{type: container, paths: [/x], stream: stdin}]",
+        "filebeat.inputs: {type: filestream, paths: /x, message_max_bytes: 0}",
+        "processors: [{drop_evnt: {}}]",
+        "processors: [{drop_event: {}, add_tags.tags: a}]",
+        "processors: [{convert: {fields: [{form: a}]}}]",
+        "processors: [{convert.ignore_mising: true}]",
+        "processors: [{convert: {fields: {from: a}, fail_on_error: perhaps}}]",
+        "processors: [{drop_event.when.equal.a: 1}]",
+        "processors: [{drop_event.when: {or: [{equal.a: 1}]}}]",
+        "processors: [{drop_event: {when: {and: [{or: [{equals.a: 1}, {regex.a: 1}]}]}}}]",
+        "processors: [{if.equals.a: b, then: [{drop_evnt: {}}]}]",
+        "processors: [{if.equals.a: b, than: [{drop_event: {}}]}]",
+        "processors: [{add_kubernetes_metadata: {matchers: [{log_path: {}}]}}]",
+        "processors: [{syslog: {field: a, format: rfc}}]",
+        "processors: [{truncate_fields: {fields: a, max_bytes: -1}}]",
+        "filebeat.inputs: [{type: filestream, paths: [/x], processors: [{drop_fields.field: b}]}]",
     ] {
         assert!(!objections(&validator, text).is_empty(), "{text}");
     }

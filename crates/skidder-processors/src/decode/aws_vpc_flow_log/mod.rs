@@ -12,10 +12,41 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
 use fields::{FIELDS, FLAG_NAMES, Field, How, TCP_FLAGS, TCP_FLAGS_ARRAY, Type, transport};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EditError, EventMut, Path, Text};
 use smallvec::SmallVec;
 use std::net::IpAddr;
+
+settings! {
+    /// Settings of `parse_aws_vpc_flow_log`.
+    pub(crate) static PARSE_AWS_VPC_FLOW_LOG = Group::new("processor.parse_aws_vpc_flow_log", "Cuts a line of a flow log of Amazon VPC (versions 2 to 8) into \
+                               fields, those of ECS where it has them.");
+
+    FORMAT: Vec<String> = Key::new("format")
+        .required()
+        .about("the fields of a line in their order, as in the settings of the flow log (`version \
+                account-id …`); or a list of such formats, each with another number of fields");
+    MODE: String = Key::new("mode")
+        .default("ecs")
+        .about("`original`: the fields of the format under `target_field`; `ecs`: those of ECS, and \
+                under `target_field` what ECS has no name for; `ecs_and_original`: both in full");
+    FIELD: String = Key::new("field")
+        .default(ParseAwsVpcFlowLog::FIELD)
+        .about("the field with the line");
+    TARGET_FIELD: String = Key::new("target_field")
+        .default(ParseAwsVpcFlowLog::TARGET_FIELD)
+        .about("the field that gets the fields of the format, in place of what it was");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing line is not a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("a line that cannot be parsed leaves the event as it came, without a note");
+    ID: String = Key::new("id")
+        .default("")
+        .default_words("none")
+        .about("a name for this processor, used in messages about it");
+}
 
 /// Which fields are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,23 +94,21 @@ impl ParseAwsVpcFlowLog {
 
     /// All settings of the processor.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let mode = settings.string("mode").try_map(|text| mode_of(&text)).or(Mode::Ecs);
-        let formats = settings.strings("format").try_map(|texts| formats_of(&texts, mode));
+        let mode = settings.get(&MODE).try_map(|text| mode_of(&text)).value();
+        let formats = settings.get(&FORMAT).try_map(|texts| formats_of(&texts, mode));
         let formats = formats.required();
-        let path = |key: &str, default| {
-            settings.string(key).try_map(|text| parse_path(&text)).or_else(|| constant(default))
-        };
+        let path = |key: &Key<String>| settings.get(key).try_map(|text| parse_path(&text)).value();
         let read = Self {
             columns_max: formats.iter().map(Vec::len).max()?,
             formats,
             ecs: mode != Mode::Original,
-            field: path("field", Self::FIELD),
-            target: path("target_field", Self::TARGET_FIELD),
+            field: path(&FIELD),
+            target: path(&TARGET_FIELD),
             event_type: constant("event.type"),
             related_ip: constant("related.ip"),
-            ignore_missing: settings.bool("ignore_missing").or(false),
-            ignore_failure: settings.bool("ignore_failure").or(false),
-            id: settings.string("id").or(""),
+            ignore_missing: settings.get(&IGNORE_MISSING).value(),
+            ignore_failure: settings.get(&IGNORE_FAILURE).value(),
+            id: settings.get(&ID).value(),
         };
         Some(read)
     }

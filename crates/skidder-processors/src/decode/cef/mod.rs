@@ -15,11 +15,45 @@ use crate::plan::{ERROR_MESSAGE, add_error};
 use crate::plan::{Outcome, Processor};
 use ecs::How;
 use jiff::tz::TimeZone;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path, Text};
 use skidder_os::Clock;
 use skidder_parse::cef::{self, Kind, Message, Number, ValueError};
 use std::sync::Arc;
+
+settings! {
+    /// Settings of `decode_cef`.
+    pub(crate) static DECODE_CEF = Group::new("processor.decode_cef", "Decodes a message in the Common Event Format (CEF) of ArcSight.");
+
+    FIELD: String = Key::new("field")
+        .default(DecodeCef::FIELD)
+        .about("the field with the message");
+    TARGET_FIELD: String = Key::new("target_field")
+        .default(DecodeCef::TARGET_FIELD)
+        .about("the field that gets all of the message, in place of what it was; \"\" is the event \
+                itself");
+    ECS: bool = Key::new("ecs")
+        .default(true)
+        .about("fields of ECS are set too");
+    TIMEZONE: String = Key::new("timezone")
+        .default("UTC")
+        .about("the zone of times that have none: `Local`, a name as `Europe/Berlin`, an offset as \
+                `+0200`");
+    IGNORE_EMPTY_VALUES: bool = Key::new("ignore_empty_values")
+        .default(false)
+        .about("extensions without a value are left out, instead of an error where a number or an \
+                address is expected");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a message that is not there is not a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("a text that is no CEF message leaves the event as it came, without a note");
+    ID: String = Key::new("id")
+        .default("")
+        .default_words("none")
+        .about("a name for this processor, used in messages about it");
+}
 
 /// Decodes messages in the Common Event Format.
 #[derive(Clone)]
@@ -67,7 +101,7 @@ impl DecodeCef {
     /// All settings of the processor.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
         let path = |text: String| Path::parse(&text).map_err(|error| error.to_string());
-        let target = settings.string("target_field").try_map(|text| match text.as_str() {
+        let target = settings.get(&TARGET_FIELD).try_map(|text| match text.as_str() {
             "" => Ok(None),
             _ => path(text).map(Some),
         });
@@ -75,15 +109,15 @@ impl DecodeCef {
             skidder_parse::syslog::timezone(&text).map_err(|error| error.to_string())
         };
         Some(Self {
-            field: settings.string("field").try_map(path).or_else(|| constant(Self::FIELD)),
-            target: target.or_else(|| Some(constant(Self::TARGET_FIELD))),
-            ecs: settings.bool("ecs").or(true).then(Ecs::new),
-            timezone: settings.string("timezone").try_map(zone).or(TimeZone::UTC),
+            field: settings.get(&FIELD).try_map(path).value(),
+            target: target.value(),
+            ecs: settings.get(&ECS).value().then(Ecs::new),
+            timezone: settings.get(&TIMEZONE).try_map(zone).value(),
             clock: Arc::clone(&context.clock),
-            ignore_empty_values: settings.bool("ignore_empty_values").or(false),
-            ignore_missing: settings.bool("ignore_missing").or(false),
-            ignore_failure: settings.bool("ignore_failure").or(false),
-            id: settings.string("id").or(""),
+            ignore_empty_values: settings.get(&IGNORE_EMPTY_VALUES).value(),
+            ignore_missing: settings.get(&IGNORE_MISSING).value(),
+            ignore_failure: settings.get(&IGNORE_FAILURE).value(),
+            id: settings.get(&ID).value(),
         })
     }
 

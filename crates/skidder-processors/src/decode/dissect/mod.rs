@@ -5,7 +5,7 @@
 //! batch. Where Filebeat leaves out a value whose place is taken by a value that is not an object,
 //! this is a failure.
 
-mod read;
+pub(super) mod read;
 mod tree;
 
 use crate::go_number;

@@ -2,9 +2,49 @@
 
 use super::Dissect;
 use super::tree::Tree;
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_event::Path;
 use skidder_parse::dissect::{Name, Tokenizer, Trimmer};
+
+settings! {
+    /// Settings of `dissect`.
+    pub(crate) static DISSECT = Group::new("processor.dissect", "Cuts a text at delimiters into fields.").without_effect(&[("fail_on_error", "see `ignore_failure`")]);
+
+    TOKENIZER: String = Key::new("tokenizer")
+        .required()
+        .about("delimiters and keys in turn, as in `%{ip} - [%{time}] %{rest}`; inside the braces a \
+                prefix (`?` or `*`: not kept, but may name another; `&`: kept under the name that \
+                such a key found; `+`: appended to the key of this name), the name, and then, in \
+                this order, `/1` (order of appending), `#3` (exactly so many bytes), `->` (the \
+                delimiter behind may be repeated), `|integer` (a type: `integer`, `long`, `float`, \
+                `double`, `string`, `boolean`, `ip`); `%{}` is skipped");
+    FIELD: String = Key::new("field")
+        .default("message")
+        .about("the field with the text");
+    TARGET_PREFIX: String = Key::new("target_prefix")
+        .default(Dissect::TARGET_PREFIX)
+        .about("the object that takes the fields; `\"\"` is the root of the event, `@metadata` its \
+                metadata");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(false)
+        .about("existing fields are replaced; otherwise they are a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("a text that does not fit the tokenizer is not a failure, and only flagged");
+    TRIM_VALUES: OneOf<(bool, bool)> = Key::one_of("trim_values", &[
+            ("none", (false, false)),
+            ("left", (true, false)),
+            ("right", (false, true)),
+            ("all", (true, true)),
+        ])
+        .default("none")
+        .about("the ends from which `trim_chars` are taken off values: `none`, `left`, `right` or \
+                `all`; means nothing if a key has a type");
+    TRIM_CHARS: String = Key::new("trim_chars")
+        .default(" ")
+        .default_words("a space")
+        .about("the characters that `trim_values` takes off");
+}
 
 impl Dissect {
     /// Where the fields go if nothing is said.
@@ -14,29 +54,22 @@ impl Dissect {
     /// `trim_chars`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let compile = |source: String| Tokenizer::new(&source).map_err(|error| error.to_string());
-        let tokenizer = settings.string("tokenizer").try_map(compile).optional();
-        if !settings.has("tokenizer") {
-            let message = format!("`{}` is missing", settings.path_of("tokenizer"));
-            settings.problem("tokenizer", message, "give a text as `%{key} - %{other}`");
+        let tokenizer = settings.get(&TOKENIZER).try_map(compile).optional();
+        if !settings.has_key(&TOKENIZER) {
+            let message = format!("`{}` is missing", settings.path_of(TOKENIZER.name()));
+            settings.problem(TOKENIZER.name(), message, "give a text as `%{key} - %{other}`");
         }
         let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
-        let message = || Path::parse("message").expect("a constant that is a path");
-        let field = settings.string("field").try_map(parse).or_else(message);
+        let field = settings.get(&FIELD).try_map(parse).value();
         let is_prefix = |text: &String| match text.as_str() {
             "" | "@metadata" => Ok(()),
             text => Path::parse(text).map(|_| ()).map_err(|error| error.to_string()),
         };
-        let target = settings.string("target_prefix").check(is_prefix).or(Self::TARGET_PREFIX);
-        let ignore_failure = settings.bool("ignore_failure").or(false);
-        let overwrite_keys = settings.bool("overwrite_keys").or(false);
-        let ends = [
-            ("none", (false, false)),
-            ("left", (true, false)),
-            ("right", (false, true)),
-            ("all", (true, true)),
-        ];
-        let (left, right) = settings.one_of("trim_values", &ends).or((false, false));
-        let characters = settings.string("trim_chars").or(" ");
+        let target = settings.get(&TARGET_PREFIX).check(is_prefix).value();
+        let ignore_failure = settings.get(&IGNORE_FAILURE).value();
+        let overwrite_keys = settings.get(&OVERWRITE_KEYS).value();
+        let (left, right) = settings.get(&TRIM_VALUES).value();
+        let characters = settings.get(&TRIM_CHARS).value();
         let tokenizer = tokenizer?;
         warn(settings, &tokenizer, left || right);
         let prefix = if target.is_empty() { target } else { format!("{target}.") };
@@ -80,18 +113,22 @@ fn kept(tokenizer: &Tokenizer) -> Option<Box<[bool]>> {
 /// Tells what is accepted, as Filebeat does, and means nothing.
 fn warn(settings: &Section<'_>, tokenizer: &Tokenizer, trims: bool) {
     for key in tokenizer.idle_types() {
-        let message =
-            format!("`{}`: the type in `%{{{key}}}` means nothing", settings.path_of("tokenizer"));
+        let message = format!(
+            "`{}`: the type in `%{{{key}}}` means nothing",
+            settings.path_of(TOKENIZER.name())
+        );
         settings.warning(
-            "tokenizer",
+            TOKENIZER.name(),
             message,
             "only keys that are kept and not appended are converted",
         );
     }
     if trims && tokenizer.is_typed() {
-        let message =
-            format!("`{}` means nothing beside a key with a type", settings.path_of("trim_values"));
-        settings.warning("trim_values", message, "what is converted has no spaces at its end");
+        let message = format!(
+            "`{}` means nothing beside a key with a type",
+            settings.path_of(TRIM_VALUES.name())
+        );
+        settings.warning(TRIM_VALUES.name(), message, "what is converted has no spaces at its end");
     }
 }
 
@@ -120,8 +157,8 @@ fn paths(
         match path {
             Ok(path) => paths.push(Some(path)),
             Err(error) => {
-                let message = format!("`{}`: {error}", settings.path_of("tokenizer"));
-                settings.problem("tokenizer", message, "");
+                let message = format!("`{}`: {error}", settings.path_of(TOKENIZER.name()));
+                settings.problem(TOKENIZER.name(), message, "");
                 return None;
             }
         }

@@ -2,7 +2,7 @@
 //! elements lists, the text of an element with anything else in it `#text`.
 
 mod tree;
-mod winevent;
+pub(super) mod winevent;
 
 pub(crate) use winevent::DecodeXmlWineventlog;
 
@@ -13,10 +13,47 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, message_if};
 use crate::text::{NoText, text_of};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, NodeId, Path, Text};
 use std::borrow::Cow;
 use tree::Element;
+
+settings! {
+    /// What both processors have.
+    static COMMON = Group::new("processor.xml", "What is decoded.");
+
+    FIELD: String = Key::new("field")
+        .default(Common::FIELD)
+        .about("the field with the XML");
+    IGNORE_MISSING: bool = Key::new("ignore_missing")
+        .default(false)
+        .about("a missing field is not a failure");
+    IGNORE_FAILURE: bool = Key::new("ignore_failure")
+        .default(false)
+        .about("a text that is not XML, or none at all, leaves the event as it came, without a note");
+}
+
+settings! {
+    /// Settings of `decode_xml`.
+    pub(crate) static DECODE_XML = Group::new("processor.decode_xml", "Makes fields of XML: elements and attributes become keys, elements \
+                               of one name a list, and the text of an element that has anything \
+                               else in it `#text`.").include(&[&COMMON]);
+
+    TARGET_FIELD: String = Key::new("target_field")
+        .default_words("the field itself")
+        .about("the field that gets what was decoded, in place of what it was; \"\" is the event \
+                itself");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(true)
+        .about("with `target_field: \"\"`, what the event has is replaced where both have it");
+    TO_LOWER: bool = Key::new("to_lower")
+        .default(true)
+        .about("keys are in small letters");
+    DOCUMENT_ID: String = Key::new("document_id")
+        .default_words("none")
+        .about("the key of a decoded text that becomes the id of the document (`@metadata._id`) and \
+                is removed");
+}
 
 /// The key of the text of an element that has attributes or elements too.
 const TEXT: &str = "#text";
@@ -59,21 +96,25 @@ impl Common {
     const FIELD: &'static str = "message";
 
     /// `target` is where the fields go if nothing is said; without it in place of the text.
-    fn read(settings: &Section<'_>, name: &'static str, target: Option<&str>) -> Self {
-        let field = settings.string("field").try_map(|text| parse_path(&text));
-        let field = field.or_else(|| constant(Self::FIELD));
-        let overwrite = settings.bool("overwrite_keys").or(true);
-        let to = settings.string("target_field").try_map(|text| match text.as_str() {
+    fn read(
+        settings: &Section<'_>,
+        name: &'static str,
+        target: &Key<String>,
+        overwrite: bool,
+    ) -> Self {
+        let field = settings.get(&FIELD).try_map(|text| parse_path(&text));
+        let field = field.value();
+        let to = settings.get(target).try_map(|text| match text.as_str() {
             "" => Ok(Target::Root(overwrite)),
             text => parse_path(text).map(Target::Field),
         });
-        let default = || target.map_or_else(|| field.clone(), constant);
+        let default = || target.default_value().map_or_else(|| field.clone(), constant);
         Self {
             name,
-            target: to.or_else(|| Target::Field(default())),
+            target: to.optional().unwrap_or_else(|| Target::Field(default())),
             field,
-            ignore_missing: settings.bool("ignore_missing").or(false),
-            ignore_failure: settings.bool("ignore_failure").or(false),
+            ignore_missing: settings.get(&IGNORE_MISSING).value(),
+            ignore_failure: settings.get(&IGNORE_FAILURE).value(),
         }
     }
 
@@ -124,10 +165,15 @@ pub(crate) struct DecodeXml {
 impl DecodeXml {
     /// All settings of the processor.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let document_id = settings.string("document_id").try_map(|text| parse_path(&text));
+        let document_id = settings.get(&DOCUMENT_ID).try_map(|text| parse_path(&text));
         Some(Self {
-            common: Common::read(settings, "decode_xml", None),
-            to_lower: settings.bool("to_lower").or(true),
+            common: Common::read(
+                settings,
+                "decode_xml",
+                &TARGET_FIELD,
+                settings.get(&OVERWRITE_KEYS).value(),
+            ),
+            to_lower: settings.get(&TO_LOWER).value(),
             document_id: document_id.optional(),
             id: constant("@metadata._id"),
         })

@@ -8,13 +8,37 @@
 
 use super::super::object::Object;
 use super::tree::{self, Element};
-use super::{Common, Target, constant};
+use super::{COMMON, Common, Target, constant};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{Cell, EventMut, Path, Text};
+
+settings! {
+    /// Settings of `decode_xml_wineventlog`.
+    pub(crate) static DECODE_XML_WINEVENTLOG = Group::new("processor.decode_xml_wineventlog", "Makes fields of an event of the Windows event log that is written as \
+                               XML, the same as Winlogbeat has for it, and the fields of ECS that \
+                               they stand for.").include(&[&COMMON]);
+
+    TARGET_FIELD: String = Key::new("target_field")
+        .default(DecodeXmlWineventlog::TARGET_FIELD)
+        .about("the field that gets what was decoded, in place of what it was; \"\" is the event \
+                itself");
+    OVERWRITE_KEYS: bool = Key::new("overwrite_keys")
+        .default(true)
+        .about("what the event has is replaced by fields of ECS, and with `target_field: \"\"` by \
+                all others");
+    MAP_ECS_FIELDS: bool = Key::new("map_ecs_fields")
+        .default(true)
+        .about("`event.code`, `event.kind`, `event.provider`, `event.action`, `event.outcome`, \
+                `host.name`, `log.level`, `message` and `error.code` are set too");
+    LANGUAGE: u32 = Key::new("language")
+        .default(0)
+        .about("the language of texts that Windows itself renders; no effect on other systems, \
+                which a warning says");
+}
 
 /// Bits of `System/Keywords` and their names.
 const KEYWORDS: [(u64, &str); 7] = [
@@ -72,18 +96,19 @@ impl DecodeXmlWineventlog {
 
     /// All settings of the processor.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let common = Common::read(settings, "decode_xml_wineventlog", Some(Self::TARGET_FIELD));
-        if settings.u32("language").optional().is_some_and(|language| language != 0) {
-            let message = format!("`{}` has no effect here", settings.path_of("language"));
+        let overwrite = settings.get(&OVERWRITE_KEYS).value();
+        let common = Common::read(settings, "decode_xml_wineventlog", &TARGET_FIELD, overwrite);
+        if settings.get(&LANGUAGE).optional().is_some_and(|language| language != 0) {
+            let message = format!("`{}` has no effect here", settings.path_of(LANGUAGE.name()));
             settings.warning(
-                "language",
+                LANGUAGE.name(),
                 message,
                 "only Windows itself has texts in other languages; leave it out",
             );
         }
-        let ecs = settings.bool("map_ecs_fields").or(true);
+        let ecs = settings.get(&MAP_ECS_FIELDS).value();
         let ecs = ecs.then(|| Self::ECS.iter().map(|name| constant(name)).collect());
-        Some(Self { common, ecs, overwrite: settings.bool("overwrite_keys").or(true) })
+        Some(Self { common, ecs, overwrite })
     }
 
     fn decode(&self, event: &mut EventMut<'_>, text: Text) -> Result<(), String> {
