@@ -90,8 +90,8 @@ mod yaml_message;
 pub use declare::schema::json_schema;
 pub use declare::table::table;
 pub use declare::{
-    Any, Declared, Group, Inner, Key, Kind, OneOf, Part, Parts, PathList, Permissions, Readable,
-    Size, Spec, seen,
+    Any, Declared, Group, Inner, Key, Kind, OneOf, OrAuto, Part, PartOrWord, Parts, PathList,
+    Permissions, Readable, Size, Spec, seen,
 };
 pub use item::Item;
 pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};

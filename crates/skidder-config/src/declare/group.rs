@@ -19,6 +19,8 @@ pub struct Group {
     pub(crate) is_open: bool,
     /// Tables leave it out: what several groups share, and a page explains once.
     pub(crate) is_common: bool,
+    /// Its settings stand in the table of the map that it is in, under their dotted names.
+    pub(crate) is_inline: bool,
 }
 
 impl std::fmt::Debug for Group {
@@ -40,6 +42,7 @@ impl Group {
             without_effect: &[],
             is_open: false,
             is_common: false,
+            is_inline: false,
         }
     }
 
@@ -72,6 +75,11 @@ impl Group {
     /// Tables leave it out: what several groups share, and a page explains once.
     pub const fn common(self) -> Self {
         Self { is_common: true, ..self }
+    }
+
+    /// Its settings stand in the table of the map that it is in, under their dotted names.
+    pub const fn inline(self) -> Self {
+        Self { is_inline: true, ..self }
     }
 
     #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! What a setting can be: how each kind is read, shown and described in a schema.
 
 use super::numbers::named;
-use super::schema::VARIABLE;
+use super::schema::{VARIABLE, text_like};
 use super::{Group, Inner, Key};
 use crate::node::Value;
 use crate::secret::Secret;
@@ -170,7 +170,23 @@ impl<T: Copy + Sync + 'static> Kind for OneOf<T> {
     }
 
     fn schema(key: &Key<Self>) -> Json {
-        let words: Vec<&str> = key.extra.iter().map(|(word, _)| *word).collect();
+        let words = key.extra.iter().map(|(word, _)| *word);
+        if key.spec.ignores_case {
+            let either = |letter: char| match letter {
+                'a'..='z' | 'A'..='Z' => {
+                    format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase())
+                }
+                other => other.to_string(),
+            };
+            let words = words.map(|word| word.chars().map(either).collect::<String>());
+            return text_like(&format!("^({})$", words.collect::<Vec<_>>().join("|")));
+        }
+        // `true` is a boolean in YAML, whatever it means here.
+        let booleans = [("true", true), ("false", false)];
+        let booleans =
+            booleans.iter().filter(|(word, _)| words.clone().any(|known| known == *word));
+        let booleans = booleans.map(|(_, value)| json!(value));
+        let words: Vec<Json> = words.clone().map(|word| json!(word)).chain(booleans).collect();
         json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": VARIABLE}]})
     }
 }
@@ -179,7 +195,9 @@ impl<T: Copy + Sync + 'static> Readable for OneOf<T> {
     type Value = T;
 
     fn read<'a>(key: &Key<Self>, section: &Section<'a>, name: &str) -> Setting<'a, T> {
-        named(&key.spec, section.one_of(name, key.extra))
+        let same: fn(&str, &str) -> bool =
+            if key.spec.ignores_case { str::eq_ignore_ascii_case } else { str::eq };
+        named(&key.spec, section.one_of_same(name, key.extra, same))
     }
 
     fn value(key: &Key<Self>, word: &'static str) -> T {

@@ -34,6 +34,7 @@
 //! );
 //! ```
 
+mod choice;
 mod group;
 mod kind;
 mod numbers;
@@ -44,6 +45,7 @@ pub(crate) mod table;
 
 #[cfg(doc)]
 use crate::Section;
+pub use choice::{OrAuto, PartOrWord};
 pub use group::{Declared, Group, Inner};
 pub use kind::{Any, Kind, OneOf, Part, Parts, PathList, Permissions, Readable, Size};
 
@@ -89,6 +91,8 @@ pub struct Spec {
     pub is_hidden: bool,
     /// It is a password, key or token.
     pub is_secret: bool,
+    /// Its words are the same in upper and lower case.
+    pub ignores_case: bool,
     /// The group that it was declared in.
     pub group: Option<&'static Group>,
 }
@@ -121,6 +125,12 @@ impl<T: Copy + Sync + 'static> Key<OneOf<T>> {
     pub const fn one_of(name: &'static str, words: &'static [(&'static str, T)]) -> Self {
         Self::with(name, words)
     }
+
+    /// The words are the same in upper and lower case.
+    pub const fn ignore_case(mut self) -> Self {
+        self.spec.ignores_case = true;
+        self
+    }
 }
 
 impl Key<Part> {
@@ -150,6 +160,7 @@ impl<K: Kind> Key<K> {
             is_required: false,
             is_hidden: K::IS_SECRET,
             is_secret: K::IS_SECRET,
+            ignores_case: false,
             group: None,
         };
         Self { spec, default: None, low: None, high: None, extra }

@@ -76,7 +76,7 @@ impl<'a> Section<'a> {
     }
 
     /// The name under which the setting is read: its alias if only that is there.
-    fn name_of(&self, spec: &Spec) -> &'static str {
+    pub(super) fn name_of(&self, spec: &Spec) -> &'static str {
         let groups = self.groups.borrow();
         debug_assert!(
             groups.is_empty()

@@ -173,7 +173,13 @@ fn schema_of(key: &dyn Declared) -> Json {
     let spec = key.spec();
     let mut schema = match key.inner() {
         None => key.schema(),
-        Some(Inner { group, is_list: false }) => json!({"$ref": format!("#/$defs/{}", group.id)}),
+        Some(Inner { group, is_list: false }) => {
+            let map = json!({"$ref": format!("#/$defs/{}", group.id)});
+            match key.schema() {
+                Json::Object(other) if !other.is_empty() => json!({"anyOf": [other, map]}),
+                _ => map,
+            }
+        }
         Some(Inner { group, is_list: true }) => {
             let one = json!({"$ref": format!("#/$defs/{}", group.id)});
             json!({"anyOf": [{"type": "array", "items": one}, one]})
