@@ -179,7 +179,7 @@ impl<T: Copy + Sync + 'static> Kind for OneOf<T> {
                 other => other.to_string(),
             };
             let words = words.map(|word| word.chars().map(either).collect::<String>());
-            return text_like(&format!("^({})$", words.collect::<Vec<_>>().join("|")));
+            return text_like(&format!("^({})?$", words.collect::<Vec<_>>().join("|")));
         }
         // `true` is a boolean in YAML, whatever it means here.
         let booleans = [("true", true), ("false", false)];
@@ -187,7 +187,9 @@ impl<T: Copy + Sync + 'static> Kind for OneOf<T> {
             booleans.iter().filter(|(word, _)| words.clone().any(|known| known == *word));
         let booleans = booleans.map(|(_, value)| json!(value));
         let words: Vec<Json> = words.clone().map(|word| json!(word)).chain(booleans).collect();
-        json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": VARIABLE}]})
+        // An empty text is not set.
+        let other = format!("^$|{VARIABLE}");
+        json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": other}]})
     }
 }
 

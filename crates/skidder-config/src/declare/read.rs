@@ -16,6 +16,9 @@ impl<'a> Section<'a> {
             }
         };
         for group in group.all() {
+            if self.groups.borrow().iter().any(|known| known.id == group.id) {
+                continue;
+            }
             rules(group.unsupported, Verdict::Unsupported);
             rules(group.deprecated, Verdict::Deprecated);
             rules(group.without_effect, Verdict::NoEffect);
