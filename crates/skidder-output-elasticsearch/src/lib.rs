@@ -19,6 +19,7 @@ mod check;
 mod client;
 mod config;
 mod dead_index;
+mod declared;
 mod encode;
 mod ids;
 mod manage;
@@ -38,6 +39,7 @@ mod worker;
 pub use asked::AskError;
 pub use build::build;
 pub use config::{Auto, Config, Credentials, Steering};
+pub use declared::ELASTICSEARCH;
 #[doc(hidden)]
 pub use encode::BulkBench;
 pub use preset::Preset;

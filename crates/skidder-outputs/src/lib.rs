@@ -40,6 +40,9 @@ pub use queue::QueueSettings;
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use selector::{NoName, RULE, Rules, Selector};
-pub use settings::{BACKOFF, EVERY_OUTPUT, events, read_backoff, read_bulk_max_size, read_workers};
+pub use settings::{
+    BACKOFF, EVERY_OUTPUT, bulk_max_bytes, bulk_max_size, events, loadbalance, read_backoff,
+    timeout, workers,
+};
 pub use supply::{Share, Supply};
 pub use trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, Tuning, sized};

@@ -10,6 +10,6 @@ mod verify;
 
 pub use read::SSL;
 pub use reload::{TlsClient, TlsServer};
-pub use server::{ClientAuthentication, TlsServerSettings};
+pub use server::{ClientAuthentication, SSL_SERVER, TlsServerSettings};
 pub use settings::{Pem, TlsError, TlsSettings, VerificationMode};
 pub use verify::is_authority_as_server;

@@ -3,14 +3,42 @@
 //! The rules are those of Filebeat (elastic-agent-libs, `transport/tlscommon/server_config.go`). A client's certificate
 //! is checked up to an authority; its names are not compared with anything.
 
+use crate::read::BOTH_ENDS;
 use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates};
 use crate::verify::ClientVerifier;
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_os::Fs;
 use std::sync::Arc;
+use std::time::Duration;
+
+settings! {
+    /// Settings of a section `ssl` of a server.
+    pub static SSL_SERVER = Group::new("ssl.server", "TLS of a server.")
+        .include(&[&BOTH_ENDS])
+        .unsupported(&[
+            ("ca_trusted_fingerprint", "it has no meaning for a server: remove it"),
+            ("renegotiation", "it has no meaning for a server: remove it"),
+        ]);
+
+    CLIENT_AUTHENTICATION: OneOf<ClientAuthentication> = Key::one_of(
+        "client_authentication",
+        &[
+            ("none", ClientAuthentication::None),
+            ("optional", ClientAuthentication::Optional),
+            ("required", ClientAuthentication::Required),
+        ],
+    )
+    .default_words("`required` with `certificate_authorities`, else `none`")
+    .about("whether clients must show a certificate; `optional`: one that is shown must be good");
+    RELOADS: bool = Key::new("certificate_reload.enabled")
+        .default(true)
+        .about("files that changed are read again, for the next handshake");
+    RELOAD_INTERVAL: Duration = Key::new("certificate_reload.reload_interval")
+        .about("no effect: files are looked at for each handshake, which is never later");
+}
 
 /// `ssl.client_authentication`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,25 +66,11 @@ pub struct TlsServerSettings {
 impl TlsServerSettings {
     /// Reads a section `ssl`; mistakes go to its problems. `None` if it is turned off, or has a mistake.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        let common = TlsSettings::read(section);
-        let words = [
-            ("none", ClientAuthentication::None),
-            ("optional", ClientAuthentication::Optional),
-            ("required", ClientAuthentication::Required),
-        ];
-        let asked = section.one_of("client_authentication", &words).optional();
-        let reload = section.section("certificate_reload");
-        let reloads = reload.bool("enabled").or(true);
-        // Files are looked at for each handshake, which is never later than this.
-        reload.accept("reload_interval");
-        reload.finish();
-        for key in ["ca_trusted_fingerprint", "renegotiation"] {
-            if section.has(key) {
-                let message = format!("`{}` has no meaning for a server", section.path_of(key));
-                section.problem(key, message, "remove it");
-                return None;
-            }
-        }
+        section.declared_by(&SSL_SERVER);
+        let common = TlsSettings::read_both(section);
+        let asked = section.get(&CLIENT_AUTHENTICATION).optional();
+        let reloads = section.get(&RELOADS).value();
+        let _ = section.get(&RELOAD_INTERVAL).optional();
         if !common.enabled {
             return None;
         }

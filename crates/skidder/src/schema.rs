@@ -1,6 +1,7 @@
 //! `skidder export schema`: every declared setting, as a JSON Schema.
 
 use crate::commands::print;
+use crate::outputs::OTHER_OUTPUTS;
 use anyhow::Result;
 use skidder_config::{Group, Key, Part, json_schema, settings};
 use std::process::ExitCode;
@@ -12,10 +13,9 @@ mod output {
     use super::*;
 
     settings! {
-        /// `output`. Outputs whose settings are not declared yet are not checked.
+        /// `output`.
         pub(super) static OUTPUT = Group::new("output", "Where events go: exactly one output.")
-            .include(&[&skidder_outputs::OUTPUTS])
-            .open();
+            .include(&[&skidder_outputs::OUTPUTS, &OTHER_OUTPUTS]);
     }
 }
 

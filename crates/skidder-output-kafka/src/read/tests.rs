@@ -90,7 +90,7 @@ fn kafka_mistakes_are_told() {
         ("hosts: [a]\ntopic: t\nenable_krb5_fast: true", "Kerberos is not supported"),
         ("hosts: [a]\ntopic: t\nusername: u", "needs `password`"),
         ("hosts: [a]\ntopic: t\nsasl.mechanism: PLAIN", "nobody logs in"),
-        ("hosts: [a]\ntopic: t\nsasl.mechanism: OAUTHBEARER", "not supported"),
+        ("hosts: [a]\ntopic: t\nsasl.mechanism: OAUTHBEARER", "expected PLAIN, SCRAM"),
         ("hosts: [a]\ntopic: t\ncompression: brotli", "expected none"),
         ("hosts: [a]\ntopic: t\ncompression_level: 10", "0 to 9"),
         ("hosts: [a]\ntopic: t\ncompression: zstd\nversion: 2.0.0", "later `version`"),

@@ -7,6 +7,7 @@ mod places;
 mod queue;
 
 pub(crate) use feeds::{Feeds, quoted};
+pub(crate) use kinds::OTHER_OUTPUTS;
 pub(crate) use places::{Place, Places};
 pub(crate) use queue::{QueueSettings, key_of_file};
 
