@@ -159,10 +159,15 @@ impl Kind for Size {
     type Extra = ();
 
     fn show(_: &Key<Self>, bytes: u64) -> String {
-        let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB")];
-        let mut fitting = units.iter().chain(&decimal);
-        match fitting.find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        // KiB last: 10 GB are a whole number of them.
+        let units = [
+            (1_u64 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1_000_000_000, "GB"),
+            (1_000_000, "MB"),
+            (1 << 10, "KiB"),
+        ];
+        match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
             Some((unit, name)) => format!("{}{name}", bytes / unit),
             None => bytes.to_string(),
         }

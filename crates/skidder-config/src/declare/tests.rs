@@ -25,6 +25,7 @@ settings! {
     WORKERS: usize = Key::new("workers").alias("worker").default(1).range(1, 9).noun("a number of workers");
     WAIT: Duration = Key::new("wait.init").default(Duration::from_mins(1)).about("first [pause](#x)").ours();
     BYTES: Size = Key::new("bytes").default(3 << 20).differs("Filebeat: 0");
+    DISK: Size = Key::new("disk").default(10_000_000_000);
     KEY: crate::Secret = Key::new("key").required();
     NAMES: BTreeMap<String, String> = Key::new("names");
     ENCRYPTION: Part = Key::part("tls", &inner::TLS).about("below");
@@ -88,6 +89,7 @@ fn the_table_says_what_is_declared() {
 | `x.workers` (or `x.worker`) | `1` |  |
 | `x.wait.init` (**ours**) | `1m` | first [pause](#x) |
 | `x.bytes` | `3MiB` (Filebeat: 0) |  |
+| `x.disk` | `10GB` |  |
 | `x.key` | required |  |
 | `x.names` | – |  |
 | `x.tls.*` | – | below |
@@ -105,6 +107,7 @@ fn the_schema_has_dotted_and_nested_names() {
         names,
         [
             "bytes",
+            "disk",
             "hosts",
             "key",
             "names",
