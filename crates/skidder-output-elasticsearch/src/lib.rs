@@ -46,7 +46,7 @@ pub use preset::Preset;
 pub use read::read;
 pub use read::{DEFAULT_PORT, parse_host};
 pub use server::TargetError;
-pub use setup::{Enabled, Lifecycle, Setup, Template};
+pub use setup::{Enabled, Lifecycle, SETUP, Setup, Template};
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 #[doc(hidden)]
 pub use told::{AnswerBench, WaitingRequest};

@@ -117,18 +117,15 @@ impl Partitioning {
             let message = format!("`{first}` and `{second}` are both set; expected one");
             section.problem(second, message, "");
         }
-        let chosen = set.first().map_or(HASH.name(), |way| way.name());
-        // Those without anything inside are no choice, as in `partition.random:`.
-        let [random, round_robin, hash] = ways.map(|way| section.part(way));
-        let (inner, others) = match chosen {
-            "random" => (random, [round_robin, hash]),
-            "round_robin" => (round_robin, [random, hash]),
-            _ => (hash, [random, round_robin]),
-        };
-        others.into_iter().for_each(Section::skip);
+        for way in &set {
+            // Without anything inside, as in `partition.hash: {}`.
+            section.accept(way.name());
+        }
+        let chosen = set.first().copied().unwrap_or(&HASH);
+        let inner = section.part(chosen);
         let reachable_only = inner.get(&every::REACHABLE_ONLY).value();
         let group = || inner.get(&in_groups::GROUP_EVENTS).value();
-        let strategy = match chosen {
+        let strategy = match chosen.name() {
             "random" => Strategy::Random { group_events: group() },
             "round_robin" => Strategy::RoundRobin { group_events: group() },
             _ => read_hash(&inner),

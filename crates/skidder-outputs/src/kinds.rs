@@ -7,7 +7,7 @@ use crate::file::{FILE, FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
 use crate::queue::QueueSettings;
 use crate::redis::{self, Redis};
-use crate::settings::{ENABLED, QUEUE};
+use crate::settings::{ENABLED, OWN_QUEUE};
 use crate::trial::Tuning;
 use skidder_config::{Group, Key, Part, Section, nearest, settings};
 use skidder_os::Timestamp;
@@ -94,7 +94,7 @@ pub fn build(
             section.skip();
             continue;
         }
-        section.any(&QUEUE);
+        section.accept(OWN_QUEUE.name());
         built = match others.iter().find(|(other, _)| *other == name) {
             Some((_, build)) => build(&section, context, started),
             None => one(name, &section, context, started),

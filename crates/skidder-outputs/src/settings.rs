@@ -1,6 +1,7 @@
 //! Settings that several outputs have.
 
-use skidder_config::{Any, Group, Key, Section, Setting, Size, settings};
+use crate::queue::QUEUE;
+use skidder_config::{Group, Key, Part, Section, Setting, Size, settings};
 use std::time::Duration;
 
 mod every {
@@ -13,7 +14,8 @@ mod every {
             .deprecated(&[("max_retries", "events are sent until they are accepted, as in Filebeat")]);
 
         pub(crate) ENABLED: bool = Key::new("enabled").default(true).about("send events to this output");
-        pub(crate) QUEUE: Any = Key::new("queue").about("the queue before this output, instead of the one at the root");
+        /// `queue`.
+        pub OWN_QUEUE: Part = Key::part("queue", &QUEUE).about("the queue before this output, instead of the one at the root");
     }
 }
 
@@ -36,8 +38,9 @@ mod backoff {
 }
 
 pub use backoff::BACKOFF;
+pub(crate) use every::ENABLED;
 pub use every::EVERY_OUTPUT;
-pub(crate) use every::{ENABLED, QUEUE};
+pub use every::OWN_QUEUE;
 
 /// `backoff.init` and `backoff.max`.
 pub fn read_backoff(section: &Section<'_>) -> (Duration, Duration) {

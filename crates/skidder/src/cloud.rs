@@ -5,7 +5,17 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use skidder_config::{Problems, Secret, Section, Settings};
+use skidder_config::{Group, Key, Problems, Secret, Section, Settings, settings};
+
+settings! {
+    /// `cloud`.
+    pub(crate) static CLOUD = Group::new("cloud", "A deployment of Elastic Cloud, for `output.elasticsearch`.");
+
+    ID: String = Key::new("id").about("from the console of Elastic Cloud: stands for `hosts`, and wins over it");
+    AUTH: Secret = Key::new("auth").about(
+        "`user:password`: stands for `username` and `password`, and wins over them; needs `cloud.id`",
+    );
+}
 
 /// What the two settings say.
 #[derive(Debug, PartialEq)]
@@ -19,8 +29,9 @@ impl Cloud {
     /// Reads the section `cloud`; mistakes are told there.
     pub(crate) fn read(root: &Section<'_>) -> Option<Self> {
         let section = root.section("cloud");
-        let url = section.string("id").try_map(|id| parse(&id)).optional();
-        let auth = section.secret("auth").try_map(|auth| match auth.reveal().split_once(':') {
+        section.declared_by(&CLOUD);
+        let url = section.get(&ID).try_map(|id| parse(&id)).optional();
+        let auth = section.get(&AUTH).try_map(|auth| match auth.reveal().split_once(':') {
             Some((user, password)) if !user.is_empty() => {
                 Ok((user.to_owned(), Secret::new(password)))
             }

@@ -6,7 +6,7 @@ use skidder_config::{Settings, table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 1] = ["outputs.md"];
+const PAGES: [&str; 2] = ["outputs.md", "settings.md"];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
@@ -166,6 +166,13 @@ fn the_schema_accepts_what_is_written_otherwise() {
         "output.kafka: {hosts: a, topic: t, partition.round_robin: {group_events: 2}, headers: [{key: a}]}",
         "output.otlp: {hosts: a, protocol: http/protobuf, resource_attributes: {service.name: a}}",
         "output.s3: {bucket: a, region: b, batch.timeout: 1m, acl: private, tags.a: b, compression: none}",
+        "{cloud.id: 'a:b', cloud.auth: 'a:b', setup.kibana.host: a, setup.dashboards.enabled: false}",
+        "setup: {ilm.enabled: true, template: {settings.index.number_of_shards: 1, json.enabled: off}}",
+        "setup: {dsl.enabled: auto, template.settings: {index: {codec: a}, _source.enabled: true}}",
+        "queue: {mem: {events: 10, flush.timeout: 1s}}",
+        "queue.disk: {max_size: 1GB, encryption.key: '${KEY}', retry_interval: 5}",
+        "outputs: [{id: a, file.path: /x, queue.mem.events: 10, dead_letters.max_bytes: 1MB}, {id: b, discard:}]",
+        "dead_letters.enabled: false",
     ] {
         let objections = objections(&validator, text);
         assert!(objections.is_empty(), "{text}: {objections:#?}");
@@ -200,6 +207,16 @@ fn the_schema_refuses_mistakes() {
         "output.s3: {bucket: a, acl: mine}",
         "output.s3: {bucket: a, role_arn: b}",
         "output.elastic.hosts: a",
+        "output.elasticsearch: {hosts: a, queue.mem.event: 10}",
+        "setup.template.nam: a",
+        "setup.ilm.enabled: perhaps",
+        "queue.mem.events: 0",
+        "queue.spool.file: a",
+        "queue.disk.segment_size: large",
+        "outputs: [{id: a, file: {path: /x, pathh: /y}}]",
+        "outputs: [{id: a, fil: {path: /x}}]",
+        "dead_letters.max_byte: 1",
+        "cloud.name: a",
     ] {
         assert!(!objections(&validator, text).is_empty(), "{text}");
     }
