@@ -102,5 +102,5 @@ pub use rule::Idle;
 pub use secret::Secret;
 pub use section::Section;
 pub use setting::{Bounded, DefaultFor, Setting};
-pub use settings::{Paths, Settings};
+pub use settings::{PLACES, Paths, Settings};
 pub use suggest::nearest;

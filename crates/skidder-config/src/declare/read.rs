@@ -73,6 +73,11 @@ impl<'a> Section<'a> {
         self.item(self.name_of(&key.spec))
     }
 
+    /// Accepts `key` and everything below it, which is read elsewhere.
+    pub fn accept_key<K: Kind>(&self, key: &Key<K>) {
+        self.accept(self.name_of(&key.spec));
+    }
+
     /// Whether `key` is there and not empty. Does not count as reading it.
     pub fn has_key<K: Kind>(&self, key: &Key<K>) -> bool {
         self.has(key.spec.name)
