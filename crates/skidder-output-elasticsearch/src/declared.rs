@@ -65,7 +65,7 @@ settings! {
             .include(&[&BACKOFF, &PROXY, &HTTPS, &WITH_KERBEROS, &EVERY_OUTPUT])
             // Filebeat takes no notice of these either, and people have them.
             .without_effect(&[
-                ("data_stream", "`output.elasticsearch.index` names the data stream"),
+                ("data_stream.*", "`output.elasticsearch.index` names the data stream"),
                 ("template.*", "use `setup.template`"),
                 ("ilm.*", "use `setup.ilm`"),
                 ("document_type", "Elasticsearch has no types any more"),

@@ -15,7 +15,7 @@ use skidder_pipeline::Output;
 
 settings! {
     /// The outputs of this crate, by their names.
-    pub static OUTPUTS = Group::new("outputs", "The outputs, of which one is enabled.");
+    pub static OUTPUTS = Group::new("outputs", "The outputs, of which one is enabled.").common();
 
     LOGSTASH: Part = Key::part("logstash", &logstash::LOGSTASH).about(logstash::LOGSTASH.about);
     REDIS: Part = Key::part("redis", &redis::REDIS).about(redis::REDIS.about);

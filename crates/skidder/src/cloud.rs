@@ -28,7 +28,7 @@ pub(crate) struct Cloud {
 impl Cloud {
     /// Reads the section `cloud`; mistakes are told there.
     pub(crate) fn read(root: &Section<'_>) -> Option<Self> {
-        let section = root.section("cloud");
+        let section = root.part(&crate::schema::CLOUD);
         section.declared_by(&CLOUD);
         let url = section.get(&ID).try_map(|id| parse(&id)).optional();
         let auth = section.get(&AUTH).try_map(|auth| match auth.reveal().split_once(':') {

@@ -31,6 +31,7 @@ mod progress;
 mod queue;
 mod registry;
 mod reload;
+mod root_settings;
 mod run;
 mod sample;
 mod schema;

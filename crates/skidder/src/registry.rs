@@ -94,8 +94,8 @@ impl Site {
         let problems = Problems::new();
         let data = settings.paths().data.clone();
         let root = settings.root(&problems);
-        let beat = root.section("filebeat");
-        let section = beat.section("registry");
+        let beat = root.part(&crate::schema::FILEBEAT);
+        let section = beat.part(&crate::root_settings::IN_REGISTRY);
         let registries = registries_directory(&data, &section);
         let mut ids = Vec::new();
         for output in root.sections("outputs") {

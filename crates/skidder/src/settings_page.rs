@@ -43,6 +43,7 @@ filebeat.inputs:
              {include_message: {patterns: [a]}}, {auditd: {mode: parse}}]}
 - {type: filestream, id: b, paths: [/none/*], file_identity.inode_marker.path: /none}
 filebeat.config.inputs: {enabled: true, path: '/none/*.yml', reload: {enabled: true, period: 10s}}
+filebeat.config.modules: {enabled: true, path: '/none/*.yml'}
 http: {enabled: true, pprof: {enabled: true}}
 logging: {event_data: {}, metrics: {enabled: true}}
 monitoring: {enabled: true, elasticsearch: {hosts: [localhost]}, otlp: {enabled: true, endpoint: 'http://localhost'}}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 settings! {
     /// The outputs of crates of their own, by their names.
-    pub(crate) static OTHER_OUTPUTS = Group::new("outputs.other", "More outputs, of which one is enabled.");
+    pub(crate) static OTHER_OUTPUTS = Group::new("outputs.other", "More outputs, of which one is enabled.").common();
 
     OF_ELASTICSEARCH: Part = Key::part("elasticsearch", &ELASTICSEARCH).about(ELASTICSEARCH.about);
     OF_OTLP: Part = Key::part("otlp", &OTLP).about(OTLP.about);

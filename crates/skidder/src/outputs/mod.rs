@@ -115,13 +115,13 @@ impl Outputs {
         setup: Arc<Setup>,
         started: Timestamp,
     ) -> Self {
-        let queue = root.optional_section("queue");
+        let queue = root.optional_part(&crate::schema::QUEUE);
         let at_root = AtRoot {
             has_queue: queue.is_some(),
             queue: queue.map_or_else(QueueSettings::default, |own| {
                 QueueSettings::read(own, &QueueSettings::default(), true, &*context.fs)
             }),
-            dead_letters: read_dead_letters(root.section("dead_letters"), None),
+            dead_letters: read_dead_letters(root.part(&crate::schema::DEAD_LETTERS), None),
             others: kinds::others(setup),
         };
         match root.item("outputs") {
