@@ -303,6 +303,7 @@ fn read_rotation(files: &Section<'_>, logs: &Path, keys: &FileKeys) -> FilesConf
 }
 
 fn read_fields(logging: &Section<'_>) -> Map<String, Json> {
+    logging.accept_key(&declared::WITH_FIELDS);
     let section = logging.section(declared::WITH_FIELDS.name());
     let mut fields = Map::new();
     for (name, item) in section.leaves() {

@@ -422,8 +422,10 @@ fn refuse(root: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
     Cloud::read(root);
     for part in [&root_settings::INSTRUMENTATION, &root_settings::MANAGEMENT] {
+        root.accept_key(part);
         root.unsupported_if_enabled(part.name(), later);
     }
     let advice = "set `name` to the name that events shall have";
+    root.accept_key(&root_settings::FQDN);
     root.unsupported_if_enabled(root_settings::FQDN.name(), advice);
 }

@@ -80,6 +80,7 @@ impl HttpConfig {
             .or_else(|| Endpoint::Tcp { host: Self::HOST.to_owned(), port });
         let timeout = section.get(&TIMEOUT).value();
         let pprof = Profiling::from_section(section.part(&IN_PPROF));
+        section.accept_key(&STATE_INSPECTOR);
         section.unsupported_if_enabled(STATE_INSPECTOR.name(), "look at `/inputs/` and `/stats`");
         let asked = section.part(&IN_AUTH);
         let auth = HttpAuth::from_section(&asked);

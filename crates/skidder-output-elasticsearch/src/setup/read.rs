@@ -30,6 +30,7 @@ impl Setup {
             ilm: files.ilm(&section.part(&IN_ILM)),
             dsl: files.dsl(&section.part(&IN_DSL)),
         };
+        section.accept_key(&DASHBOARDS);
         section.without_effect_if_enabled(DASHBOARDS.name(), DASHBOARDS_ADVICE);
         setup
     }
@@ -281,13 +282,15 @@ mod tests {
         let (setup, told) = setup(
             "setup:
   template.fields: testdata/setup/fields.yml
-  ilm.policy_file: testdata/setup/policy.json",
+  ilm.policy_file: testdata/setup/policy.json
+  dsl.policy_file: testdata/setup/policy.json",
         );
         assert_eq!(told, "");
         let body = setup.template.unwrap().render(&context(), None, None);
         let properties = &body["template"]["mappings"]["properties"];
         assert_eq!(*properties, json!({ "mine": { "type": "long" } }));
         assert_eq!(setup.ilm.policy, json!({ "policy": { "phases": {} } }));
+        assert_eq!(setup.dsl.policy, setup.ilm.policy);
         let (setup, told) = self::setup(
             "setup.template: {json: {enabled: true, name: given, path: testdata/setup/policy.json}}",
         );

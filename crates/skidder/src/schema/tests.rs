@@ -2,7 +2,8 @@
 //! declarations.
 
 use super::*;
-use skidder_config::{Problems, Settings, table};
+use skidder_config::{Problems, Settings, seen, table};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -258,4 +259,23 @@ fn the_schema_refuses_mistakes() {
         }
     }
     assert!(accepted.is_empty(), "{accepted:#?}");
+}
+
+/// `cargo xtask settings` compares this with what the tests set.
+#[test]
+fn declared_settings_are_listed_for_the_check_that_a_test_sets_each() {
+    let groups = CONFIGURATION.reachable();
+    let lines: BTreeSet<String> = groups
+        .iter()
+        .flat_map(|group| group.own().iter().map(move |key| (group, key)))
+        // Maps are used if something in them is.
+        .filter(|(_, key)| key.inner().is_none())
+        .map(|(group, key)| seen::line(group.id, key.spec().name))
+        .collect();
+    assert!(lines.len() > 250, "only {} are declared", lines.len());
+    assert!(lines.contains("output.redis db\n"), "{lines:?}");
+    if let Some(folder) = std::env::var_os(seen::VARIABLE) {
+        fs::write(Path::new(&folder).join(seen::DECLARED), lines.into_iter().collect::<String>())
+            .unwrap();
+    }
 }
