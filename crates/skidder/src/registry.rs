@@ -98,8 +98,8 @@ impl Site {
         let section = beat.part(&crate::root_settings::IN_REGISTRY);
         let registries = registries_directory(&data, &section);
         let mut ids = Vec::new();
-        for output in root.sections("outputs") {
-            ids.extend(output.string("id").optional());
+        for output in root.parts(&crate::schema::OUTPUTS) {
+            ids.extend(output.get(&crate::outputs::ID).optional());
             output.skip();
         }
         // The rest is for who runs it.

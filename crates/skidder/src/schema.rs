@@ -49,8 +49,8 @@ settings! {
 
     pub(crate) FILEBEAT: Part =
         Key::part("filebeat", &filebeat::OF_FILEBEAT).about("the inputs, and what is theirs");
-    OUTPUT: Part = Key::part("output", &ONE_OUTPUT).about("where events go: exactly one output");
-    OUTPUTS: Parts =
+    pub(crate) OUTPUT: Part = Key::part("output", &ONE_OUTPUT).about("where events go: exactly one output");
+    pub(crate) OUTPUTS: Parts =
         Key::parts("outputs", &OUTPUTS_ITEM).about("several outputs, in the place of `output`").ours();
     pub(crate) QUEUE: Part =
         Key::part("queue", &skidder_outputs::QUEUE).about("the queue before each output");

@@ -45,7 +45,7 @@ settings! {
     pub(crate) static OUTPUTS_ITEM =
         Group::new("outputs.item", "An output: exactly one kind.").include(&[&OUTPUTS, &OTHER_OUTPUTS]);
 
-    ID: String = Key::new("id").required().about(
+    pub(crate) ID: String = Key::new("id").required().about(
         "letters, digits, `_`, `.`, `-`; names its state on the disk, its metrics and its log lines. Never change it: \
          under another id it begins anew",
     );
@@ -124,7 +124,8 @@ impl Outputs {
             dead_letters: read_dead_letters(root.part(&crate::schema::DEAD_LETTERS), None),
             others: kinds::others(setup),
         };
-        match root.item("outputs") {
+        root.accept_key(&crate::schema::OUTPUTS);
+        match root.item(crate::schema::OUTPUTS.name()) {
             None => Self::single(root, &at_root, context, started),
             Some(list) => Self::several(root, &list, &at_root, context, started),
         }
@@ -136,7 +137,7 @@ impl Outputs {
         context: &OutputContext,
         started: Timestamp,
     ) -> Self {
-        let outputs = root.section("output");
+        let outputs = root.part(&crate::schema::OUTPUT);
         let built = skidder_outputs::build(&outputs, &[], context, started, &at_root.others);
         let inside = queue_of_kind(&outputs, &[]);
         if at_root.has_queue && inside.is_some() {
@@ -173,7 +174,7 @@ impl Outputs {
             root.problem("outputs", message, "make the output of `output` an item of `outputs`");
             outputs.wrong = true;
         }
-        root.section("output").skip();
+        root.part(&crate::schema::OUTPUT).skip();
         let items = if list.is_list() { list.clone().into_items() } else { Vec::new() };
         if items.is_empty() {
             let hint = "for example `outputs: [{id: main, elasticsearch: {hosts: [...]}}]`";
