@@ -49,11 +49,26 @@ fn tables_of_the_documentation_are_those_of_the_declarations() {
     }
 }
 
-/// The tree of a configuration; with `flat`, each setting up to the next list under its whole dotted name.
-fn tree(text: &str, flat: bool) -> serde_json::Value {
+/// The tree of a configuration, with maps on `levels` levels; below them, and below each list, each setting has its
+/// whole dotted name.
+fn tree(text: &str, levels: usize) -> serde_json::Value {
     let settings = Settings::parse("filebeat.yml", text).unwrap();
-    let tree = serde_json::Value::from(&settings.node().to_value());
-    if flat { flattened(&tree) } else { tree }
+    flattened_below(&serde_json::Value::from(&settings.node().to_value()), levels)
+}
+
+fn flattened_below(tree: &serde_json::Value, levels: usize) -> serde_json::Value {
+    match (tree, levels) {
+        (_, 0) => flattened(tree),
+        (serde_json::Value::Object(map), _) => map
+            .iter()
+            .map(|(name, value)| (name.clone(), flattened_below(value, levels - 1)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        (serde_json::Value::Array(items), _) => {
+            items.iter().map(|item| flattened_below(item, levels - 1)).collect()
+        }
+        (other, _) => other.clone(),
+    }
 }
 
 fn flattened(tree: &serde_json::Value) -> serde_json::Value {
@@ -89,12 +104,12 @@ fn validator() -> jsonschema::Validator {
 
 /// What the schema says against a configuration.
 fn objections(validator: &jsonschema::Validator, text: &str) -> Vec<String> {
-    let of = |flat| {
-        let tree = tree(text, flat);
+    let of = |levels| {
+        let tree = tree(text, levels);
         let errors = validator.iter_errors(&tree);
         errors.map(|error| format!("{} {error}", error.instance_path())).collect::<Vec<_>>()
     };
-    [of(false), of(true)].concat()
+    [0, 1, 2, 3, 4, usize::MAX].into_iter().flat_map(of).collect()
 }
 
 /// Whether it has a setting that only a configuration has, unlike a manifest or a list of services.
