@@ -7,6 +7,7 @@ use crate::{process, repository};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Names the folder to the tests.
@@ -19,8 +20,9 @@ const NOT_OBSERVED: [&str; 2] = ["events", "filebeat"];
 /// Makes the folder anew.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let folder = repository::root().join("target/settings-seen");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
     }
     fs::create_dir_all(&folder)?;
     Ok(folder)
