@@ -27,14 +27,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
-/// flight; a healthy output needs milliseconds.
-pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What to do about settings of older versions.
-pub(crate) const OLDER: &str =
-    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
-
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
     /// At least one; each has a pipeline of its own.

@@ -52,7 +52,7 @@ static TO_ELASTICSEARCH: Group =
 
 settings! {
     /// `monitoring`.
-    pub(crate) static MONITORING = Group::new("monitoring", "Our own numbers for the monitoring cluster.")
+    static MONITORING = Group::new("monitoring", "Our own numbers for the monitoring cluster.")
         .unsupported(&[(
             "cloud.*",
             "set `monitoring.elasticsearch.hosts` and `username`, `password`",
@@ -72,6 +72,21 @@ settings! {
         );
     IN_OTLP: Part = Key::part("otlp", &otlp::OTLP).about("see below").ours();
 }
+
+mod at_root {
+    use super::*;
+
+    settings! {
+        /// What stands at the root.
+        pub(crate) static AT_ROOT = Group::new("root.monitoring", "Our own numbers.");
+
+        pub(super) IN_ROOT: Part =
+            Key::part("monitoring", &MONITORING).about("our own numbers for a monitoring cluster");
+    }
+}
+
+pub(crate) use at_root::AT_ROOT;
+use at_root::IN_ROOT;
 
 /// What is shipped, and where to.
 #[derive(Clone, Debug)]
@@ -101,7 +116,7 @@ impl Monitoring {
         context: &OutputContext,
         problems: &Problems,
     ) -> (Option<Self>, Option<Otlp>) {
-        let section = root.part(&crate::schema::MONITORING);
+        let section = root.part(&IN_ROOT);
         let otlp = Otlp::read(section.part(&IN_OTLP), &context.fs);
         let events_have_hosts = root.has("output.elasticsearch.hosts");
         (Self::read_rest(section, events_have_hosts, settings, context, problems), otlp)

@@ -94,11 +94,11 @@ impl Site {
         let problems = Problems::new();
         let data = settings.paths().data.clone();
         let root = settings.root(&problems);
-        let beat = root.part(&crate::schema::FILEBEAT);
+        let beat = root.section("filebeat");
         let section = beat.part(&crate::root_settings::IN_REGISTRY);
         let registries = registries_directory(&data, &section);
         let mut ids = Vec::new();
-        for output in root.parts(&crate::schema::OUTPUTS) {
+        for output in root.parts(&crate::outputs::OUTPUTS) {
             ids.extend(output.get(&crate::outputs::ID).optional());
             output.skip();
         }

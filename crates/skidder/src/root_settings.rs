@@ -1,11 +1,14 @@
 //! The settings that stand at the root, and those of `filebeat` beside the inputs.
 
-use crate::assemble::{OLDER, SHUTDOWN_TIMEOUT};
-use crate::reload::CONFIG;
+use crate::reload::{AT_FILEBEAT, OLDER};
 use skidder_config::{Any, Group, Key, OneOf, PLACES, Part, settings};
 use skidder_event::Precision;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
+/// flight; a healthy output needs milliseconds.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 const LENIENT: &str = "leave it out, or set `compat: lenient`: then the inputs run, and what this would add is missing";
 const OWN_REGISTRY: &str = "the registry is skidder's own";
@@ -81,6 +84,7 @@ pub(crate) mod registry {
 settings! {
     /// What stands in `filebeat` beside the inputs.
     pub(crate) static BESIDE_INPUTS = Group::new("filebeat.own", "Registry, files with inputs, the stop.")
+        .include(&[&AT_FILEBEAT])
         .unsupported(&[
             ("prospectors", OLDER),
             ("registry_file", OLDER),
@@ -101,5 +105,4 @@ settings! {
         .default(SHUTDOWN_TIMEOUT)
         .differs("Filebeat: 0")
         .about("longest wait for verdicts at a stop ([0006](decisions/0006-shutdown-timeout.md))");
-    pub(crate) IN_CONFIG: Part = Key::part("config", &CONFIG).about("[files with further inputs](#files-with-further-inputs-filebeatconfig)");
 }

@@ -7,15 +7,17 @@ mod places;
 mod queue;
 
 pub(crate) use feeds::{Feeds, quoted};
-pub(crate) use kinds::OTHER_OUTPUTS;
+use kinds::OTHER_OUTPUTS;
 pub(crate) use places::{Place, Places};
 pub(crate) use queue::{QueueSettings, key_of_file};
 
 use crate::inputs::Input;
-use skidder_config::{Group, Item, Key, Part, Section, Size, settings};
+use skidder_config::{Group, Item, Key, Part, Parts, Section, Size, settings};
 use skidder_os::Timestamp;
 use skidder_output_elasticsearch::Setup;
-use skidder_outputs::{Built, Context as OutputContext, OUTPUTS, Other, QUEUE, Tuning};
+use skidder_outputs::{
+    Built, Context as OutputContext, OUTPUTS as OUTPUTS_OF_CRATE, Other, QUEUE, Tuning,
+};
 use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, Output, QueueLimits};
 use std::sync::Arc;
 
@@ -38,12 +40,12 @@ mod dead_letters {
     }
 }
 
-pub(crate) use dead_letters::DEAD_LETTERS;
+use dead_letters::DEAD_LETTERS;
 
 settings! {
     /// An item of `outputs`. The name of its one kind stands beside these.
-    pub(crate) static OUTPUTS_ITEM =
-        Group::new("outputs.item", "An output: exactly one kind.").include(&[&OUTPUTS, &OTHER_OUTPUTS]);
+    static OUTPUTS_ITEM =
+        Group::new("outputs.item", "An output: exactly one kind.").include(&[&OUTPUTS_OF_CRATE, &OTHER_OUTPUTS]);
 
     pub(crate) ID: String = Key::new("id").required().about(
         "letters, digits, `_`, `.`, `-`; names its state on the disk, its metrics and its log lines. Never change it: \
@@ -59,6 +61,31 @@ settings! {
         .default_words("that at the root")
         .about("the dead letters of this output");
 }
+
+mod at_root {
+    use super::*;
+
+    /// `output`.
+    static ONE_OUTPUT: Group = Group::new("output", "Where events go: exactly one output.")
+        .include(&[&OUTPUTS_OF_CRATE, &OTHER_OUTPUTS]);
+
+    settings! {
+        /// What stands at the root for outputs.
+        pub(crate) static AT_ROOT = Group::new("root.outputs", "Outputs, and what is before them.");
+
+        pub(super) OUTPUT: Part =
+            Key::part("output", &ONE_OUTPUT).about("where events go: exactly one output");
+        pub(crate) OUTPUTS: Parts =
+            Key::parts("outputs", &OUTPUTS_ITEM).about("several outputs, in the place of `output`").ours();
+        pub(super) ROOT_QUEUE: Part = Key::part("queue", &QUEUE).about("the queue before each output");
+        pub(super) ROOT_DEAD_LETTERS: Part = Key::part("dead_letters", &DEAD_LETTERS)
+            .about("events that the output can never take, kept locally")
+            .ours();
+    }
+}
+
+pub(crate) use at_root::{AT_ROOT, OUTPUTS};
+use at_root::{OUTPUT, ROOT_DEAD_LETTERS, ROOT_QUEUE};
 
 /// Longest id, so that it can be the name of a directory.
 const ID_BYTES_MAX: usize = 100;
@@ -98,7 +125,7 @@ pub(crate) struct OneOutput {
     pub(crate) dead_letters: Option<DeadLettersLimits>,
 }
 
-/// What stands at the root for all outputs.
+/// What is read at the root for all outputs.
 struct AtRoot {
     queue: QueueSettings,
     has_queue: bool,
@@ -115,17 +142,17 @@ impl Outputs {
         setup: Arc<Setup>,
         started: Timestamp,
     ) -> Self {
-        let queue = root.optional_part(&crate::schema::QUEUE);
+        let queue = root.optional_part(&ROOT_QUEUE);
         let at_root = AtRoot {
             has_queue: queue.is_some(),
             queue: queue.map_or_else(QueueSettings::default, |own| {
                 QueueSettings::read(own, &QueueSettings::default(), true, &*context.fs)
             }),
-            dead_letters: read_dead_letters(root.part(&crate::schema::DEAD_LETTERS), None),
+            dead_letters: read_dead_letters(root.part(&ROOT_DEAD_LETTERS), None),
             others: kinds::others(setup),
         };
-        root.accept_key(&crate::schema::OUTPUTS);
-        match root.item(crate::schema::OUTPUTS.name()) {
+        root.accept_key(&OUTPUTS);
+        match root.item(OUTPUTS.name()) {
             None => Self::single(root, &at_root, context, started),
             Some(list) => Self::several(root, &list, &at_root, context, started),
         }
@@ -137,7 +164,7 @@ impl Outputs {
         context: &OutputContext,
         started: Timestamp,
     ) -> Self {
-        let outputs = root.part(&crate::schema::OUTPUT);
+        let outputs = root.part(&OUTPUT);
         let built = skidder_outputs::build(&outputs, &[], context, started, &at_root.others);
         let inside = queue_of_kind(&outputs, &[]);
         if at_root.has_queue && inside.is_some() {
@@ -174,7 +201,7 @@ impl Outputs {
             root.problem("outputs", message, "make the output of `output` an item of `outputs`");
             outputs.wrong = true;
         }
-        root.part(&crate::schema::OUTPUT).skip();
+        root.part(&OUTPUT).skip();
         let items = if list.is_list() { list.clone().into_items() } else { Vec::new() };
         if items.is_empty() {
             let hint = "for example `outputs: [{id: main, elasticsearch: {hosts: [...]}}]`";

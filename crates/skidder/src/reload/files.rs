@@ -1,9 +1,6 @@
 //! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
 //! inputs, and those that may be looked at again and again.
 
-use crate::assemble::OLDER;
-use crate::root_settings::IN_CONFIG;
-use crate::schema::FILEBEAT;
 use skidder_config::{
     Group, Item, Key, LoadOptions, Part, Problem, Problems, Section, Settings, Subject, load_part,
     settings,
@@ -41,12 +38,31 @@ mod one {
 
 settings! {
     /// `filebeat.config`.
-    pub(crate) static CONFIG = Group::new("filebeat.config", "Files with further inputs.")
+    static CONFIG = Group::new("filebeat.config", "Files with further inputs.")
         .unsupported(&[("prospectors.*", OLDER)]);
 
     INPUTS: Part = Key::part("inputs", &one::CONFIG_FILES).about("files with inputs");
     MODULES: Part = Key::part("modules", &one::CONFIG_FILES).about("files of modules");
 }
+
+mod at_filebeat {
+    use super::*;
+
+    settings! {
+        /// What stands in `filebeat`.
+        pub(crate) static AT_FILEBEAT = Group::new("filebeat.beside", "Files with further inputs.");
+
+        pub(super) IN_CONFIG: Part = Key::part("config", &CONFIG)
+            .about("[files with further inputs](#files-with-further-inputs-filebeatconfig)");
+    }
+}
+
+pub(crate) use at_filebeat::AT_FILEBEAT;
+use at_filebeat::IN_CONFIG;
+
+/// What to do about settings of older versions.
+pub(crate) const OLDER: &str =
+    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
 
 /// What tells that a file is another one: its path, size, last change, device and inode.
 pub(super) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
@@ -84,7 +100,7 @@ impl AllConfigFiles {
     pub(super) fn of(settings: &Settings) -> Self {
         let problems = Problems::new();
         let root = settings.root(&problems);
-        let beat = root.part(&FILEBEAT);
+        let beat = root.section("filebeat");
         let all = Self::read(&beat, &settings.paths().config);
         beat.skip();
         root.skip();

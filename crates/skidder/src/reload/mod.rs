@@ -8,7 +8,7 @@
 mod files;
 mod print;
 
-pub(crate) use files::{AllConfigFiles, CONFIG, items, refuse_modules, with_files};
+pub(crate) use files::{AT_FILEBEAT, AllConfigFiles, OLDER, items, refuse_modules, with_files};
 pub(crate) use print::{InputPrint, Prints};
 
 use crate::agent::Agent;
