@@ -1,20 +1,21 @@
 //! `cargo xtask ci`: everything that is checked before a change lands, with the minutes of each step.
 
 use crate::tidy::{self, Mode};
-use crate::{bench, package, process, repository, servers, ship, simulate};
+use crate::{bench, package, process, repository, servers, settings, ship, simulate};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
 type Step = (&'static str, fn() -> Result<()>);
 
 /// The cheap ones first.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("lock file", lock_file),
     ("format", format),
     ("tidy", || tidy::run(Mode::Check)),
     ("clippy", clippy),
     ("documentation", documentation),
     ("tests", tests),
+    ("settings", settings::check),
     ("kerberos", servers::test_kerberos),
     ("release build", release),
     ("package", package::run),
@@ -74,8 +75,10 @@ fn documentation() -> Result<()> {
 }
 
 /// All of them, also after one failed: one run names all that has to be mended.
-fn tests() -> Result<()> {
-    servers::test(&["--workspace", "--no-fail-fast"].map(str::to_owned))
+pub(crate) fn tests() -> Result<()> {
+    let seen = settings::prepare()?;
+    let arguments = ["--workspace", "--no-fail-fast"].map(str::to_owned);
+    servers::test(&arguments, &[(settings::VARIABLE, seen.as_path())])
 }
 
 fn release() -> Result<()> {

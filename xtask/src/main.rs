@@ -8,6 +8,7 @@ mod process;
 mod repository;
 mod rotated;
 mod servers;
+mod settings;
 mod ship;
 mod simulate;
 mod tidy;
@@ -27,6 +28,7 @@ cargo xtask VERB (or make VERB)
   fuzz [--seconds N] [--from SEED]  damaged files and checkpoints, from seeds
   package [--program FILE]  a Debian package, checked with what else is in packaging/
   ci                everything that is checked before a change lands
+  settings [--last]  each declared setting that no test sets: of all tests, or of the last run
   tidy [--update]   the repository's own rules; --update lowers the limits in .config/tidy-ratchet.txt
   servers           start the servers of the tests, print their variables, stop them on Ctrl-C
 ";
@@ -48,7 +50,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let rest = arguments.get(1..).unwrap_or_default();
     match (verb, rest) {
         ("run", []) => ship::run(),
-        ("test", _) => servers::test(rest),
+        ("test", _) => servers::test(rest, &[]),
         ("bench", _) => bench::run(rest),
         ("peers", _) => bench::peers(rest),
         ("simulate", _) => simulate::run(rest),
@@ -56,6 +58,11 @@ fn run(arguments: &[String]) -> Result<()> {
         ("package", []) => package::run(),
         ("package", [flag, program]) if flag == "--program" => package::of(program.as_ref()),
         ("ci", []) => ci::run(),
+        ("settings", []) => {
+            ci::tests()?;
+            settings::check()
+        }
+        ("settings", [flag]) if flag == "--last" => settings::check(),
         ("tidy", []) => tidy::run(tidy::Mode::Check),
         ("tidy", [flag]) if flag == "--update" => tidy::run(tidy::Mode::Update),
         ("servers", []) => servers::serve(),

@@ -2,7 +2,7 @@
 
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub(crate) fn install_programs() -> Result<()> {
 }
 
 /// All tests, with the ignored ones, which need the servers.
-pub(crate) fn test(arguments: &[String]) -> Result<()> {
+pub(crate) fn test(arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
     install_programs()?;
     let servers = Servers::start()?;
     let mut command = repository::cargo();
@@ -81,6 +81,7 @@ pub(crate) fn test(arguments: &[String]) -> Result<()> {
     let (ours, theirs) = arguments.split_at(split.unwrap_or(arguments.len()));
     command.args(ours).args(["--", "--include-ignored"]).args(theirs.iter().skip(1));
     command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
+    command.envs(variables.iter().copied());
     process::run(&mut command)
 }
 

@@ -90,8 +90,8 @@ mod yaml_message;
 pub use declare::schema::json_schema;
 pub use declare::table::table;
 pub use declare::{
-    Any, Declared, Group, Inner, Key, Kind, Kinds, NamedParts, OneOf, Part, Parts, PathList,
-    Permissions, Readable, Size, Spec, Switch, seen,
+    Any, Declared, Group, Inner, Key, Kind, Kinds, NamedParts, OneOf, OrAuto, Part, PartOrWord,
+    Parts, PathList, Permissions, Readable, Size, Spec, Switch, seen,
 };
 pub use item::Item;
 pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};
@@ -102,5 +102,5 @@ pub use rule::Idle;
 pub use secret::Secret;
 pub use section::Section;
 pub use setting::{Bounded, DefaultFor, Setting};
-pub use settings::{Paths, Settings};
+pub use settings::{PLACES, Paths, Settings};
 pub use suggest::nearest;

@@ -180,6 +180,16 @@ impl<'a> Section<'a> {
     /// One of several words, each standing for a value:
     /// `section.one_of("level", &[("debug", Level::Debug), ("info", Level::Info)])`.
     pub fn one_of<T: Clone>(&self, key: &str, words: &[(&str, T)]) -> Setting<'a, T> {
+        self.one_of_same(key, words, str::eq)
+    }
+
+    /// [`Section::one_of`], where `same` compares words.
+    pub(crate) fn one_of_same<T: Clone>(
+        &self,
+        key: &str,
+        words: &[(&str, T)],
+        same: fn(&str, &str) -> bool,
+    ) -> Setting<'a, T> {
         let names: Vec<String> = words.iter().map(|(name, _)| format!("`{name}`")).collect();
         let noun = match names.split_last() {
             Some((last, [])) => last.clone(),
@@ -188,7 +198,7 @@ impl<'a> Section<'a> {
         };
         self.setting(key, &noun, |node, _| {
             let text = node.text().unwrap_or_default();
-            match words.iter().find(|(name, _)| *name == text) {
+            match words.iter().find(|(name, _)| same(name, text)) {
                 Some((_, value)) => Ok(value.clone()),
                 None => Err(Refusal::Expected(noun.clone())),
             }

@@ -1,5 +1,6 @@
 //! The loaded settings: one tree, variables replaced, ready to be read.
 
+use crate::declare::{Group, Key, OneOf};
 use crate::item::Item;
 use crate::node::{Content, Node};
 use crate::problem::{Position, Problem, Problems, Source};
@@ -10,6 +11,29 @@ use crate::{export, read, tree, vars, yaml};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+crate::settings! {
+    /// Settings at the root that are read while the configuration is loaded.
+    pub static PLACES = Group::new("places", "Where skidder keeps its things, and how strict it is.");
+
+    HOME: PathBuf = Key::new("path.home").default_words("folder of the program").about("where the others begin");
+    CONFIG: PathBuf = Key::new("path.config")
+        .default_words("`path.home`")
+        .about("where relative names of `-c` are looked for first");
+    DATA: PathBuf = Key::new("path.data")
+        .default_words("`${path.home}/data`")
+        .about("state; see [operations](operations.md#files)");
+    LOGS: PathBuf = Key::new("path.logs")
+        .default_words("`${path.home}/logs`")
+        .about("files of [the log](#logging)");
+    KEYSTORE: PathBuf = Key::new("keystore.path")
+        .default_words("`${path.data}/filebeat.keystore`")
+        .about("the file of the [keystore](operations.md#the-keystore)");
+    COMPAT: OneOf<bool> = Key::one_of("compat", &[("lenient", true), ("strict", false)])
+        .default("strict")
+        .ours()
+        .about("`lenient`: unknown and most unsupported settings are warnings");
+}
 
 /// Where Filebeat keeps its things; `path.home`, `path.config`, `path.data`, `path.logs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,10 +91,9 @@ impl Settings {
     pub fn root<'a>(&'a self, problems: &'a Problems) -> Section<'a> {
         problems.extend(self.pending.iter().cloned());
         let section = Section::new(Some(&self.root), String::new(), problems);
-        let lenient = section.one_of("compat", &[("lenient", true), ("strict", false)]).or(false);
-        problems.set_lenient(lenient);
-        for key in ["path.home", "path.config", "path.data", "path.logs", "keystore.path"] {
-            section.accept(key);
+        problems.set_lenient(section.get(&COMPAT).value());
+        for key in [&HOME, &CONFIG, &DATA, &LOGS, &KEYSTORE] {
+            section.accept_key(key);
         }
         section
     }

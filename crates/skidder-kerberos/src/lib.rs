@@ -18,7 +18,7 @@ pub use acceptor::Acceptor;
 pub use gssapi::Login;
 #[cfg(not(feature = "gssapi"))]
 pub use missing::Login;
-pub use settings::{Auth, Settings};
+pub use settings::{Auth, KERBEROS, Settings, WITH_KERBEROS};
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]

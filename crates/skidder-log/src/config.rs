@@ -1,5 +1,8 @@
 //! The settings `logging.*`, and what the flags of the command line make of them.
 
+use crate::declared::{
+    self, FileKeys, LOGGING, event_data, metrics as in_metrics, of_events, of_log, stderr,
+};
 use crate::files::FilesConfig;
 use crate::line::FIXED;
 use crate::selectors::Selectors;
@@ -148,37 +151,23 @@ impl LogSettings {
     /// Reads `logging`; `logs` is `path.logs`, as an absolute path. Mistakes are added to the
     /// section's problems.
     pub fn read(logging: Section<'_>, logs: &Path) -> Self {
-        let levels = [
-            ("debug", Level::DEBUG),
-            ("info", Level::INFO),
-            ("warning", Level::WARN),
-            ("warn", Level::WARN),
-            ("error", Level::ERROR),
-            ("critical", Level::ERROR),
-        ];
+        logging.declared_by(&LOGGING);
         let settings = Self {
-            level: logging.one_of("level", &levels).or(Level::INFO),
-            selectors: logging.strings("selectors").or(Vec::new()),
-            format: logging
-                .one_of(
-                    "format",
-                    &[("auto", Format::Auto), ("json", Format::Json), ("text", Format::Text)],
-                )
-                .or(Format::Auto),
-            to_files: logging.bool("to_files").optional(),
-            to_stderr: logging.bool("to_stderr").optional(),
-            to_syslog: logging.bool("to_syslog").or(false),
-            files: read_files(logging.section("files"), logs),
+            level: logging.get(&declared::LEVEL).value(),
+            selectors: logging.get(&declared::SELECTORS).value(),
+            format: logging.get(&declared::FORMAT).value(),
+            to_files: logging.get(&declared::TO_FILES).optional(),
+            to_stderr: logging.get(&declared::TO_STDERR).optional(),
+            to_syslog: logging.get(&declared::TO_SYSLOG).value(),
+            files: read_files(logging.part(&declared::FILES), logs),
             event_data: read_event_data(&logging, logs),
             with_fields: read_fields(&logging),
-            metrics: read_metrics(logging.section("metrics")),
+            metrics: read_metrics(logging.part(&declared::METRICS)),
         };
-        if logging.bool("to_eventlog").or(false) {
+        if logging.get(&declared::TO_EVENTLOG).value() {
             let message = "the event log is a part of Windows; skidder runs on Linux";
             logging.problem("to_eventlog", message, "use `to_files`, `to_stderr` or `to_syslog`");
         }
-        let advice = "files of the log are always JSON with the names of ECS; for stderr see `logging.format`";
-        logging.deprecated(&["json", "ecs"], advice);
         logging.finish();
         settings
     }
@@ -270,21 +259,8 @@ fn escape(text: &str) -> String {
 
 fn read_files(files: Section<'_>, logs: &Path) -> FilesConfig {
     let config = FilesConfig {
-        redirect_stderr: files.bool("redirect_stderr").or(false),
-        ..read_rotation(
-            &files,
-            logs,
-            FilesConfig {
-                path: PathBuf::new(),
-                name: LogSettings::NAME.to_owned(),
-                bytes_max: LogSettings::BYTES_MAX,
-                kept: LogSettings::KEPT,
-                permissions: LogSettings::PERMISSIONS,
-                interval: Duration::ZERO,
-                rotate_on_startup: true,
-                redirect_stderr: false,
-            },
-        )
+        redirect_stderr: files.get(&stderr::REDIRECT_STDERR).value(),
+        ..read_rotation(&files, logs, &of_log::KEYS)
     };
     files.finish();
     config
@@ -292,34 +268,16 @@ fn read_files(files: Section<'_>, logs: &Path) -> FilesConfig {
 
 /// Only if the section is there: dead letters have the same events, and only their owner can read them.
 fn read_event_data(logging: &Section<'_>, logs: &Path) -> Option<FilesConfig> {
-    let event_data = logging.optional_section("event_data")?;
-    let is_on = event_data.bool("to_files").or(true);
-    event_data.unsupported(
-        &["to_stderr", "to_syslog", "to_eventlog", "level", "selectors", "metrics.*"],
-        "the content of events goes to files only, with the level of `logging`",
-    );
-    let files = event_data.section("files");
-    files.unsupported(&["redirect_stderr"], "use `logging.files.redirect_stderr`");
-    let config = read_rotation(
-        &files,
-        logs,
-        FilesConfig {
-            path: PathBuf::new(),
-            name: LogSettings::EVENT_DATA_NAME.to_owned(),
-            bytes_max: LogSettings::EVENT_DATA_BYTES_MAX,
-            kept: LogSettings::EVENT_DATA_KEPT,
-            permissions: LogSettings::PERMISSIONS,
-            interval: Duration::ZERO,
-            rotate_on_startup: false,
-            redirect_stderr: false,
-        },
-    );
+    let section = logging.optional_part(&declared::EVENT_DATA)?;
+    let is_on = section.get(&event_data::TO_FILES).value();
+    let files = section.part(&event_data::FILES);
+    let config = read_rotation(&files, logs, &of_events::KEYS);
     files.finish();
-    event_data.finish();
+    section.finish();
     is_on.then_some(config)
 }
 
-fn read_rotation(files: &Section<'_>, logs: &Path, default: FilesConfig) -> FilesConfig {
+fn read_rotation(files: &Section<'_>, logs: &Path, keys: &FileKeys) -> FilesConfig {
     let is_name = |name: &String| {
         if name.contains('/') || name.is_empty() {
             return Err("expected a name without `/`; the directory is `path`".to_owned());
@@ -333,19 +291,20 @@ fn read_rotation(files: &Section<'_>, logs: &Path, default: FilesConfig) -> File
         Err("expected `0` for none, or at least `1s`".to_owned())
     };
     FilesConfig {
-        path: logs.join(files.path_buf("path").or("")),
-        name: files.string("name").check(is_name).or_else(|| default.name),
-        bytes_max: files.size("rotateeverybytes").range(1..).or(default.bytes_max),
-        kept: files.usize("keepfiles").named("a number of files").range(0..=1024).or(default.kept),
-        permissions: files.permissions("permissions").or(default.permissions),
-        interval: files.duration("interval").check(is_interval).or(default.interval),
-        rotate_on_startup: files.bool("rotateonstartup").or(default.rotate_on_startup),
-        redirect_stderr: default.redirect_stderr,
+        path: logs.join(files.get(keys.path).or("")),
+        name: files.get(keys.name).check(is_name).value(),
+        bytes_max: files.get(keys.bytes_max).value(),
+        kept: files.get(keys.kept).value(),
+        permissions: files.get(keys.permissions).value(),
+        interval: files.get(keys.interval).check(is_interval).value(),
+        rotate_on_startup: files.get(keys.rotate_on_startup).value(),
+        redirect_stderr: false,
     }
 }
 
 fn read_fields(logging: &Section<'_>) -> Map<String, Json> {
-    let section = logging.section("with_fields");
+    logging.accept_key(&declared::WITH_FIELDS);
+    let section = logging.section(declared::WITH_FIELDS.name());
     let mut fields = Map::new();
     for (name, item) in section.leaves() {
         if FIXED.contains(&name.as_str()) {
@@ -359,8 +318,7 @@ fn read_fields(logging: &Section<'_>) -> Map<String, Json> {
 }
 
 fn read_metrics(metrics: Section<'_>) -> MetricsConfig {
-    let all = vec!["stats".to_owned()];
-    let namespaces = metrics.strings("namespaces").or_else(|| all);
+    let namespaces = metrics.get(&in_metrics::NAMESPACES).value();
     for name in namespaces.iter().filter(|name| *name != "stats") {
         let message = format!("`{}`: there is no `{name}`", metrics.path_of("namespaces"));
         metrics.problem(
@@ -370,11 +328,8 @@ fn read_metrics(metrics: Section<'_>) -> MetricsConfig {
         );
     }
     let config = MetricsConfig {
-        enabled: metrics.bool("enabled").or(true),
-        period: metrics
-            .duration("period")
-            .range(Duration::from_millis(100)..)
-            .or(LogSettings::PERIOD),
+        enabled: metrics.get(&in_metrics::ENABLED).value(),
+        period: metrics.get(&in_metrics::PERIOD).value(),
         stats: !namespaces.is_empty(),
     };
     metrics.finish();

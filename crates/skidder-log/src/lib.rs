@@ -9,6 +9,7 @@
 
 mod calendar;
 mod config;
+mod declared;
 mod files;
 mod layer;
 mod line;
@@ -21,6 +22,7 @@ mod text;
 mod writer;
 
 pub use config::{Environment, Flags, Format, LogConfig, LogSettings, MetricsConfig, Target};
+pub use declared::LOGGING;
 pub use files::FilesConfig;
 pub use layer::EVENT_DATA;
 pub use line::masked;

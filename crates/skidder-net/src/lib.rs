@@ -33,9 +33,9 @@ pub use headers::{
 pub use http_proxy::HttpProxy;
 pub use http2::{Http2, Http2Answer};
 pub use login::Login;
-pub use post::{PostError, Posted, Poster, PosterDefaults};
-pub use proxy_choice::{Environment, ProxyChoice};
-pub use read::{TLS, read_headers, read_hosts, read_tls};
+pub use post::{POSTER, PostError, Posted, Poster, PosterDefaults};
+pub use proxy_choice::{Environment, PROXY, ProxyChoice};
+pub use read::{HTTPS, TLS, read_headers, read_hosts, read_https, read_tls};
 pub use redact::{Redactor, redact};
 pub use route::{
     Host, NetError, Proxy, Route, Stream, connect_remedy, dial, encrypt, is_tls_alert, resolve,

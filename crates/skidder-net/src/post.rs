@@ -5,7 +5,7 @@ use crate::connection::{Connection, ConnectionError, Pieces};
 use crate::headers::{
     AGENT, basic_login_of, excerpt, proxy_login, request_uri, retry_after, secret_header,
 };
-use crate::{Proxy, ProxyChoice, Route, read_headers};
+use crate::{HTTPS, PROXY, Proxy, ProxyChoice, Route, read_headers, read_https};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,19 +13,30 @@ use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_os::Fs;
-use skidder_tls::{TlsClient, TlsSettings};
+use skidder_tls::TlsClient;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Default of `timeout`, as of OpenTelemetry.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Bytes of an answer that a message shows.
 const SHOWN_BYTES_MAX: usize = 512;
+
+settings! {
+    /// Where documents are posted to, and how.
+    pub static POSTER = Group::new("poster", "Where documents are posted to.").include(&[&PROXY, &HTTPS]);
+
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(Duration::from_secs(10))
+        .at_least(Duration::from_millis(1))
+        .about("of a connection, and of an answer");
+    COMPRESSION: OneOf<bool> =
+        Key::one_of("compression", &[("gzip", true), ("none", false)]).default("gzip").about("or `none`");
+    HEADERS: BTreeMap<String, String> = Key::new("headers").secret().about("go with every request");
+}
 
 /// Where documents go, and how.
 #[derive(Clone, Debug)]
@@ -57,11 +68,11 @@ pub struct PostError {
     error: ConnectionError,
 }
 
-/// Where the documents go if the settings do not say it.
+/// The setting that says where the documents go, and what its URL may leave out.
 #[derive(Clone, Copy, Debug)]
 pub struct PosterDefaults {
-    /// The whole of `endpoint`.
-    pub endpoint: &'static str,
+    /// Its default is a whole URL.
+    pub endpoint: &'static Key<String>,
     /// What its path ends with, and is added if it does not.
     pub path: &'static str,
     /// Its port without TLS; with TLS it is 443.
@@ -69,7 +80,7 @@ pub struct PosterDefaults {
 }
 
 impl Poster {
-    /// Reads `endpoint`, `headers`, `timeout`, `compression`, `ssl` and `proxy_url`; mistakes are told to the section's
+    /// Reads the endpoint, `headers`, `timeout`, `compression`, `ssl` and `proxy_url`; mistakes are told to the section's
     /// problems.
     pub fn read(
         section: &Section<'_>,
@@ -77,21 +88,22 @@ impl Poster {
         kind: &'static str,
         fs: &Arc<dyn Fs>,
     ) -> Option<Self> {
+        let example = defaults.endpoint.default_value().unwrap_or_default();
         let parse = |text: String| {
             if !text.contains("://") {
-                return Err(format!("expected a URL, as in `{}`", defaults.endpoint));
+                return Err(format!("expected a URL, as in `{example}`"));
             }
             HostUrl::parse(&text, "", "", |https| if https { 443 } else { defaults.port })
         };
-        let url = section.string("endpoint").named("a URL").try_map(parse).optional();
+        let url = section.get(defaults.endpoint).try_map(parse).optional();
         let url = match url {
             Some(url) => url,
-            None if section.has("endpoint") => return None,
-            None => parse(defaults.endpoint.to_owned()).ok()?,
+            None if section.has_key(defaults.endpoint) => return None,
+            None => parse(example.to_owned()).ok()?,
         };
         let proxy = ProxyChoice::read(section, |name| std::env::var(name).ok());
         let proxy = proxy.of(url.https, &url.address());
-        let settings = TlsSettings::read(&section.section("ssl"));
+        let settings = read_https(section);
         let mut tls = None;
         if url.https {
             match TlsClient::new(&settings, Arc::clone(fs)) {
@@ -111,17 +123,16 @@ impl Poster {
         let (Some(uri), Some(headers)) =
             (request_uri(&url, defaults.path, proxy.as_deref()), headers)
         else {
-            section.problem("endpoint", format!("`{url}` cannot be asked"), "");
+            section.problem(defaults.endpoint.name(), format!("`{url}` cannot be asked"), "");
             return None;
         };
-        let words = [("gzip", true), ("none", false)];
         Some(Self {
             route: Route { host: url.address(), proxy, tls, http2: false },
             url,
             uri,
             headers,
-            timeout: section.duration("timeout").range(Duration::from_millis(1)..).or(TIMEOUT),
-            compresses: section.one_of("compression", &words).or(true),
+            timeout: section.get(&TIMEOUT).value(),
+            compresses: section.get(&COMPRESSION).value(),
         })
     }
 
@@ -180,7 +191,7 @@ fn headers(
     if let Some(login) = basic_login_of(url) {
         headers.insert(AUTHORIZATION, secret_header(&login)?);
     }
-    for (name, value) in read_headers(section, "headers") {
+    for (name, value) in read_headers(section, &HEADERS) {
         headers.insert(name, value);
     }
     if let Some(login) = proxy_login(url, proxy) {

@@ -6,9 +6,26 @@
 
 use crate::address::PROXY_HINT;
 use crate::{Host, HttpProxy, Proxy, SocksProxy, read_headers};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Secret, Section, settings};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+settings! {
+    /// The proxy of an output or input over HTTP.
+    pub static PROXY = Group::new("proxy", "The proxy to servers of HTTP.");
+
+    PROXY_URL: Secret = Key::new("proxy_url")
+        .default_words("the environment's")
+        .noun("the URL of a proxy")
+        .about(
+            "`http://`, `https://` or `socks5://[user:password@]host[:port]`; without it `HTTPS_PROXY`, `HTTP_PROXY` \
+             and `NO_PROXY` hold, as in Go",
+        );
+    PROXY_HEADERS: BTreeMap<String, String> =
+        Key::new("proxy_headers").secret().about("sent to the proxy with `CONNECT`");
+    PROXY_DISABLE: bool = Key::new("proxy_disable").default(false).about("never use a proxy");
+}
 
 /// See the module's text.
 #[derive(Clone, Debug, Default)]
@@ -47,10 +64,10 @@ enum Except {
 impl ProxyChoice {
     /// Reads `proxy_url`, `proxy_headers` and `proxy_disable`. `environment` gives the value of a variable.
     pub fn read(section: &Section<'_>, environment: impl Fn(&str) -> Option<String>) -> Self {
-        let headers = read_headers(section, "proxy_headers");
-        let url = section.secret("proxy_url").named("the URL of a proxy").hint(PROXY_HINT);
+        let headers = read_headers(section, &PROXY_HEADERS);
+        let url = section.get(&PROXY_URL).hint(PROXY_HINT);
         let url = url.try_map(|url| parse(url.reveal())).optional();
-        if section.bool("proxy_disable").or(false) {
+        if section.get(&PROXY_DISABLE).value() {
             return Self::Direct;
         }
         let with_headers = |mut via: Proxy| {

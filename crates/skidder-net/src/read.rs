@@ -5,12 +5,31 @@ use crate::address::read_host;
 use http::{HeaderName, HeaderValue};
 use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_tls::{SSL, TlsSettings};
+use std::collections::BTreeMap;
 
 settings! {
     /// `ssl` of an output or input that works without TLS.
     pub static TLS = Group::new("tls", "Whether TLS is used, and how.");
 
     SECTION: Part = Key::part("ssl", &SSL).about("[below](#ssl); TLS is off without a section `ssl`, or `rediss://` to Redis");
+}
+
+mod https {
+    use super::*;
+
+    settings! {
+        /// `ssl` of what uses TLS only with servers whose URL says `https`.
+        pub static HTTPS = Group::new("https", "TLS with servers whose URL says `https`.");
+
+        pub(super) SECTION: Part = Key::part("ssl", &SSL).about("[TLS](outputs.md#ssl) of `https`");
+    }
+}
+
+pub use https::HTTPS;
+
+/// `ssl` of a group that includes [`HTTPS`], also if there is none.
+pub fn read_https(section: &Section<'_>) -> TlsSettings {
+    TlsSettings::read(&section.part(&https::SECTION))
 }
 
 /// The hosts of `key`, as `name[:port]`. Reports mistakes to the section's problems, and is empty after one.
@@ -26,8 +45,11 @@ pub fn read_hosts(section: &Section<'_>, key: &Key<Vec<String>>, port: u16) -> V
 }
 
 /// Headers that a request carries, under `key`. Mistakes are told to the section's problems; empty after one.
-pub fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName, HeaderValue)> {
-    let headers = section.string_map(key).try_map(|headers| {
+pub fn read_headers(
+    section: &Section<'_>,
+    key: &Key<BTreeMap<String, String>>,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let headers = section.get(key).try_map(|headers| {
         let header = |(name, value): (String, String)| {
             let wrong = || format!("header `{name}` cannot be sent");
             let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;

@@ -10,7 +10,7 @@ mod config;
 mod routes;
 
 pub use auth::HttpAuth;
-pub use config::{Endpoint, HttpConfig};
+pub use config::{Endpoint, HTTP, HttpConfig};
 
 use crate::page::{Body, Page, Query, Wanted, failed};
 use crate::profiles::Profiles;

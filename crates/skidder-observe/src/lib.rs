@@ -27,7 +27,7 @@ mod stats;
 mod summary;
 
 pub use files::{encoded, file_json};
-pub use http::{Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
+pub use http::{Endpoint, HTTP, HttpAuth, HttpConfig, ServeError, Serving, serve};
 pub use inputs::{Counts, InputList};
 pub use lag::{Lag, LagNumbers};
 pub use numbers::{

@@ -11,7 +11,7 @@ use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Response, StatusCode};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_profile::cpu::{CpuError, DRAIN_EVERY, Recorder};
 use skidder_profile::heap;
 use std::sync::Arc;
@@ -24,6 +24,28 @@ const ROOT: &str = "/debug/pprof";
 /// Seconds of a CPU profile, if the question does not say, and at most.
 const SECONDS: u64 = 30;
 const SECONDS_MAX: u64 = 300;
+
+settings! {
+    /// `http.pprof`.
+    pub(crate) static PPROF = Group::new("http.pprof", "Profiles of CPU and heap.").inline();
+
+    ENABLED: bool = Key::new("enabled").default(false).about(
+        "[profiles](operations.md#profiles) of CPU and heap at `/debug/pprof/`, with the access rules of \
+         [the page](page.md#who-may-see-it)",
+    );
+    MEM_PROFILE_RATE: u64 = Key::new("mem_profile_rate")
+        .default(Profiling::HEAP_EVERY)
+        .range(0, 1 << 30)
+        .noun("a number of bytes")
+        .about(
+            "bytes between two allocations that are sampled, on average; `0`: no heap profile. Less is more exact, \
+             and slower",
+        );
+    BLOCK_PROFILE_RATE: u64 =
+        Key::new("block_profile_rate").default(0).about("only 0 is possible: waits are not profiled");
+    MUTEX_PROFILE_RATE: u64 =
+        Key::new("mutex_profile_rate").default(0).about("only 0 is possible: waits are not profiled");
+}
 
 /// `http.pprof`, when it is enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +60,15 @@ impl Profiling {
 
     /// Reads the section; mistakes go to its problems. Nothing if it is off.
     pub(crate) fn from_section(section: Section<'_>) -> Option<Self> {
-        if !section.bool("enabled").or(false) {
+        if !section.get(&ENABLED).value() {
             // What tunes it does not matter then.
             section.skip();
             return None;
         }
-        let heap_every = section
-            .u64("mem_profile_rate")
-            .named("a number of bytes")
-            .range(0..=1 << 30)
-            .or(Self::HEAP_EVERY);
-        for rate in ["block_profile_rate", "mutex_profile_rate"] {
-            if section.u64(rate).or(0) > 0 {
+        let heap_every = section.get(&MEM_PROFILE_RATE).value();
+        for rate in [&BLOCK_PROFILE_RATE, &MUTEX_PROFILE_RATE] {
+            if section.get(rate).value() > 0 {
+                let rate = rate.name();
                 let message =
                     format!("`{}` can only be 0: waits are not profiled", section.path_of(rate));
                 let hint = "`perf trace -s` and `offcputime` show where threads wait";

@@ -19,6 +19,7 @@ mod check;
 mod client;
 mod config;
 mod dead_index;
+mod declared;
 mod encode;
 mod ids;
 mod manage;
@@ -38,13 +39,14 @@ mod worker;
 pub use asked::AskError;
 pub use build::build;
 pub use config::{Auto, Config, Credentials, Steering};
+pub use declared::ELASTICSEARCH;
 #[doc(hidden)]
 pub use encode::BulkBench;
 pub use preset::Preset;
 pub use read::read;
 pub use read::{DEFAULT_PORT, parse_host};
 pub use server::TargetError;
-pub use setup::{Enabled, Lifecycle, Setup, Template};
+pub use setup::{Enabled, Lifecycle, SETUP, Setup, Template};
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 #[doc(hidden)]
 pub use told::{AnswerBench, WaitingRequest};

@@ -98,14 +98,19 @@ pub struct MetadataConfig {
     pub retry_backoff: Duration,
 }
 
+impl MetadataConfig {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
+        refresh_frequency: Duration::from_mins(10),
+        full: false,
+        retry_max: 3,
+        retry_backoff: Duration::from_millis(250),
+    };
+}
+
 impl Default for MetadataConfig {
     fn default() -> Self {
-        Self {
-            refresh_frequency: Duration::from_mins(10),
-            full: false,
-            retry_max: 3,
-            retry_backoff: Duration::from_millis(250),
-        }
+        Self::DEFAULT
     }
 }
 

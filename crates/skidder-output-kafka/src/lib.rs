@@ -36,6 +36,7 @@ mod work;
 
 pub use config::{Compression, Config, Credentials, Mechanism, MetadataConfig};
 pub use partition::{Partitioning, Strategy};
+pub use read::KAFKA;
 pub use selector::Topics;
 pub use setup::{Kafka, SetupError, build};
 pub use version::Version;

@@ -1,8 +1,72 @@
 //! Which partition a record goes to: `partition.*`, with the meaning that it has in Filebeat.
 
 use crate::hash;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_event::{EventRef, Path};
+
+mod every {
+    use super::*;
+
+    settings! {
+        /// What each way to choose a partition has.
+        pub(super) static EVERY = Group::new("output.kafka.partition.*", "Which partitions are chosen from.");
+
+        pub(super) REACHABLE_ONLY: bool = Key::new("reachable_only")
+            .default(false)
+            .about("only partitions with a leader; `false`: records wait for theirs");
+    }
+}
+
+mod in_groups {
+    use super::*;
+
+    settings! {
+        /// `random` and `round_robin`.
+        pub(super) static IN_GROUPS =
+            Group::new("output.kafka.partition.group", "Some records in a row to one partition.")
+                .include(&[&EVERY])
+                .inline();
+
+        pub(super) GROUP_EVENTS: u32 = Key::new("group_events")
+            .default(1)
+            .at_least(1)
+            .noun("a number of events")
+            .about("so many records in a row to one partition");
+    }
+}
+
+mod by_hash {
+    use super::*;
+
+    settings! {
+        /// `hash`.
+        pub(super) static BY_HASH = Group::new("output.kafka.partition.hash", "The partition by a hash.")
+            .include(&[&EVERY])
+            .inline();
+
+        pub(super) FIELDS: Vec<String> =
+            Key::<Vec<String>>::new("hash").default(&[]).noun("a list of fields").about(
+                "fields whose hash chooses the partition; without, the key's; by chance for records without a key",
+            );
+        pub(super) RANDOM: bool = Key::new("random").default(true).about(
+            "an event without such a field goes anywhere; `false`: to the dead letters",
+        );
+    }
+}
+
+use by_hash::BY_HASH;
+use every::EVERY;
+use in_groups::IN_GROUPS;
+
+settings! {
+    /// `partition`, which has one of them.
+    pub(super) static WAYS =
+        Group::new("output.kafka.partition", "Which partition a record goes to: one of these.").inline();
+
+    HASH: Part = Key::part("hash", &BY_HASH).about("by a hash: the default");
+    RANDOM: Part = Key::part("random", &IN_GROUPS).about("by chance");
+    ROUND_ROBIN: Part = Key::part("round_robin", &IN_GROUPS).about("one after the other");
+}
 
 /// How partitions are chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,25 +108,26 @@ impl Default for Partitioning {
 }
 
 impl Partitioning {
-    /// Reads `partition`; mistakes are told to its problems.
-    pub(crate) fn read(output: &Section<'_>) -> Self {
-        let section = output.section("partition");
-        let names = ["random", "round_robin", "hash"];
-        let set: Vec<&str> = names.into_iter().filter(|name| section.has(name)).collect();
+    /// Reads the section `partition`. Reports mistakes to its problems.
+    pub(crate) fn read(section: Section<'_>) -> Self {
+        let ways = [&RANDOM, &ROUND_ROBIN, &HASH];
+        let set: Vec<&Key<Part>> = ways.into_iter().filter(|way| section.has_key(way)).collect();
         if let [first, second, ..] = set[..] {
+            let (first, second) = (first.name(), second.name());
             let message = format!("`{first}` and `{second}` are both set; expected one");
             section.problem(second, message, "");
         }
-        let chosen = set.first().copied().unwrap_or("hash");
-        for name in &set {
-            // Without anything inside, as in `partition.hash:`.
-            section.accept(name);
+        for way in &set {
+            // Without anything inside, as in `partition.hash: {}`.
+            section.accept(way.name());
         }
-        let inner = section.section(chosen);
-        let reachable_only = inner.bool("reachable_only").or(false);
-        let strategy = match chosen {
-            "random" => Strategy::Random { group_events: read_group(&inner) },
-            "round_robin" => Strategy::RoundRobin { group_events: read_group(&inner) },
+        let chosen = set.first().copied().unwrap_or(&HASH);
+        let inner = section.part(chosen);
+        let reachable_only = inner.get(&every::REACHABLE_ONLY).value();
+        let group = || inner.get(&in_groups::GROUP_EVENTS).value();
+        let strategy = match chosen.name() {
+            "random" => Strategy::Random { group_events: group() },
+            "round_robin" => Strategy::RoundRobin { group_events: group() },
             _ => read_hash(&inner),
         };
         inner.finish();
@@ -71,20 +136,15 @@ impl Partitioning {
     }
 }
 
-fn read_group(section: &Section<'_>) -> u32 {
-    section.u32("group_events").named("a number of events").range(1..).or(1_u32)
-}
-
 fn read_hash(section: &Section<'_>) -> Strategy {
-    let random = section.bool("random").or(true);
+    let random = section.get(&by_hash::RANDOM).value();
     let parse = |names: Vec<String>| {
         let path = |name: &String| Path::parse(name).map_err(|error| error.to_string());
         names.iter().map(path).collect::<Result<Vec<_>, _>>()
     };
-    let fields = section.strings("hash").named("a list of fields").try_map(parse);
-    match fields.optional() {
-        Some(fields) if !fields.is_empty() => Strategy::HashFields { fields, random },
-        _ => Strategy::HashKey,
+    match section.get(&by_hash::FIELDS).try_map(parse).value() {
+        fields if fields.is_empty() => Strategy::HashKey,
+        fields => Strategy::HashFields { fields, random },
     }
 }
 
@@ -170,7 +230,9 @@ mod tests {
         let problems = Problems::new();
         let settings = Settings::parse("x", settings).expect("YAML");
         let root = settings.root(&problems);
-        let read = Partitioning::read(&root);
+        let section = root.section("partition");
+        section.declared_by(&WAYS);
+        let read = Partitioning::read(section);
         root.finish();
         (read, problems.to_string())
     }

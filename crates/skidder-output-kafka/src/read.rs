@@ -1,82 +1,209 @@
 //! `output.kafka` from its section of the configuration.
 
 use crate::config::{Compression, Config, Credentials, Mechanism, MetadataConfig};
-use crate::partition::Partitioning;
-use crate::selector::Topics;
+use crate::partition::{Partitioning, WAYS};
+use crate::selector::{Topics, rule::TOPICS_ITEM};
 use crate::version::Version;
-use skidder_config::Section;
+use skidder_config::{Any, Group, Key, OneOf, Part, Parts, Secret, Section, Size, settings};
 use skidder_event::Format;
-use skidder_outputs::CodecConfig;
-use skidder_tls::TlsSettings;
+use skidder_outputs::{BACKOFF, CodecConfig, EVERY_OUTPUT, WITH_CODEC, read_backoff};
+use skidder_tls::{SSL, TlsSettings};
 use std::num::NonZeroU16;
 use std::time::Duration;
 
 /// The port of a host that names none, as in Sarama's documentation.
 const PORT: u16 = 9092;
 
-/// Bounds of a record, in bytes: a request has a length of 31 bits.
-const MESSAGE_BYTES: std::ops::RangeInclusive<u64> = 1..=900_000_000;
+/// Most bytes of a record: a request has a length of 31 bits.
+const MESSAGE_BYTES_MAX: u64 = 900_000_000;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// What to do about `when` of a header.
+const NO_CONDITION: &str = "each record has all headers";
+
+mod header {
+    use super::*;
+
+    settings! {
+        /// An item of `headers`.
+        pub(super) static HEADER = Group::new("output.kafka.headers", "A header of each record.")
+            .unsupported(&[("when.*", NO_CONDITION)]);
+
+        pub(super) KEY: String = Key::new("key").required().about("its name");
+        pub(super) VALUE: String = Key::new("value").default("").about("its value");
+    }
+}
+
+mod metadata {
+    use super::*;
+
+    settings! {
+        /// `metadata`.
+        pub(super) static METADATA =
+            Group::new("output.kafka.metadata", "How topics and their leaders are found.").inline();
+
+        pub(super) REFRESH_FREQUENCY: Duration = Key::new("refresh_frequency")
+            .default(MetadataConfig::DEFAULT.refresh_frequency)
+            .range(Duration::ZERO, Duration::from_hours(1))
+            .about("how often topics in use are refreshed; 0: never");
+        pub(super) FULL: bool = Key::new("full")
+            .default(MetadataConfig::DEFAULT.full)
+            .about("refresh all topics instead of those in use");
+        pub(super) RETRY_MAX: u32 = Key::new("retry.max")
+            .default(MetadataConfig::DEFAULT.retry_max)
+            .noun("a number of tries")
+            .about("this many tries at the pace of `retry.backoff`; then as `backoff` says, without end");
+        pub(super) RETRY_BACKOFF: Duration = Key::new("retry.backoff")
+            .default(MetadataConfig::DEFAULT.retry_backoff)
+            .range(Duration::ZERO, Duration::from_mins(1))
+            .about("pause between these tries");
+    }
+}
+
+settings! {
+    /// Settings of `output.kafka`.
+    pub static KAFKA = Group::new("output.kafka", "Records of topics of Kafka.")
+        .include(&[&WITH_CODEC, &BACKOFF, &EVERY_OUTPUT]);
+
+    HOSTS: Vec<String> = Key::new("hosts")
+        .required()
+        .noun("a list of brokers, as in `[\"localhost:9092\"]`")
+        .about("`host[:9092]`, brokers that name the others");
+    pub(super) TOPIC: String = Key::new("topic").default_words("required, or `topics`").noun("a format string").about(
+        "format string; letters, digits, `.`, `_`, `-`, at most 249",
+    );
+    pub(super) TOPICS: Parts = Key::parts("topics", &TOPICS_ITEM).about(
+        "rules of `topic`, `mappings`, `default`, `when`: the first that gives a name; then `topic`",
+    );
+    KEY: String = Key::new("key")
+        .noun("a format string")
+        .about("format string; an event without its field has no key");
+    PARTITION: Part = Key::part("partition", &WAYS).about("which partition a record goes to");
+    HEADERS: Parts = Key::parts("headers", &header::HEADER).about(
+        "list of `key` and `value`, the same for each record; `when` in them is refused",
+    );
+    CLIENT_ID: String = Key::new("client_id").default(Config::CLIENT_ID).about("how brokers know us, in their logs and quotas");
+    VERSION: String = Key::new("version").default("2.1.0").about(
+        "from `0.8.2.0` on; brokers are asked for their versions (0.11 or later), this decides what is used: \
+         timestamps and LZ4 from 0.10, headers from 0.11, Zstandard from 2.1",
+    );
+    USERNAME: String = Key::new("username").default("").about("a login by SASL, with `password`");
+    PASSWORD: Secret = Key::new("password").about("of `username`");
+    MECHANISM: OneOf<Mechanism> = Key::one_of(
+        "sasl.mechanism",
+        &[
+            ("PLAIN", Mechanism::Plain),
+            ("SCRAM-SHA-256", Mechanism::ScramSha256),
+            ("SCRAM-SHA-512", Mechanism::ScramSha512),
+        ],
+    )
+    .ignore_case()
+    .default_words("`PLAIN`")
+    .noun("PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+    .about("also `SCRAM-SHA-256`, `SCRAM-SHA-512`");
+    BULK_MAX_SIZE: usize = Key::new("bulk_max_size")
+        .default(Config::BULK_MAX_SIZE)
+        .range(0, 1_000_000)
+        .noun("a number of events")
+        .about("events taken at once, records of a batch; 0: no bound but `max_message_bytes`");
+    BULK_FLUSH_FREQUENCY: Duration = Key::new("bulk_flush_frequency")
+        .default(Config::BULK_FLUSH_FREQUENCY)
+        .range(Duration::ZERO, Duration::from_mins(15))
+        .about("how long a batch waits for more records, while less than half of what may be encoded is");
+    MAX_MESSAGE_BYTES: Size = Key::new("max_message_bytes")
+        .default(Config::MAX_MESSAGE_BYTES as u64)
+        .range(1, MESSAGE_BYTES_MAX)
+        .about(
+            "of key and value, uncompressed; larger ones go to the dead letters. Also the bytes of a batch, which has \
+             no more than 504 KiB if it is not a single record",
+        );
+    COMPRESSION: OneOf<Compression> = Key::one_of("compression", &Compression::WORDS)
+        .ignore_case()
+        .default("gzip")
+        .noun("none, gzip, snappy, lz4 or zstd")
+        .about("`none`, `gzip`, `snappy`, `lz4`, `zstd`");
+    COMPRESSION_LEVEL: i64 = Key::new("compression_level")
+        .default(Config::COMPRESSION_LEVEL as i64)
+        .noun("a level")
+        .about("of gzip, 0 to 9");
+    REQUIRED_ACKS: i64 = Key::new("required_acks")
+        .default(1)
+        .range(-1, 1)
+        .noun("a number of acknowledgements")
+        .about("0 none (lines can be lost), 1 the leader, -1 all replicas in sync");
+    IDEMPOTENCE: bool = Key::new("enable_idempotence")
+        .default(false)
+        .about("brokers discard duplicates; needs `required_acks: -1`")
+        .ours();
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(Config::TIMEOUT)
+        .range(Duration::from_millis(10), Duration::from_mins(5))
+        .about("of connecting, of a login, of an answer");
+    BROKER_TIMEOUT: Duration = Key::new("broker_timeout")
+        .default(Config::BROKER_TIMEOUT)
+        .range(MILLISECOND, Duration::from_mins(15))
+        .about("how long a broker waits for its replicas");
+    KEEP_ALIVE: Duration = Key::new("keep_alive")
+        .default(Duration::ZERO)
+        .about("more than 0: the system keeps connections alive, at its own pace");
+    CHANNEL_BUFFER_SIZE: usize = Key::new("channel_buffer_size")
+        .default(Config::CHANNEL_BUFFER_SIZE)
+        .range(1, 10_000_000)
+        .noun("a number of events")
+        .about("records encoded at once, if that is more than two batches");
+    METADATA: Part = Key::part("metadata", &metadata::METADATA).about("how topics and their leaders are found");
+    WORKERS: usize = Key::new("workers").alias("worker").default(1).noun("a number of workers").about(
+        "no effect, with a warning: there is one connection to each broker",
+    );
+    LOADBALANCE: bool = Key::new("loadbalance").default(true).about(
+        "no effect, with a warning: a record goes to the leader of its partition",
+    );
+    KERBEROS: Any = Key::new("kerberos").about(
+        "refused: this output has no such login. Use `username`, or certificates",
+    );
+    FAST: bool = Key::new("enable_krb5_fast").default(false).about("refused, likewise");
+    TLS: Part = Key::part("ssl", &SSL).about("[below](#ssl); TLS is off without a section `ssl`");
+}
 
 /// Reads the section; mistakes are told to its problems. `None` if no host is named.
 pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
+    section.declared_by(&KAFKA);
     refuse(section);
     let hosts = read_hosts(section);
-    let version = section.string("version").try_map(|text| Version::parse(&text));
-    let version = version.or(Version::DEFAULT);
+    let version = section.get(&VERSION).try_map(|text| Version::parse(&text)).value();
     let format = |text: String| Format::parse(&text).map_err(|error| error.to_string());
     let (compression, compression_level) = read_compression(section, version);
     let (required_acks, enable_idempotence) = read_acks(section, version);
-    let positive = Duration::from_millis(1)..;
-    let short = Duration::from_millis(1)..=Duration::from_mins(15);
+    let (backoff_init, backoff_max) = read_backoff(section);
     let config = Config {
         topics: Topics::read(section),
-        key: section.string("key").named("a format string").try_map(format).optional(),
-        partitioning: Partitioning::read(section),
+        key: section.get(&KEY).try_map(format).optional(),
+        partitioning: Partitioning::read(section.part(&PARTITION)),
         headers: read_headers(section, version),
-        client_id: section.string("client_id").or(Config::CLIENT_ID),
+        client_id: section.get(&CLIENT_ID).value(),
         codec: CodecConfig::read(section, false),
         metadata: read_metadata(section),
         version,
         credentials: read_credentials(section),
-        tls: section.optional_section("ssl").map(|ssl| {
+        tls: section.optional_part(&TLS).map(|ssl| {
             let tls = TlsSettings::read(&ssl);
             ssl.finish();
             tls
         }),
-        bulk_max_size: section
-            .usize("bulk_max_size")
-            .named("a number of events")
-            .range(0..=1_000_000)
-            .or(Config::BULK_MAX_SIZE),
-        bulk_flush_frequency: section
-            .duration("bulk_flush_frequency")
-            .range(..=Duration::from_mins(15))
-            .or(Config::BULK_FLUSH_FREQUENCY),
-        channel_buffer_size: section
-            .usize("channel_buffer_size")
-            .named("a number of events")
-            .range(1..=10_000_000)
-            .or(Config::CHANNEL_BUFFER_SIZE),
-        keep_alive: !section.duration("keep_alive").or(Duration::ZERO).is_zero(),
-        max_message_bytes: section
-            .size("max_message_bytes")
-            .range(MESSAGE_BYTES)
-            .map(|bytes| bytes as usize)
-            .or(Config::MAX_MESSAGE_BYTES),
+        bulk_max_size: section.get(&BULK_MAX_SIZE).value(),
+        bulk_flush_frequency: section.get(&BULK_FLUSH_FREQUENCY).value(),
+        channel_buffer_size: section.get(&CHANNEL_BUFFER_SIZE).value(),
+        keep_alive: !section.get(&KEEP_ALIVE).value().is_zero(),
+        max_message_bytes: section.get(&MAX_MESSAGE_BYTES).value() as usize,
         compression,
         compression_level,
         required_acks,
         enable_idempotence,
-        timeout: section
-            .duration("timeout")
-            .range(Duration::from_millis(10)..=Duration::from_mins(5))
-            .or(Config::TIMEOUT),
-        broker_timeout: section.duration("broker_timeout").range(short).or(Config::BROKER_TIMEOUT),
-        backoff_init: section
-            .duration("backoff.init")
-            .range(positive.clone())
-            .or(Config::BACKOFF_INIT),
-        backoff_max: section.duration("backoff.max").range(positive).or(Config::BACKOFF_MAX),
+        timeout: section.get(&TIMEOUT).value(),
+        broker_timeout: section.get(&BROKER_TIMEOUT).value(),
+        backoff_init,
+        backoff_max,
         hosts: hosts?,
     };
     Some(config)
@@ -84,13 +211,13 @@ pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
 
 /// What cannot be done here, and what does nothing in Filebeat either.
 fn refuse(section: &Section<'_>) {
-    section.deprecated(&["max_retries"], "events are sent until they are accepted, as in Filebeat");
-    let has_kerberos = section.optional_section("kerberos").is_some_and(|kerberos| {
+    let has_kerberos = section.any(&KERBEROS).is_some_and(|kerberos| {
+        let kerberos = kerberos.section();
         let enabled = kerberos.bool("enabled").or(true);
         kerberos.skip();
         enabled
     });
-    if has_kerberos || section.bool("enable_krb5_fast").or(false) {
+    if has_kerberos || section.get(&FAST).value() {
         let message = "Kerberos is not supported by this output";
         section.problem(
             "kerberos",
@@ -98,15 +225,13 @@ fn refuse(section: &Section<'_>) {
             "use `sasl.mechanism: SCRAM-SHA-512` or `ssl.certificate`",
         );
     }
-    let has_workers = ["worker", "workers"]
-        .into_iter()
-        .any(|key| section.usize(key).named("a number of workers").or(1_usize) > 1);
-    if has_workers {
+    if section.get(&WORKERS).value() > 1 {
+        let key = if section.has_key(&WORKERS) { WORKERS.name() } else { "worker" };
         let message =
             "there is one connection to each broker, and brokers work at the same time anyway";
-        section.warning("worker", message, "remove it; it does nothing in Filebeat either");
+        section.warning(key, message, "remove it; it does nothing in Filebeat either");
     }
-    if !section.bool("loadbalance").or(true) {
+    if !section.get(&LOADBALANCE).value() {
         let message =
             "records go to the leader of their partition; there is nothing to be balanced";
         section.warning("loadbalance", message, "remove it; it does nothing in Filebeat either");
@@ -114,8 +239,7 @@ fn refuse(section: &Section<'_>) {
 }
 
 fn read_hosts(section: &Section<'_>) -> Option<Vec<String>> {
-    let hosts = section.strings("hosts").named("a list of brokers, as in `[\"localhost:9092\"]`");
-    let hosts = hosts.try_each(host).at_least_one("broker").required();
+    let hosts = section.get(&HOSTS).try_each(host).at_least_one("broker").required();
     if hosts.is_empty() { None } else { Some(hosts) }
 }
 
@@ -143,13 +267,7 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 fn read_compression(section: &Section<'_>, version: Version) -> (Compression, i32) {
-    let words = Compression::WORDS;
-    let lower = section.string("compression").try_map(|text| {
-        let found = words.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
-        let expected = "expected none, gzip, snappy, lz4 or zstd";
-        found.map(|(_, codec)| *codec).ok_or_else(|| format!("`{text}`: {expected}"))
-    });
-    let compression = lower.or(Compression::Gzip);
+    let compression = section.get(&COMPRESSION).value();
     let too_old = match compression {
         Compression::Zstd => version < Version::ZSTD,
         Compression::Lz4 => version < Version::TIMESTAMPS,
@@ -159,7 +277,7 @@ fn read_compression(section: &Section<'_>, version: Version) -> (Compression, i3
         let message = format!("`{}` needs a later `version` of Kafka", compression.name());
         section.problem("compression", message, "`zstd` is there from 2.1.0 on, `lz4` from 0.10");
     }
-    let level = section.i64("compression_level").named("a level");
+    let level = section.get(&COMPRESSION_LEVEL);
     let level = if compression == Compression::Gzip {
         // -1000 is Sarama's word for the default.
         level.check(|level| match level {
@@ -169,14 +287,13 @@ fn read_compression(section: &Section<'_>, version: Version) -> (Compression, i3
     } else {
         level
     };
-    let level = level.or(i64::from(Config::COMPRESSION_LEVEL));
+    let level = level.value();
     (compression, if level < 0 { -1 } else { level as i32 })
 }
 
 fn read_acks(section: &Section<'_>, version: Version) -> (i8, bool) {
-    let acks = section.i64("required_acks").named("a number of acknowledgements").range(-1..=1);
-    let acks = acks.or(1_i64) as i8;
-    let idempotent = section.bool("enable_idempotence").or(false);
+    let acks = section.get(&REQUIRED_ACKS).value() as i8;
+    let idempotent = section.get(&IDEMPOTENCE).value();
     if idempotent && acks != -1 {
         let message = "`enable_idempotence` needs the acknowledgement of all replicas";
         section.problem("enable_idempotence", message, "set `required_acks: -1`");
@@ -190,11 +307,9 @@ fn read_acks(section: &Section<'_>, version: Version) -> (i8, bool) {
 
 fn read_headers(section: &Section<'_>, version: Version) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    for item in section.items("headers") {
-        let header = item.section();
-        let key = header.string("key").required();
-        let value = header.string("value").or("");
-        header.unsupported(&["when"], "each record has all headers");
+    for (item, header) in section.part_items(&HEADERS) {
+        let key = header.get(&header::KEY).required();
+        let value = header.get(&header::VALUE).value();
         header.finish();
         if key.contains('\0') {
             item.problem(format!("`{}`: a key has no byte of zero", item.path()), "");
@@ -209,34 +324,21 @@ fn read_headers(section: &Section<'_>, version: Version) -> Vec<(String, String)
 }
 
 fn read_metadata(section: &Section<'_>) -> MetadataConfig {
-    let metadata = section.section("metadata");
-    let default = MetadataConfig::default();
+    let metadata = section.part(&METADATA);
     let read = MetadataConfig {
-        refresh_frequency: metadata
-            .duration("refresh_frequency")
-            .range(..=Duration::from_hours(1))
-            .or(default.refresh_frequency),
-        full: metadata.bool("full").or(default.full),
-        retry_max: metadata.u32("retry.max").named("a number of tries").or(default.retry_max),
-        retry_backoff: metadata
-            .duration("retry.backoff")
-            .range(..=Duration::from_mins(1))
-            .or(default.retry_backoff),
+        refresh_frequency: metadata.get(&metadata::REFRESH_FREQUENCY).value(),
+        full: metadata.get(&metadata::FULL).value(),
+        retry_max: metadata.get(&metadata::RETRY_MAX).value(),
+        retry_backoff: metadata.get(&metadata::RETRY_BACKOFF).value(),
     };
     metadata.finish();
     read
 }
 
 fn read_credentials(section: &Section<'_>) -> Option<Credentials> {
-    let username = section.string("username").or("");
-    let password = section.secret("password").optional().unwrap_or_default();
-    let mechanism = section.string("sasl.mechanism").try_map(|text| {
-        let known = [Mechanism::Plain, Mechanism::ScramSha256, Mechanism::ScramSha512];
-        let found = known.into_iter().find(|known| text.eq_ignore_ascii_case(known.name()));
-        let expected = "expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512";
-        found.ok_or_else(|| format!("`{text}` is not supported; {expected}"))
-    });
-    let mechanism = mechanism.optional();
+    let username = section.get(&USERNAME).value();
+    let password = section.get(&PASSWORD).optional().unwrap_or_default();
+    let mechanism = section.get(&MECHANISM).optional();
     if username.is_empty() {
         if mechanism.is_some() {
             let message = "without `username` nobody logs in, whatever `sasl.mechanism` says";

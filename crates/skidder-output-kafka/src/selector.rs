@@ -3,9 +3,23 @@
 //! As libbeat's `outputs/outil/select.go`: the first rule whose condition holds and whose text is not empty;
 //! a rule whose format string misses a field gives its `default`, or nothing. Topics keep their case.
 
-use skidder_config::Section;
+use super::read::{TOPIC, TOPICS};
+use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventRef, Format};
-use skidder_outputs::{Context, Rules};
+use skidder_outputs::{Context, RULE, Rules};
+
+pub(super) mod rule {
+    use super::*;
+
+    settings! {
+        /// An item of `topics`.
+        pub(crate) static TOPICS_ITEM =
+            Group::new("output.kafka.topics", "A rule that gives a topic.").include(&[&RULE]);
+
+        pub(super) TOPIC: String =
+            Key::new("topic").required().noun("a format string").about("the topic: a format string");
+    }
+}
 
 /// Longest name of a topic, in bytes (Kafka's `Topic.java`).
 const NAME_BYTES_MAX: usize = 249;
@@ -29,9 +43,9 @@ pub struct Topics {
 impl Topics {
     /// Reads both; mistakes are told to the section's problems.
     pub(crate) fn read(section: &Section<'_>) -> Self {
-        let rules = Rules::read(section, "topics", "topic");
-        let topic = section.string("topic").named("a format string").try_map(parse).optional();
-        if topic.is_none() && !section.has("topics") && !section.has("topic") {
+        let rules = Rules::read(section, &TOPICS, &rule::TOPIC);
+        let topic = section.get(&TOPIC).try_map(parse).optional();
+        if topic.is_none() && !section.has_key(&TOPICS) && !section.has_key(&TOPIC) {
             let message = "neither `topic` nor `topics` is set";
             section.problem("topic", message, "for example `topic: logs`");
         }
@@ -103,6 +117,7 @@ mod tests {
         let problems = Problems::new();
         let settings = Settings::parse("x", settings).expect("YAML");
         let root = settings.root(&problems);
+        root.declared_by(&crate::read::KAFKA);
         let read = Topics::read(&root);
         root.finish();
         (read, problems.to_string())

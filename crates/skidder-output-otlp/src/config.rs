@@ -3,15 +3,72 @@
 use super::fields::Naming;
 use super::resource;
 use http::{HeaderName, HeaderValue};
-use skidder_config::Section;
-use skidder_net::{HostUrl, ProxyChoice, read_headers};
-use skidder_outputs::{read_bulk_max_size, read_workers};
+use skidder_config::{Group, Key, OneOf, Section, Size, settings};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_headers, read_https};
+use skidder_outputs::{
+    BACKOFF, EVERY_OUTPUT, bulk_max_bytes, bulk_max_size, events, loadbalance, read_backoff,
+    timeout, workers,
+};
 use skidder_tls::TlsSettings;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Port of a host with `https` that names none.
 const HTTPS_PORT: u16 = 443;
+
+settings! {
+    /// Settings of `output.otlp`.
+    pub static OTLP = Group::new(
+        "output.otlp",
+        "Logs to an OpenTelemetry Collector, or to any other receiver of OTLP.",
+    )
+    .include(&[&BACKOFF, &PROXY, &HTTPS, &EVERY_OUTPUT]);
+
+    HOSTS: Vec<String> = Key::new("hosts")
+        .required()
+        .noun("a list of hosts, as in `[\"localhost:4317\"]`")
+        .about(
+            "`[scheme://][user:password@]host[:port][/path]`. Without a scheme: `https` if there is a section `ssl`, \
+             else `http`. Without a port: 4317 for gRPC, 4318 for HTTP; 443 behind `https://`. The path is for HTTP \
+             only; `/v1/logs` is added to it if it does not end so",
+        );
+    PROTOCOL: OneOf<Protocol> =
+        Key::one_of("protocol", &[("grpc", Protocol::Grpc), ("http/protobuf", Protocol::Http)])
+            .default("grpc")
+            .about("`grpc`; `http/protobuf`: HTTP/1.1");
+    WORKERS: usize = workers("a number of requests", 1024).about(
+        "requests under way at once to each host, each over a connection of its own, 1 to 1024",
+    );
+    LOADBALANCE: bool = loadbalance(true);
+    BULK_MAX_SIZE: i64 = bulk_max_size(Config::BULK_MAX_SIZE);
+    BULK_MAX_BYTES: Size = bulk_max_bytes(Config::BULK_MAX_BYTES).about(
+        "bytes of a request before it is compressed, 1 KiB to 1 GiB: receivers of gRPC take 4 MiB by default. A \
+         larger event is sent alone",
+    );
+    COMPRESSION: OneOf<Compression> = Key::one_of(
+        "compression",
+        &[("none", Compression::None), ("gzip", Compression::Gzip), ("zstd", Compression::Zstd)],
+    )
+    .default("gzip")
+    .about("`none`, `gzip`, `zstd` (both at level 1)");
+    HEADERS: BTreeMap<String, String> = Key::new("headers").secret().about(
+        "of every request, as metadata over gRPC; for example `authorization`. Those that belong to the protocol are \
+         an error",
+    );
+    RESOURCE_FIELDS: Vec<String> = Key::<Vec<String>>::new("resource_fields")
+        .default(&resource::FIELDS)
+        .noun("a list of fields")
+        .about(
+            "first parts of the names of fields that describe where an event comes from: they go to the `Resource`, \
+             all others to the record",
+        );
+    RESOURCE_ATTRIBUTES: BTreeMap<String, String> = Key::new("resource_attributes").about(
+        "more attributes of the `Resource`, with their values; they win over fields of the same name. For example \
+         `service.name`, which OpenTelemetry wants and a log file does not have",
+    );
+    TIMEOUT: Duration = timeout(Config::TIMEOUT).about("of one request, and of connecting");
+}
 
 /// How requests travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +81,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    const WORDS: [(&str, Self); 2] = [("grpc", Self::Grpc), ("http/protobuf", Self::Http)];
-
     /// What `test output` calls it.
     pub(crate) fn transport(self) -> &'static str {
         match self {
@@ -56,9 +111,6 @@ pub enum Compression {
 }
 
 impl Compression {
-    const WORDS: [(&str, Self); 3] =
-        [("none", Self::None), ("gzip", Self::Gzip), ("zstd", Self::Zstd)];
-
     /// Its name in a header.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
@@ -139,38 +191,26 @@ impl Config {
 
     /// Reads `output.otlp`; mistakes are told to the section's problems. `None` if no host is named.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        section.deprecated(
-            &["max_retries"],
-            "events are sent until they are accepted, as to other outputs",
-        );
-        let protocol = section.one_of("protocol", &Protocol::WORDS).or(Protocol::Grpc);
-        let tls = TlsSettings::read(&section.section("ssl"));
+        section.declared_by(&OTLP);
+        let protocol = section.get(&PROTOCOL).value();
+        let tls = read_https(section);
         let is_encrypted = section.has("ssl") && tls.enabled;
         let mut config = Self::new(read_hosts(section, protocol, is_encrypted));
         config.protocol = protocol;
         config.tls = tls;
-        config.workers = read_workers(section, "a number of requests", 1024);
-        config.loadbalance = section.bool("loadbalance").or(true);
-        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
-        config.bulk_max_bytes = section
-            .size("bulk_max_bytes")
-            .named("a size")
-            .range(1024..=1 << 30)
-            .map(|bytes| bytes as usize)
-            .or(Self::BULK_MAX_BYTES);
-        config.compression =
-            section.one_of("compression", &Compression::WORDS).or(Compression::default());
-        config.headers = read_headers(section, "headers");
+        config.workers = section.get(&WORKERS).value();
+        config.loadbalance = section.get(&LOADBALANCE).value();
+        config.bulk_max_size = events(section.get(&BULK_MAX_SIZE)).value();
+        config.bulk_max_bytes = section.get(&BULK_MAX_BYTES).value() as usize;
+        config.compression = section.get(&COMPRESSION).value();
+        config.headers = read_headers(section, &HEADERS);
         for (name, _) in config.headers.iter().filter(|(name, _)| is_ours(name)) {
             let message = format!("`{name}` is no header to choose: it belongs to the protocol");
             section.problem("headers", message, "");
         }
         config.naming = Arc::new(read_naming(section));
-        let positive = Duration::from_millis(1)..;
-        config.timeout = section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT);
-        config.backoff_init =
-            section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
-        config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
+        config.timeout = section.get(&TIMEOUT).value();
+        (config.backoff_init, config.backoff_max) = read_backoff(section);
         config.proxy = ProxyChoice::read(section, |name| std::env::var(name).ok());
         if config.hosts.is_empty() {
             return None;
@@ -204,8 +244,7 @@ fn read_hosts(section: &Section<'_>, protocol: Protocol, is_encrypted: bool) -> 
         }
         texts.iter().map(parse).collect()
     };
-    let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost:4317\"]`");
-    hosts.try_map(parse_all).required()
+    section.get(&HOSTS).try_map(parse_all).required()
 }
 
 /// Whether a header is one that the protocol itself has.
@@ -236,10 +275,9 @@ fn read_naming(section: &Section<'_>) -> Naming {
             None => Ok(fields),
         }
     };
-    let fields = section.strings("resource_fields").named("a list of fields").try_map(is_key);
-    let attributes = section.string_map("resource_attributes").optional().unwrap_or_default();
+    let attributes = section.get(&RESOURCE_ATTRIBUTES).optional().unwrap_or_default();
     Naming {
-        resource_fields: fields.or(resource::FIELDS.map(str::to_owned).to_vec()),
+        resource_fields: section.get(&RESOURCE_FIELDS).try_map(is_key).value(),
         resource_attributes: attributes.into_iter().collect(),
     }
 }

@@ -35,7 +35,7 @@ mod wire;
 mod worker;
 
 pub use client::TargetError;
-pub use config::{Compression, Config, Protocol};
+pub use config::{Compression, Config, OTLP, Protocol};
 #[doc(hidden)]
 pub use encode::ExportBench;
 

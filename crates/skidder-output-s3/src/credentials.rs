@@ -3,13 +3,43 @@
 use super::config::Config;
 use super::roles::{Asker, Role, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Secret, Section, settings};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+settings! {
+    /// Where the credentials come from.
+    pub(super) static CREDENTIALS = Group::new("aws_credentials", "Credentials of Amazon.").unsupported(&[
+        ("role_arn", OTHER_ROLE),
+        ("external_id", OTHER_ROLE),
+        ("credential_process", OTHER_ROLE),
+        ("assume_role.*", OTHER_ROLE),
+    ]);
+
+    ACCESS_KEY_ID: String = Key::new("access_key_id").default_words("`AWS_ACCESS_KEY_ID`").about(
+        "the credentials, with `secret_access_key`",
+    );
+    SECRET_ACCESS_KEY: Secret = Key::new("secret_access_key")
+        .default_words("`AWS_SECRET_ACCESS_KEY`")
+        .about("the credentials, with `access_key_id`");
+    SESSION_TOKEN: Secret = Key::new("session_token")
+        .default_words("`AWS_SESSION_TOKEN`")
+        .about("of temporary credentials");
+    SHARED_FILE: PathBuf = Key::new("shared_credential_file")
+        .default_words("`AWS_SHARED_CREDENTIALS_FILE`, `~/.aws/credentials`")
+        .about("a file that is read again for each request");
+    PROFILE: String = Key::new("credential_profile_name")
+        .default_words("`AWS_PROFILE`, `default`")
+        .about("the profile in it");
+}
+
+/// What to do instead of another role.
+const OTHER_ROLE: &str = "the role of the instance, container or pod is used by itself; for another one, let something keep \
+                          `shared_credential_file` fresh: it is read again";
 
 /// So long before they run out, the credentials of a role are asked for again.
 const MARGIN: Duration = Duration::from_mins(5);
@@ -35,13 +65,8 @@ impl Source {
         fs: &Arc<dyn Fs>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
-        section.unsupported(
-            &["role_arn", "external_id", "credential_process", "assume_role.*"],
-            "the role of the instance, container or pod is used by itself; for another one, let something keep \
-             `shared_credential_file` fresh: it is read again",
-        );
-        let path = section.path_buf("shared_credential_file").optional();
-        let profile = section.string("credential_profile_name").optional();
+        let path = section.get(&SHARED_FILE).optional();
+        let profile = section.get(&PROFILE).optional();
         let from_file = path.is_some() || profile.is_some();
         match keys(section) {
             Ok(None) => {}
@@ -114,9 +139,9 @@ impl Source {
 
 /// `access_key_id`, `secret_access_key` and `session_token`. The error is what is wrong, with its key.
 fn keys(section: &Section<'_>) -> Result<Option<Credentials>, (&'static str, &'static str)> {
-    let id = section.string("access_key_id").optional().filter(|id| !id.is_empty());
-    let secret = section.secret("secret_access_key").optional();
-    let session = section.secret("session_token").optional();
+    let id = section.get(&ACCESS_KEY_ID).optional().filter(|id| !id.is_empty());
+    let secret = section.get(&SECRET_ACCESS_KEY).optional();
+    let session = section.get(&SESSION_TOKEN).optional();
     let session = session.filter(|session| !session.is_empty());
     match (id, secret.filter(|secret| !secret.is_empty()), session) {
         (Some(id), Some(secret), session) => Ok(Some(Credentials { id, secret, session })),

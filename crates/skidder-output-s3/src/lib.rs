@@ -32,6 +32,7 @@ mod worker;
 
 pub use config::{Batch, Compression, Config};
 pub use credentials::Source;
+pub use read::S3;
 pub use roles::{ContainerToken, Role};
 
 use client::Client;

@@ -1,31 +1,107 @@
 //! `output.s3` from its section of the configuration.
 
 use super::config::{Batch, Compression, Config};
-use super::credentials::Source;
+use super::credentials::{CREDENTIALS, Source};
 use super::target::usual_port;
 use skidder_aws::escape;
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_event::Format;
-use skidder_net::{HostUrl, ProxyChoice};
-use skidder_outputs::{CodecConfig, Context, read_workers};
-use skidder_tls::TlsSettings;
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https};
+use skidder_outputs::{
+    BACKOFF, CodecConfig, Context, EVERY_OUTPUT, WITH_CODEC, read_backoff, timeout, workers,
+};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bounds of `batch.max_bytes`: one request puts at most 5 GB.
-const BATCH_BYTES: std::ops::RangeInclusive<u64> = 1024..=5_000_000_000;
+/// Most bytes of `batch.max_bytes`: one request puts at most 5 GB.
+const BATCH_BYTES_MAX: u64 = 5_000_000_000;
 /// Most tags of an object.
 const TAGS_MAX: usize = 10;
-/// ACLs that have names (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl>).
-const ACLS: [&str; 8] = [
-    "private",
-    "public-read",
-    "public-read-write",
-    "aws-exec-read",
-    "authenticated-read",
-    "bucket-owner-read",
-    "bucket-owner-full-control",
-    "log-delivery-write",
-];
+
+settings! {
+    /// Settings of `output.s3`.
+    pub static S3 = Group::new("output.s3", "Objects in a bucket of Amazon, or of a compatible server.")
+        .include(&[&CREDENTIALS, &WITH_CODEC, &BACKOFF, &PROXY, &HTTPS, &EVERY_OUTPUT]);
+
+    BUCKET: String = Key::new("bucket")
+        .required()
+        .noun("the name of a bucket")
+        .about("its name, or the alias of an access point");
+    REGION: String = Key::new("region")
+        .default_words("`AWS_REGION`, `AWS_DEFAULT_REGION`")
+        .about("of the bucket; `us-east-1` with `endpoint`");
+    ENDPOINT: String = Key::new("endpoint")
+        .default_words("Amazon's")
+        .noun("a URL")
+        .about("`http[s]://host[:port][/path]` of another server");
+    PATH_STYLE: bool = Key::new("path_style")
+        .default_words("`true` with `endpoint`, or a dot in `bucket`")
+        .about("the bucket stands in the path; `false`: before the name of the host");
+    KEY_PREFIX: String = Key::new("key_prefix").default(Config::KEY_PREFIX).noun("a format string").about(
+        "format string: what keys begin with. Events with the same text share objects; up to 1000 are open",
+    );
+    EXTENSION: String = Key::new("filename_extension")
+        .default_words("by codec and compression, as `.ndjson.gz`")
+        .about("what keys end with");
+    COMPRESSION: OneOf<Compression> = Key::one_of(
+        "compression",
+        &[
+            ("none", Compression::None),
+            ("gzip", Compression::Gzip(Config::GZIP_LEVEL)),
+            ("zstd", Compression::Zstd(Config::ZSTD_LEVEL)),
+        ],
+    )
+    .default("gzip")
+    .about("`none`, `gzip`, `zstd`");
+    COMPRESSION_LEVEL: u32 = Key::new("compression_level")
+        .default_words("`6`; zstd: `3`")
+        .noun("a level")
+        .about("1 fast to 9 small; zstd: to 19");
+    BATCH_BYTES: Size = Key::new("batch.max_bytes")
+        .default(Config::BATCH_BYTES)
+        .range(1 << 10, BATCH_BYTES_MAX)
+        .about("an object is closed when it has about so many bytes, uncompressed: 1 KiB to 5 GB");
+    BATCH_EVENTS: usize = Key::new("batch.max_events")
+        .default(0)
+        .noun("a number of events")
+        .about("or so many events; 0: no bound");
+    BATCH_TIMEOUT: Duration = Key::new("batch.timeout")
+        .default(Config::BATCH_TIMEOUT)
+        .range(Duration::from_millis(1), Duration::from_hours(24))
+        .about("or when its first event is so old");
+    STORAGE_CLASS: String =
+        Key::new("storage_class").default_words("the bucket's").about("as `STANDARD_IA`");
+    // https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl
+    ACL: OneOf<&'static str> = Key::one_of(
+        "acl",
+        &[
+            ("private", "private"),
+            ("public-read", "public-read"),
+            ("public-read-write", "public-read-write"),
+            ("aws-exec-read", "aws-exec-read"),
+            ("authenticated-read", "authenticated-read"),
+            ("bucket-owner-read", "bucket-owner-read"),
+            ("bucket-owner-full-control", "bucket-owner-full-control"),
+            ("log-delivery-write", "log-delivery-write"),
+        ],
+    )
+    .default_words("the bucket's")
+    .about("as `bucket-owner-full-control`");
+    ENCRYPTION: OneOf<&'static str> = Key::one_of(
+        "server_side_encryption",
+        &[("AES256", "AES256"), ("aws:kms", "aws:kms"), ("aws:kms:dsse", "aws:kms:dsse")],
+    )
+    .default_words("the bucket's")
+    .about("`AES256`, `aws:kms`, `aws:kms:dsse`");
+    KMS_KEY: String =
+        Key::new("ssekms_key_id").default_words("the account's").about("key for `aws:kms`");
+    TAGS: BTreeMap<String, String> = Key::new("tags").about("at most 10, name to value");
+    WORKERS: usize =
+        workers("a number of objects", 64).about("objects encoded and sent at once, 1 to 64");
+    TIMEOUT: Duration = timeout(Config::TIMEOUT).about(
+        "of connecting, and of one request with its answer: a slow line needs more, or smaller objects",
+    );
+}
 
 impl Config {
     /// Reads `output.s3`; mistakes are told to the section's problems. `None` if there is one that leaves nothing to do.
@@ -35,40 +111,31 @@ impl Config {
         context: &Context,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
-        let advice = "objects are sent until they are accepted";
-        section.deprecated(&["max_retries"], advice);
-        let bucket =
-            section.string("bucket").named("the name of a bucket").check(|name| bucket_name(name));
-        let bucket = bucket.required();
-        let endpoint = section.string("endpoint").named("a URL").try_map(endpoint);
+        section.declared_by(&S3);
+        let bucket = section.get(&BUCKET).check(|name| bucket_name(name)).required();
+        let endpoint = section.get(&ENDPOINT).try_map(endpoint);
         let has_endpoint = endpoint.is_set();
         let endpoint = endpoint.optional();
         let region = read_region(section, has_endpoint, &variable);
         // A name with dots has no certificate.
         let by_path = has_endpoint || bucket.contains('.');
-        let path_style = section.bool("path_style").or(by_path);
+        let path_style = section.get(&PATH_STYLE).or(by_path);
         let credentials = Source::read(section, (&region, !has_endpoint), &context.fs, &variable);
         let format = |text: String| Format::parse(&text).map_err(|error| error.to_string());
-        let key_prefix = section.string("key_prefix").named("a format string").try_map(format);
-        let default = Format::parse(Self::KEY_PREFIX).expect("the default is a format string");
-        let key_prefix = key_prefix.optional().unwrap_or(default);
-        let extension =
-            section.string("filename_extension").check(|text| extension(text)).optional();
+        let key_prefix = section.get(&KEY_PREFIX).try_map(format).value();
+        let extension = section.get(&EXTENSION).check(|text| extension(text)).optional();
         let codec = CodecConfig::read(section, false);
         let compression = read_compression(section);
-        let workers = read_workers(section, "a number of objects", 64);
-        let positive = Duration::from_millis(1)..;
+        let workers = section.get(&WORKERS).value();
+        let (backoff_init, backoff_max) = read_backoff(section);
         let config = Self {
             batch: read_batch(section),
             headers: read_headers(section),
-            timeout: section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT),
-            backoff_init: section
-                .duration("backoff.init")
-                .range(positive.clone())
-                .or(Self::BACKOFF_INIT),
-            backoff_max: section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX),
+            timeout: section.get(&TIMEOUT).value(),
+            backoff_init,
+            backoff_max,
             proxy: ProxyChoice::read(section, &variable),
-            tls: TlsSettings::read(&section.section("ssl")),
+            tls: read_https(section),
             extension: extension.map(|text| {
                 let is_whole = text.is_empty() || text.starts_with('.');
                 if is_whole { text } else { format!(".{text}") }
@@ -126,7 +193,7 @@ fn read_region(
         }
         Ok(())
     };
-    let setting = section.string("region").check(is_name);
+    let setting = section.get(&REGION).check(is_name);
     let is_set = setting.is_set();
     let set = |name: &str| variable(name).filter(|text| is_name(text).is_ok());
     let usual = || set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION"));
@@ -153,11 +220,8 @@ fn extension(text: &str) -> Result<(), String> {
 }
 
 fn read_compression(section: &Section<'_>) -> Compression {
-    let gzip = Compression::Gzip(Config::GZIP_LEVEL);
-    let zstd = Compression::Zstd(Config::ZSTD_LEVEL);
-    let words = [("none", Compression::None), ("gzip", gzip), ("zstd", zstd)];
-    let compression = section.one_of("compression", &words).or(gzip);
-    let level = section.u32("compression_level").named("a level");
+    let compression = section.get(&COMPRESSION).value();
+    let level = section.get(&COMPRESSION_LEVEL);
     match compression {
         Compression::Gzip(default) => {
             Compression::Gzip(level.range(1..=9).optional().unwrap_or(default))
@@ -177,17 +241,11 @@ fn read_compression(section: &Section<'_>) -> Compression {
 }
 
 fn read_batch(section: &Section<'_>) -> Batch {
-    let batch = section.section("batch");
-    let read = Batch {
-        bytes: batch.size("max_bytes").range(BATCH_BYTES).or(Config::BATCH_BYTES),
-        events: batch.usize("max_events").named("a number of events").or(0_usize),
-        timeout: batch
-            .duration("timeout")
-            .range(Duration::from_millis(1)..=Duration::from_hours(24))
-            .or(Config::BATCH_TIMEOUT),
-    };
-    batch.finish();
-    read
+    Batch {
+        bytes: section.get(&BATCH_BYTES).value(),
+        events: section.get(&BATCH_EVENTS).value(),
+        timeout: section.get(&BATCH_TIMEOUT).value(),
+    }
 }
 
 fn read_headers(section: &Section<'_>) -> Vec<(&'static str, String)> {
@@ -199,27 +257,23 @@ fn read_headers(section: &Section<'_>) -> Vec<(&'static str, String)> {
         }
         Ok(())
     };
-    let class = section.string("storage_class").check(is_word).optional();
+    let class = section.get(&STORAGE_CLASS).check(is_word).optional();
     headers.extend(class.map(|class| ("x-amz-storage-class", class)));
-    let acls = ACLS.map(|acl| (acl, acl));
-    let acl = section.one_of("acl", &acls);
-    if acl.is_set() {
-        headers.extend(acl.optional().map(|acl| ("x-amz-acl", acl.to_owned())));
-    }
-    let words = ["AES256", "aws:kms", "aws:kms:dsse"].map(|word| (word, word));
-    let encryption = section.one_of("server_side_encryption", &words).optional();
+    let acl = section.get(&ACL).optional();
+    headers.extend(acl.map(|acl| ("x-amz-acl", acl.to_owned())));
+    let encryption = section.get(&ENCRYPTION).optional();
     let is_header = |text: &String| {
         let is_good = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         if is_good { Ok(()) } else { Err("expected the ID or ARN of a key".to_owned()) }
     };
-    let key = section.string("ssekms_key_id").check(is_header).optional();
+    let key = section.get(&KMS_KEY).check(is_header).optional();
     if key.is_some() && !encryption.is_some_and(|word| word.starts_with("aws:kms")) {
         let message = "`ssekms_key_id` needs `server_side_encryption: aws:kms`";
         section.problem("ssekms_key_id", message, "");
     }
     headers.extend(encryption.map(|word| ("x-amz-server-side-encryption", word.to_owned())));
     headers.extend(key.map(|key| ("x-amz-server-side-encryption-aws-kms-key-id", key)));
-    let tags = section.string_map("tags").try_map(|tags| {
+    let tags = section.get(&TAGS).try_map(|tags| {
         if tags.len() > TAGS_MAX {
             return Err(format!("{} tags; an object has at most {TAGS_MAX}", tags.len()));
         }

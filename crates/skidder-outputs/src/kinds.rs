@@ -7,7 +7,7 @@ use crate::file::{FILE, FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
 use crate::queue::QueueSettings;
 use crate::redis::{self, Redis};
-use crate::settings::{ENABLED, QUEUE};
+use crate::settings::{ENABLED, OWN_QUEUE};
 use crate::trial::Tuning;
 use skidder_config::{Group, Key, Part, Section, nearest, settings};
 use skidder_os::Timestamp;
@@ -15,7 +15,7 @@ use skidder_pipeline::Output;
 
 settings! {
     /// The outputs of this crate, by their names.
-    pub static OUTPUTS = Group::new("outputs", "The outputs, of which one is enabled.");
+    pub static OUTPUTS = Group::new("outputs", "The outputs, of which one is enabled.").common();
 
     LOGSTASH: Part = Key::part("logstash", &logstash::LOGSTASH).about(logstash::LOGSTASH.about);
     REDIS: Part = Key::part("redis", &redis::REDIS).about(redis::REDIS.about);
@@ -94,7 +94,7 @@ pub fn build(
             section.skip();
             continue;
         }
-        section.any(&QUEUE);
+        section.accept(OWN_QUEUE.name());
         built = match others.iter().find(|(other, _)| *other == name) {
             Some((_, build)) => build(&section, context, started),
             None => one(name, &section, context, started),

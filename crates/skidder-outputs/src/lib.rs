@@ -15,7 +15,7 @@ mod gzip;
 mod kinds;
 mod lines;
 pub mod logstash;
-mod queue;
+pub mod queue;
 pub mod redis;
 mod refusal;
 mod selector;
@@ -36,10 +36,13 @@ pub use file::{FILE, FileConfig, FileOutput};
 pub use gzip::Gzip;
 pub use kinds::{BuildOther, Built, OUTPUTS, Other, build};
 pub use logstash::Logstash;
-pub use queue::QueueSettings;
+pub use queue::{QUEUE, QueueSettings};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use selector::{NoName, RULE, Rules, Selector};
-pub use settings::{BACKOFF, EVERY_OUTPUT, events, read_backoff, read_bulk_max_size, read_workers};
+pub use settings::{
+    BACKOFF, EVERY_OUTPUT, OWN_QUEUE, bulk_max_bytes, bulk_max_size, events, loadbalance,
+    read_backoff, timeout, workers,
+};
 pub use supply::{Share, Supply};
 pub use trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, Tuning, sized};

@@ -40,18 +40,8 @@ struct Rule {
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Reads the rules of `list`, each with its `setting`. Mistakes are told to the section's problems.
-    pub fn read(section: &Section<'_>, list: &str, setting: &str) -> Self {
-        let rule = |item: &Item<'_>| {
-            let section = item.section();
-            let name = section.string(setting).named("a format string");
-            Rule::read(&section, item, setting, name)
-        };
-        Self(section.items(list).iter().filter_map(rule).collect())
-    }
-
     /// Reads the rules of `list`, each with its `setting`. Reports mistakes to the section's problems.
-    pub fn declared(section: &Section<'_>, list: &Key<Parts>, setting: &Key<String>) -> Self {
+    pub fn read(section: &Section<'_>, list: &Key<Parts>, setting: &Key<String>) -> Self {
         let rule = |(item, section): &(Item<'_>, Section<'_>)| {
             Rule::read(section, item, setting.name(), section.get(setting))
         };
@@ -95,23 +85,15 @@ impl Selector {
         Self { setting, rules: Rules::default(), last: Some(format) }
     }
 
-    /// Reads the rules of `list`, each with its `setting`, and `setting` itself. Mistakes are told to the section's
-    /// problems.
-    pub fn read(section: &Section<'_>, list: &str, setting: &'static str) -> Self {
-        let rules = Rules::read(section, list, setting);
-        let last = section.string(setting).named("a format string").try_map(parse).optional();
-        Self { setting, rules, last }
-    }
-
     /// Reads the rules of `list`, each with its `in_rule`, and `setting` itself. Reports mistakes to the section's
     /// problems.
-    pub fn declared(
+    pub fn read(
         section: &Section<'_>,
         list: &Key<Parts>,
         in_rule: &Key<String>,
         setting: &Key<String>,
     ) -> Self {
-        let rules = Rules::declared(section, list, in_rule);
+        let rules = Rules::read(section, list, in_rule);
         let last = section.get(setting).try_map(parse).optional();
         Self { setting: setting.name(), rules, last }
     }
@@ -200,11 +182,29 @@ mod tests {
     use skidder_config::{Problems, Settings};
     use skidder_event::Map;
 
+    mod rule {
+        use super::*;
+
+        settings! {
+            pub(super) static ITEM = Group::new("test.keys", "A rule.").include(&[&RULE]);
+
+            pub(super) KEY: String = Key::new("key").noun("a format string");
+        }
+    }
+
+    settings! {
+        static TEST = Group::new("test", "Rules and a format string.");
+
+        KEYS: Parts = Key::parts("keys", &rule::ITEM);
+        KEY: String = Key::new("key").noun("a format string");
+    }
+
     fn read(settings: &str) -> (Selector, String) {
         let problems = Problems::new();
         let settings = Settings::parse("x", settings).unwrap();
         let root = settings.root(&problems);
-        let mut read = Selector::read(&root, "keys", "key");
+        root.declared_by(&TEST);
+        let mut read = Selector::read(&root, &KEYS, &rule::KEY, &KEY);
         root.finish();
         read.bind(&context());
         (read, problems.to_string())

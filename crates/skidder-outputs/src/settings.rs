@@ -1,6 +1,7 @@
 //! Settings that several outputs have.
 
-use skidder_config::{Any, Group, Key, Section, Setting, settings};
+use crate::queue::QUEUE;
+use skidder_config::{Group, Key, Part, Section, Setting, Size, settings};
 use std::time::Duration;
 
 mod every {
@@ -13,7 +14,8 @@ mod every {
             .deprecated(&[("max_retries", "events are sent until they are accepted, as in Filebeat")]);
 
         pub(crate) ENABLED: bool = Key::new("enabled").default(true).about("send events to this output");
-        pub(crate) QUEUE: Any = Key::new("queue").about("the queue before this output, instead of the one at the root");
+        /// `queue`.
+        pub OWN_QUEUE: Part = Key::part("queue", &QUEUE).about("the queue before this output, instead of the one at the root");
     }
 }
 
@@ -36,8 +38,9 @@ mod backoff {
 }
 
 pub use backoff::BACKOFF;
+pub(crate) use every::ENABLED;
 pub use every::EVERY_OUTPUT;
-pub(crate) use every::{ENABLED, QUEUE};
+pub use every::OWN_QUEUE;
 
 /// `backoff.init` and `backoff.max`.
 pub fn read_backoff(section: &Section<'_>) -> (Duration, Duration) {
@@ -49,15 +52,33 @@ pub fn events<'a>(setting: Setting<'a, i64>) -> Setting<'a, usize> {
     setting.map(|events| usize::try_from(events).unwrap_or(0))
 }
 
-/// `workers`, or `worker`, of which there is 1 if nothing is said and `most` at most. `noun` is what they are, for
-/// messages: `a number of connections`.
-pub fn read_workers(section: &Section<'_>, noun: &str, most: usize) -> usize {
-    let workers = |key| section.usize(key).named(noun).range(1..=most);
-    let worker = workers("worker").optional();
-    workers("workers").optional().or(worker).unwrap_or(1)
+/// `workers`, or `worker`: what an output does at once, of which there is one by default and `most` at most. `noun` is
+/// what they are, for messages: `a number of connections`.
+pub const fn workers(noun: &'static str, most: usize) -> Key<usize> {
+    Key::new("workers").alias("worker").default(1).range(1, most).noun(noun)
 }
 
-/// `bulk_max_size`. Zero and less leave the size to the queue, as in Filebeat.
-pub fn read_bulk_max_size(section: &Section<'_>, default: usize) -> usize {
-    events(section.i64("bulk_max_size").named("a number of events")).or(default)
+/// `loadbalance`.
+pub const fn loadbalance(default: bool) -> Key<bool> {
+    Key::new("loadbalance")
+        .default(default)
+        .about("all hosts at once; `false`: one at random, until it fails")
+}
+
+/// `bulk_max_size`, which [`events`] turns into a number of events.
+pub const fn bulk_max_size(default: usize) -> Key<i64> {
+    Key::new("bulk_max_size")
+        .default(default as i64)
+        .noun("a number of events")
+        .about("events of a request; 0 or less: the queue decides")
+}
+
+/// `bulk_max_bytes`.
+pub const fn bulk_max_bytes(default: usize) -> Key<Size> {
+    Key::new("bulk_max_bytes").default(default as u64).range(1 << 10, 1 << 30).noun("a size")
+}
+
+/// `timeout`.
+pub const fn timeout(default: Duration) -> Key<Duration> {
+    Key::new("timeout").default(default).at_least(Duration::from_millis(1))
 }

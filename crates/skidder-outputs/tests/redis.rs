@@ -9,7 +9,7 @@ use skidder_config::Secret;
 use skidder_contract::{Authority, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::Format;
 use skidder_outputs::redis::{Config, DataType, Server};
-use skidder_outputs::{CodecConfig, Redis, Selector};
+use skidder_outputs::{CodecConfig, Redis};
 use skidder_pipeline::Output;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -146,11 +146,11 @@ async fn a_list_gets_all_events_of_a_request_in_one_command_and_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_go_to_the_lists_and_channels_that_the_rules_say() {
     let settings = "keys: [{key: 'third-%{[agent.version]}', when.regexp.message: '^line [0-9]*[369] '}]\n\
-                    key: others";
+                    key: others\nhosts: x";
     for (datatype, command) in [(DataType::List, "RPUSH"), (DataType::Channel, "PUBLISH")] {
         let settings = skidder_config::Settings::parse("x", settings).unwrap();
         let problems = skidder_config::Problems::new();
-        let key = Selector::read(&settings.root(&problems), "keys", "key");
+        let key = Config::read(&settings.root(&problems), "x").unwrap().key;
         assert_eq!(problems.to_string(), "");
         let mut fixture = Fixture::new();
         fixture.push(100, 7);

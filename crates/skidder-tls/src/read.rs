@@ -6,9 +6,28 @@ use crate::settings::{Pem, TlsSettings, VerificationMode};
 use skidder_config::{Group, Key, OneOf, Secret, Section, settings};
 use std::path::PathBuf;
 
+mod client {
+    use super::*;
+
+    settings! {
+        /// Settings that only a client has.
+        pub(super) static OF_CLIENT = Group::new("ssl.client", "TLS of a client.");
+
+        pub(super) CA_TRUSTED_FINGERPRINT: String = Key::new("ca_trusted_fingerprint").about(
+            "SHA-256 of an authority's certificate, in hexadecimal: trusted if the server shows it",
+        );
+        pub(super) RENEGOTIATION: String =
+            Key::new("renegotiation").default("never").about("nothing else");
+    }
+}
+
+/// Settings of a section `ssl` of a client.
+pub static SSL: Group =
+    Group::new("ssl", "TLS of a client.").include(&[&BOTH_ENDS, &client::OF_CLIENT]);
+
 settings! {
-    /// Settings of a section `ssl` of a client.
-    pub static SSL = Group::new("ssl", "TLS of a client.");
+    /// Settings that a section `ssl` of a client and one of a server have in common.
+    pub(crate) static BOTH_ENDS = Group::new("ssl.both_ends", "TLS.");
 
     ENABLED: bool = Key::new("enabled").default(true).about("`false`: hosts with `https` are an error");
     VERIFICATION_MODE: OneOf<VerificationMode> = Key::one_of(
@@ -24,9 +43,6 @@ settings! {
     .about("`full`, `strict`: chain and name; `certificate`: chain; `none`");
     CERTIFICATE_AUTHORITIES: Vec<String> =
         Key::new("certificate_authorities").default_words("the system's").about("paths or PEM");
-    CA_TRUSTED_FINGERPRINT: String = Key::new("ca_trusted_fingerprint").about(
-        "SHA-256 of an authority's certificate, in hexadecimal: trusted if the server shows it",
-    );
     CA_SHA256: Vec<String> = Key::new("ca_sha256").about(
         "SHA-256 of public keys, in base64: one of them must be in the server's chain",
     );
@@ -47,12 +63,31 @@ settings! {
     CURVE_TYPES: Vec<String> = Key::new("curve_types")
         .default_words("all")
         .about("`P-256`, `P-384`, `X25519`; others as above");
-    RENEGOTIATION: String = Key::new("renegotiation").default("never").about("nothing else");
 }
 
 impl TlsSettings {
-    /// Reads a section `ssl` and reports its problems there.
+    /// Reads a section `ssl` of a client and reports its problems there.
     pub fn read(section: &Section<'_>) -> Self {
+        section.declared_by(&SSL);
+        let renegotiation = section.get(&client::RENEGOTIATION).check(|text| match text.as_str() {
+            "never" => Ok(()),
+            "once" | "freely" => {
+                Err("a connection is never negotiated anew; use `never`".to_owned())
+            }
+            _ => Err("expected `never`".to_owned()),
+        });
+        renegotiation.optional();
+        let hash = |text: String| {
+            keys::hex(text.trim())
+                .and_then(|bytes| bytes.try_into().ok())
+                .ok_or("expected the SHA-256 of a certificate in 64 hexadecimal digits".to_owned())
+        };
+        let fingerprint = section.get(&client::CA_TRUSTED_FINGERPRINT).try_map(hash).optional();
+        Self { ca_trusted_fingerprint: fingerprint, ..Self::read_both(section) }
+    }
+
+    /// Reads what a client and a server have in common.
+    pub(crate) fn read_both(section: &Section<'_>) -> Self {
         let pem = |text: String| Pem::of(&text);
         let authorities = section.get(&CERTIFICATE_AUTHORITIES).optional().unwrap_or_default();
         let filled = |text: &String| !text.is_empty();
@@ -71,14 +106,6 @@ impl TlsSettings {
                 None
             }
         };
-        let renegotiation = section.get(&RENEGOTIATION).check(|text| match text.as_str() {
-            "never" => Ok(()),
-            "once" | "freely" => {
-                Err("a connection is never negotiated anew; use `never`".to_owned())
-            }
-            _ => Err("expected `never`".to_owned()),
-        });
-        renegotiation.optional();
         let (tls12, tls13) = read_protocols(section);
         let key_passphrase = section.get(&KEY_PASSPHRASE).optional();
         let key_passphrase_path = section.get(&KEY_PASSPHRASE_PATH).optional();
@@ -87,16 +114,11 @@ impl TlsSettings {
             section.problem("key_passphrase_path", message, "");
         }
         let hashes = |texts: Vec<String>| texts.iter().map(|text| base64_hash(text)).collect();
-        let hash = |text: String| {
-            keys::hex(text.trim())
-                .and_then(|bytes| bytes.try_into().ok())
-                .ok_or("expected the SHA-256 of a certificate in 64 hexadecimal digits".to_owned())
-        };
         TlsSettings {
             key_passphrase,
             key_passphrase_path,
             ca_sha256: section.get(&CA_SHA256).try_map(hashes).optional().unwrap_or_default(),
-            ca_trusted_fingerprint: section.get(&CA_TRUSTED_FINGERPRINT).try_map(hash).optional(),
+            ca_trusted_fingerprint: None,
             cipher_suites: read_names(section, &CIPHER_SUITES, names::cipher_suites),
             curve_types: read_names(section, &CURVE_TYPES, names::curves),
             enabled: section.get(&ENABLED).value(),

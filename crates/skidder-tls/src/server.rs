@@ -3,7 +3,7 @@
 //! The rules are those of Filebeat (elastic-agent-libs, `transport/tlscommon/server_config.go`). A client's certificate
 //! is checked up to an authority; its names are not compared with anything.
 
-use crate::read::SSL;
+use crate::read::BOTH_ENDS;
 use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates};
 use crate::verify::ClientVerifier;
 use rustls::ServerConfig;
@@ -16,7 +16,12 @@ use std::time::Duration;
 
 settings! {
     /// Settings of a section `ssl` of a server.
-    pub static SSL_SERVER = Group::new("ssl.server", "TLS of a server.").include(&[&SSL]);
+    pub static SSL_SERVER = Group::new("ssl.server", "TLS of a server.")
+        .include(&[&BOTH_ENDS])
+        .unsupported(&[
+            ("ca_trusted_fingerprint", "it has no meaning for a server: remove it"),
+            ("renegotiation", "it has no meaning for a server: remove it"),
+        ]);
 
     CLIENT_AUTHENTICATION: OneOf<ClientAuthentication> = Key::one_of(
         "client_authentication",
@@ -27,12 +32,12 @@ settings! {
         ],
     )
     .default_words("`required` with `certificate_authorities`, else `none`")
-    .about("whether clients show a certificate");
+    .about("whether clients must show a certificate; `optional`: one that is shown must be good");
     RELOADS: bool = Key::new("certificate_reload.enabled")
         .default(true)
-        .about("files that changed are read again");
+        .about("files that changed are read again, for the next handshake");
     RELOAD_INTERVAL: Duration = Key::new("certificate_reload.reload_interval")
-        .about("no effect: files are looked at for each handshake");
+        .about("no effect: files are looked at for each handshake, which is never later");
 }
 
 /// `ssl.client_authentication`.
@@ -61,18 +66,11 @@ pub struct TlsServerSettings {
 impl TlsServerSettings {
     /// Reads a section `ssl`; mistakes go to its problems. `None` if it is turned off, or has a mistake.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        let common = TlsSettings::read(section);
+        section.declared_by(&SSL_SERVER);
+        let common = TlsSettings::read_both(section);
         let asked = section.get(&CLIENT_AUTHENTICATION).optional();
         let reloads = section.get(&RELOADS).value();
-        // Files are looked at for each handshake, which is never later than this.
-        section.get(&RELOAD_INTERVAL).optional();
-        for key in ["ca_trusted_fingerprint", "renegotiation"] {
-            if section.has(key) {
-                let message = format!("`{}` has no meaning for a server", section.path_of(key));
-                section.problem(key, message, "remove it");
-                return None;
-            }
-        }
+        let _ = section.get(&RELOAD_INTERVAL).optional();
         if !common.enabled {
             return None;
         }

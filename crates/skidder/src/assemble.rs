@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
-use crate::config_files::{self, AllConfigFiles, OLDER, refuse_modules};
+use crate::config_files::{self, AllConfigFiles, refuse_modules};
 use crate::filestream::Surroundings;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
@@ -13,9 +13,9 @@ use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::processors;
-use crate::schema::INPUTS;
+use crate::root_settings;
+use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_config::{Problems, Section, Settings};
-use skidder_event::Precision;
 use skidder_log::LogSettings;
 use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
@@ -29,10 +29,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
-/// flight; a healthy output needs milliseconds.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
@@ -100,9 +96,10 @@ pub(crate) fn assemble(
 ) -> Option<Parts> {
     problems.set_idle(IDLE);
     let root = settings.root(problems);
-    let agent = agent_of(root.string("name").optional())?;
-    let precision = read_precision(&root);
-    let beat = root.section("filebeat");
+    root.declared_by(&CONFIGURATION);
+    let agent = agent_of(root.get(&root_settings::NAME).optional())?;
+    let precision = root.get(&root_settings::PRECISION).value();
+    let beat = root.part(&FILEBEAT);
     let data = settings.paths().data.clone();
     let output_context = OutputContext {
         beat: BEAT.to_owned(),
@@ -114,7 +111,7 @@ pub(crate) fn assemble(
     };
     let setup = read_setup(&root, &output_context, settings);
     let outputs = Outputs::read(&root, &output_context, setup, outside.clock.wall());
-    let registry = beat.section("registry");
+    let registry = beat.part(&root_settings::IN_REGISTRY);
     let registries = registries_directory(&data, &registry);
     let flush = read_flush(registry);
     let places = Places::find(&*outside.fs, &data, registries)
@@ -127,16 +124,16 @@ pub(crate) fn assemble(
     refuse_modules(settings, problems);
     let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = outside.directory.join(&settings.paths().logs);
-    let log = LogSettings::read(root.section("logging"), &logs);
+    let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
     let reading = Reading { settings, outside, agent: &agent, started, ids, may_come, own_log };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
-    let http = HttpConfig::from_section(root.section("http"));
+    let http = HttpConfig::from_section(root.part(&schema::HTTP));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
-    let shutdown_timeout = beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT);
-    let workers = Some(root.usize("max_procs").or(0_usize)).filter(|count| *count > 0);
-    refuse(&root, &beat);
+    let shutdown_timeout = beat.get(&root_settings::SHUTDOWN).value();
+    let workers = Some(root.get(&root_settings::MAX_PROCS).value()).filter(|count| *count > 0);
+    refuse(&root);
     beat.finish();
     root.finish();
     let (places, inputs) = (places?, inputs?);
@@ -171,17 +168,12 @@ fn processors_of(outside: &Outside<'_>) -> Context {
 
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
 pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
-    data.join(registry.path_buf("path").or("registry"))
+    data.join(registry.get(&root_settings::registry::PATH).value())
 }
 
 /// How often cursors are saved; and the end of the section.
 fn read_flush(registry: Section<'_>) -> Duration {
-    registry.unsupported(
-        &["backend", "otel_file_storage.*", "migrate_file"],
-        "the registry is skidder's own",
-    );
-    registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
-    let flush = registry.duration("flush").or(Duration::from_secs(1));
+    let flush = registry.get(&root_settings::registry::FLUSH).value();
     registry.finish();
     flush
 }
@@ -233,7 +225,7 @@ impl Reading<'_> {
                 // What is wrong was told.
                 let again = Problems::new();
                 let root = settings.root(&again);
-                let beat = root.section("filebeat");
+                let beat = root.part(&FILEBEAT);
                 let read = self.read(&root, &beat, &place);
                 beat.skip();
                 root.skip();
@@ -401,42 +393,21 @@ fn share_keys(inputs: &mut [(Input, Feeds)]) {
 
 /// `setup`, which only outputs to Elasticsearch look at.
 fn read_setup(root: &Section<'_>, context: &OutputContext, settings: &Settings) -> Arc<Setup> {
-    let section = root.section("setup");
+    let section = root.part(&schema::SETUP);
     let setup = Setup::read(&section, context, &settings.paths().config);
     section.finish();
     Arc::new(setup)
 }
 
-fn read_precision(root: &Section<'_>) -> Precision {
-    root.one_of(
-        "timestamp.precision",
-        &[
-            ("millisecond", Precision::Millisecond),
-            ("microsecond", Precision::Microsecond),
-            ("nanosecond", Precision::Nanosecond),
-        ],
-    )
-    .or(Precision::Millisecond)
-}
-
 /// Sections of Filebeat that are not here yet.
-fn refuse(root: &Section<'_>, beat: &Section<'_>) {
+fn refuse(root: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
     Cloud::read(root);
-    for part in ["instrumentation", "management"] {
-        root.unsupported_if_enabled(part, later);
+    for part in [&root_settings::INSTRUMENTATION, &root_settings::MANAGEMENT] {
+        root.accept_key(part);
+        root.unsupported_if_enabled(part.name(), later);
     }
-    root.section("features")
-        .unsupported_if_enabled("fqdn", "set `name` to the name that events shall have");
-    root.without_effect(&["seccomp.*"], "skidder leaves system calls to the service manager");
-    root.deprecated(&["max_start_delay"], "skidder starts at once");
-    beat.without_effect(&["overwrite_pipelines"], "only modules have pipelines");
-    beat.unsupported(
-        &["prospectors", "registry_file", "spool_size", "idle_timeout", "config_dir"],
-        OLDER,
-    );
-    beat.unsupported(
-        &["modules.*", "autodiscover.*"],
-        "leave it out, or set `compat: lenient`: then the inputs run, and what this would add is missing",
-    );
+    let advice = "set `name` to the name that events shall have";
+    root.accept_key(&root_settings::FQDN);
+    root.unsupported_if_enabled(root_settings::FQDN.name(), advice);
 }

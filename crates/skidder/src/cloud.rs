@@ -5,7 +5,31 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use skidder_config::{Problems, Secret, Section, Settings};
+use skidder_config::{Group, Key, Part, Problems, Secret, Section, Settings, settings};
+
+settings! {
+    /// `cloud`.
+    static CLOUD = Group::new("cloud", "A deployment of Elastic Cloud, for `output.elasticsearch`.");
+
+    ID: String = Key::new("id").about("from the console of Elastic Cloud: stands for `hosts`, and wins over it");
+    AUTH: Secret = Key::new("auth").about(
+        "`user:password`: stands for `username` and `password`, and wins over them; needs `cloud.id`",
+    );
+}
+
+mod at_root {
+    use super::*;
+
+    settings! {
+        /// What stands at the root.
+        pub(crate) static AT_ROOT = Group::new("root.cloud", "A deployment of Elastic Cloud.");
+
+        pub(super) IN_ROOT: Part = Key::part("cloud", &CLOUD).about("a deployment of Elastic Cloud");
+    }
+}
+
+pub(crate) use at_root::AT_ROOT;
+use at_root::IN_ROOT;
 
 /// What the two settings say.
 #[derive(Debug, PartialEq)]
@@ -18,9 +42,10 @@ pub(crate) struct Cloud {
 impl Cloud {
     /// Reads the section `cloud`; mistakes are told there.
     pub(crate) fn read(root: &Section<'_>) -> Option<Self> {
-        let section = root.section("cloud");
-        let url = section.string("id").try_map(|id| parse(&id)).optional();
-        let auth = section.secret("auth").try_map(|auth| match auth.reveal().split_once(':') {
+        let section = root.part(&IN_ROOT);
+        section.declared_by(&CLOUD);
+        let url = section.get(&ID).try_map(|id| parse(&id)).optional();
+        let auth = section.get(&AUTH).try_map(|auth| match auth.reveal().split_once(':') {
             Some((user, password)) if !user.is_empty() => {
                 Ok((user.to_owned(), Secret::new(password)))
             }

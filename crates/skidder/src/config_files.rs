@@ -1,15 +1,64 @@
 //! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
 //! inputs, and those that may be looked at again and again.
 
-use skidder_config::{Item, LoadOptions, Problem, Problems, Section, Settings, Subject, load_part};
+use skidder_config::{
+    Group, Item, Key, LoadOptions, Part, Problem, Problems, Section, Settings, Subject, load_part,
+    settings,
+};
 use skidder_os::{Fs, Timestamp};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::{ScanSettings, scan};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often files are looked at, unless `reload.period` says otherwise.
-const PERIOD: Duration = Duration::from_secs(10);
+mod one {
+    use super::*;
+
+    settings! {
+        /// `inputs` and `modules`.
+        pub(super) static CONFIG_FILES =
+            Group::new("filebeat.config.files", "Files beside the configuration.").inline();
+
+        pub(super) ENABLED: bool = Key::new("enabled")
+            .default(true)
+            .default_words("`true`, if the section is there")
+            .about("whether the files are read");
+        pub(super) PATH: String = Key::new("path").about(
+            "a pattern, such as `${path.config}/inputs.d/*.yml`; relative to `path.config`. Links are followed. No \
+             file need match; without `reload.enabled` there must be an input somewhere",
+        );
+        pub(super) RELOADS: bool =
+            Key::new("reload.enabled").default(false).about("they are looked at again and again");
+        pub(super) PERIOD: Duration = Key::new("reload.period")
+            .default(Duration::from_secs(10))
+            .at_least(Duration::from_millis(10))
+            .about("how often; at least 10 ms");
+    }
+}
+
+settings! {
+    /// `filebeat.config`.
+    static CONFIG = Group::new("filebeat.config", "Files with further inputs.")
+        .unsupported(&[("prospectors.*", OLDER)]);
+
+    INPUTS: Part = Key::part("inputs", &one::CONFIG_FILES).about("files with inputs");
+    MODULES: Part = Key::part("modules", &one::CONFIG_FILES).about("files of modules");
+}
+
+mod at_filebeat {
+    use super::*;
+
+    settings! {
+        /// What stands in `filebeat`.
+        pub(crate) static AT_FILEBEAT = Group::new("filebeat.beside", "Files with further inputs.");
+
+        pub(super) IN_CONFIG: Part = Key::part("config", &CONFIG)
+            .about("[files with further inputs](#files-with-further-inputs-filebeatconfig)");
+    }
+}
+
+pub(crate) use at_filebeat::AT_FILEBEAT;
+use at_filebeat::IN_CONFIG;
 
 /// What to do about settings of older versions.
 pub(crate) const OLDER: &str =
@@ -38,12 +87,11 @@ pub(crate) struct AllConfigFiles {
 impl AllConfigFiles {
     /// Reads `config` of the section `filebeat`.
     pub(crate) fn read(beat: &Section<'_>, config: &Path) -> Self {
-        let section = beat.section("config");
+        let section = beat.part(&IN_CONFIG);
         let all = Self {
-            inputs: ConfigFiles::read(&section, "inputs", config),
-            modules: ConfigFiles::read(&section, "modules", config),
+            inputs: ConfigFiles::read(&section, &INPUTS, config),
+            modules: ConfigFiles::read(&section, &MODULES, config),
         };
-        section.unsupported(&["prospectors.*"], OLDER);
         section.finish();
         all
     }
@@ -78,19 +126,19 @@ impl AllConfigFiles {
 }
 
 impl ConfigFiles {
-    fn read(section: &Section<'_>, key: &str, config: &Path) -> Self {
+    fn read(section: &Section<'_>, key: &Key<Part>, config: &Path) -> Self {
         let none = Self { pattern: None, is_on: false, period: None };
-        let Some(own) = section.optional_section(key) else { return none };
-        let enabled = own.bool("enabled").or(true);
+        let Some(own) = section.optional_part(key) else { return none };
+        let enabled = own.get(&one::ENABLED).value();
         let parse =
             |text: String| Pattern::parse(&text, config, true).map_err(|error| error.to_string());
-        let pattern = own.string("path").try_map(parse).optional();
-        if enabled && !own.has("path") {
+        let pattern = own.get(&one::PATH).try_map(parse).optional();
+        if enabled && !own.has_key(&one::PATH) {
             let message = format!("`{}` says not where the files are", own.path());
             own.problem("path", message, "for example `path: ${path.config}/inputs.d/*.yml`");
         }
-        let reloads = own.bool("reload.enabled").or(false);
-        let period = own.duration("reload.period").range(Duration::from_millis(10)..).or(PERIOD);
+        let reloads = own.get(&one::RELOADS).value();
+        let period = own.get(&one::PERIOD).value();
         own.finish();
         if !enabled {
             return none;

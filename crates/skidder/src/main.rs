@@ -35,6 +35,7 @@ mod program_pages;
 mod progress;
 mod queue;
 mod registry;
+mod root_settings;
 mod run;
 mod sample;
 mod schema;

@@ -7,11 +7,11 @@ mod otlp;
 pub(crate) use otlp::Otlp;
 
 use serde_json::{Value, json};
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Group, Key, Part, Problems, Section, Settings, settings};
 use skidder_event::{Precision, TimeText};
 use skidder_observe::{Snapshot, Sources, state, stats};
 use skidder_os::Timestamp;
-use skidder_output_elasticsearch::{AskError, Elasticsearch, read};
+use skidder_output_elasticsearch::{AskError, ELASTICSEARCH, Elasticsearch, read};
 use skidder_outputs::Context as OutputContext;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,74 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Of the index. Filebeat 8 and 9 write there too.
 const INDEX: &str = ".monitoring-beats-7-";
-/// Default of `metrics.period`.
-const METRICS_PERIOD: Duration = Duration::from_secs(10);
-/// Default of `state.period`.
-const STATE_PERIOD: Duration = Duration::from_mins(1);
-/// Smallest period.
-const PERIOD_MIN: Duration = Duration::from_millis(100);
+/// Smallest and largest period.
+const PERIODS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_hours(24));
+
+mod documents {
+    use super::*;
+
+    settings! {
+        /// What `monitoring.elasticsearch` has besides.
+        pub(super) static DOCUMENTS =
+            Group::new("monitoring.elasticsearch.documents", "What is sent, and how often.");
+
+        pub(super) METRICS_PERIOD: Duration = Key::new("metrics.period")
+            .default(Duration::from_secs(10))
+            .range(PERIODS.0, PERIODS.1)
+            .about("between two documents with numbers, 100 ms to 24 h");
+        pub(super) STATE_PERIOD: Duration = Key::new("state.period")
+            .default(Duration::from_mins(1))
+            .range(PERIODS.0, PERIODS.1)
+            .about("between two documents with what is configured");
+        pub(super) TAGS: Vec<String> =
+            Key::<Vec<String>>::new("tags").default(&[]).about("go to both kinds of documents");
+    }
+}
+
+use documents::DOCUMENTS;
+
+/// `monitoring.elasticsearch`.
+static TO_ELASTICSEARCH: Group =
+    Group::new("monitoring.elasticsearch", "The servers that take our own numbers.")
+        .include(&[&DOCUMENTS, &ELASTICSEARCH]);
+
+settings! {
+    /// `monitoring`.
+    static MONITORING = Group::new("monitoring", "Our own numbers for the monitoring cluster.")
+        .unsupported(&[(
+            "cloud.*",
+            "set `monitoring.elasticsearch.hosts` and `username`, `password`",
+        )]);
+
+    ENABLED: bool = Key::new("enabled").default(false).about("send the documents");
+    CLUSTER_UUID: String = Key::new("cluster_uuid")
+        .default_words("that of `output.elasticsearch`")
+        .about(
+            "the cluster under which the numbers are shown. None for other outputs, and with a list of outputs",
+        );
+    IN_ELASTICSEARCH: Part = Key::part("elasticsearch", &TO_ELASTICSEARCH)
+        .default_words("those of `output.elasticsearch`")
+        .about(
+            "connection and credentials, as in [`output.elasticsearch`](outputs.md). With `hosts` of its own nothing is \
+             taken from the output; without, every setting here wins over the output's",
+        );
+    IN_OTLP: Part = Key::part("otlp", &otlp::OTLP).about("see below").ours();
+}
+
+mod at_root {
+    use super::*;
+
+    settings! {
+        /// What stands at the root.
+        pub(crate) static AT_ROOT = Group::new("root.monitoring", "Our own numbers.");
+
+        pub(super) IN_ROOT: Part =
+            Key::part("monitoring", &MONITORING).about("our own numbers for a monitoring cluster");
+    }
+}
+
+pub(crate) use at_root::AT_ROOT;
+use at_root::IN_ROOT;
 
 /// What is shipped, and where to.
 #[derive(Clone, Debug)]
@@ -54,8 +116,8 @@ impl Monitoring {
         context: &OutputContext,
         problems: &Problems,
     ) -> (Option<Self>, Option<Otlp>) {
-        let section = root.section("monitoring");
-        let otlp = Otlp::read(section.section("otlp"), &context.fs);
+        let section = root.part(&IN_ROOT);
+        let otlp = Otlp::read(section.part(&IN_OTLP), &context.fs);
         let events_have_hosts = root.has("output.elasticsearch.hosts");
         (Self::read_rest(section, events_have_hosts, settings, context, problems), otlp)
     }
@@ -67,16 +129,12 @@ impl Monitoring {
         context: &OutputContext,
         problems: &Problems,
     ) -> Option<Self> {
-        if !section.bool("enabled").or(false) {
+        if !section.get(&ENABLED).value() {
             section.skip();
             return None;
         }
-        let named = section.string("cluster_uuid").optional();
-        section.unsupported(
-            &["cloud.*"],
-            "set `monitoring.elasticsearch.hosts` and `username`, `password`",
-        );
-        let own = section.section("elasticsearch");
+        let named = section.get(&CLUSTER_UUID).optional();
+        let own = section.part(&IN_ELASTICSEARCH);
         let has_hosts = own.has("hosts");
         let own_keys = own.keys();
         own.skip();
@@ -97,12 +155,10 @@ impl Monitoring {
         };
         let root = settings.root(problems);
         let section = root.section("monitoring.elasticsearch");
-        let period = |key, default| {
-            section.duration(key).range(PERIOD_MIN..=Duration::from_hours(24)).or(default)
-        };
-        let metrics_period = period("metrics.period", METRICS_PERIOD);
-        let state_period = period("state.period", STATE_PERIOD);
-        let tags = section.strings("tags").or([]);
+        section.declared_by(&TO_ELASTICSEARCH);
+        let metrics_period = section.get(&documents::METRICS_PERIOD).value();
+        let state_period = section.get(&documents::STATE_PERIOD).value();
+        let tags = section.get(&documents::TAGS).value();
         let server = server(&section, context);
         let of_events = root.section("output.elasticsearch");
         if !has_hosts {

@@ -97,11 +97,11 @@ impl Site {
         let data = settings.paths().data.clone();
         let root = settings.root(&problems);
         let beat = root.section("filebeat");
-        let section = beat.section("registry");
+        let section = beat.part(&crate::root_settings::IN_REGISTRY);
         let registries = registries_directory(&data, &section);
         let mut ids = Vec::new();
-        for output in root.sections("outputs") {
-            ids.extend(output.string("id").optional());
+        for output in root.parts(&crate::outputs::OUTPUTS) {
+            ids.extend(output.get(&crate::outputs::ID).optional());
             output.skip();
         }
         // The rest is for who runs it.

@@ -1,8 +1,10 @@
-//! `skidder export schema`: every declared setting, as a JSON Schema.
+//! `skidder export schema`: every declared setting, as a JSON Schema. The settings at the root.
 
 use crate::input_settings::EVENTS;
 use crate::inputs::INPUT;
+use crate::root_settings::{BESIDE_INPUTS, ROOT};
 use crate::terminal::print;
+use crate::{cloud, monitoring, outputs};
 use anyhow::Result;
 use skidder_config::{Group, Key, Part, Parts, json_schema, settings};
 use std::process::ExitCode;
@@ -10,23 +12,13 @@ use std::process::ExitCode;
 /// Names the schema.
 const ID: &str = "urn:skidder:filebeat.yml";
 
-mod output {
-    use super::*;
-
-    settings! {
-        /// `output`. Outputs whose settings are not declared yet are not checked.
-        pub(super) static OUTPUT = Group::new("output", "Where events go: exactly one output.")
-            .include(&[&skidder_outputs::OUTPUTS])
-            .open();
-    }
-}
-
 mod filebeat {
     use super::*;
 
     settings! {
-        /// `filebeat`. Other settings in it are not declared yet.
-        pub(super) static FILEBEAT = Group::new("filebeat", "The inputs, and what is theirs.").open();
+        /// `filebeat`.
+        pub(super) static OF_FILEBEAT =
+            Group::new("filebeat", "The inputs, and what is theirs.").include(&[&BESIDE_INPUTS]);
 
         pub(crate) INPUTS: Parts = Key::parts("inputs", &INPUT).about("where events come from");
     }
@@ -35,14 +27,25 @@ mod filebeat {
 pub(crate) use filebeat::INPUTS;
 
 settings! {
-    /// The whole configuration. Settings that are not declared yet are not checked.
+    /// The whole configuration.
     pub(crate) static CONFIGURATION =
         Group::new("configuration", "The configuration of skidder, as `filebeat.yml`.")
-            .include(&[&EVENTS])
-            .open();
+            .include(&[
+                &ROOT,
+                &EVENTS,
+                &outputs::AT_ROOT,
+                &cloud::AT_ROOT,
+                &monitoring::AT_ROOT,
+            ]);
 
-    FILEBEAT: Part = Key::part("filebeat", &filebeat::FILEBEAT).about("the inputs, and what is theirs");
-    OUTPUT: Part = Key::part("output", &output::OUTPUT).about("where events go: exactly one output");
+    pub(crate) FILEBEAT: Part =
+        Key::part("filebeat", &filebeat::OF_FILEBEAT).about("the inputs, and what is theirs");
+    pub(crate) SETUP: Part = Key::part("setup", &skidder_output_elasticsearch::SETUP)
+        .about("what should exist in Elasticsearch before the first event");
+    pub(crate) LOGGING: Part =
+        Key::part("logging", &skidder_log::LOGGING).about("the log of the program itself");
+    pub(crate) HTTP: Part =
+        Key::part("http", &skidder_observe::HTTP).about("the endpoint with numbers, files and the page");
 }
 
 /// Prints the schema.

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 /// Pages with tables of settings. Those of processors are checked with their golden files.
 const PAGES: [&str; 3] = ["settings.md", "filestream.md", "outputs.md"];
 
-/// What the names in the first column of a table of options begin with.
-const OUTER: [&str; 1] = ["output."];
+/// What begins a table with the names of an output, up to [`END`].
+const OF_OUTPUT: &str = "<!-- settings: output.";
+const END: &str = "<!-- end -->";
 
 /// What has tables with names that do not begin here.
 const SHORT: [&str; 5] = ["filebeat.inputs.", "queue.", "outputs.", "output.", "monitoring."];
@@ -19,14 +20,10 @@ const SHORT: [&str; 5] = ["filebeat.inputs.", "queue.", "outputs.", "output.", "
 const EVERYWHERE: [&str; 3] = ["enabled", "processors", "queue"];
 
 /// What stands in the row of another setting.
-const IN_OTHER_ROWS: [&str; 3] = [
+const IN_OTHER_ROWS: [&str; 2] = [
     "filebeat.inputs.rotation.external.strategy.copytruncate.dateformat",
     "filebeat.inputs.rotation.external.strategy.copytruncate.suffix_regex",
-    "output.kafka.workers",
 ];
-
-/// Known to Filebeat, and an error if it is set to anything but its default.
-const REFUSED: [&str; 2] = ["logging.to_eventlog", "output.kafka.enable_krb5_fast"];
 
 /// Settings that are read before the others: to find the files, and to know what the rest means.
 const READ_BEFORE: [&str; 6] =
@@ -41,6 +38,7 @@ filebeat.inputs:
              {include_message: {patterns: [a]}}, {auditd: {mode: parse}}]}
 - {type: filestream, id: b, paths: [/none/*], file_identity.inode_marker.path: /none}
 filebeat.config.inputs: {enabled: true, path: '/none/*.yml', reload: {enabled: true, period: 10s}}
+filebeat.config.modules: {enabled: true, path: '/none/*.yml'}
 http: {enabled: true, pprof: {enabled: true}}
 logging: {event_data: {}, metrics: {enabled: true}}
 monitoring: {enabled: true, elasticsearch: {hosts: [localhost]}, otlp: {enabled: true, endpoint: 'http://localhost'}}
@@ -90,18 +88,19 @@ fn names(cell: &str) -> Vec<String> {
     all.iter().map(whole).collect()
 }
 
-/// Settings of the tables of a page. Where the first column has an output, the second has its options.
+/// Settings of the tables of a page. Those of an output get its name.
 fn named(page: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(page).unwrap();
     let mut found = BTreeSet::new();
-    for row in text.lines().filter(|line| line.starts_with("| `")) {
-        let cells: Vec<&str> = row.split('|').skip(1).collect();
-        for name in names(cells[0]) {
-            if OUTER.iter().any(|outer| name.starts_with(outer)) {
-                found.extend(names(cells[1]).iter().map(|option| format!("{name}.{option}")));
-            } else {
-                found.insert(name);
-            }
+    let mut output = String::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix(OF_OUTPUT) {
+            output = format!("output.{}.", name.trim_end_matches(" -->"));
+        } else if line == END {
+            output.clear();
+        } else if line.starts_with("| `") {
+            let cells: Vec<&str> = line.split('|').skip(1).collect();
+            found.extend(names(cells[0]).iter().map(|name| format!("{output}{name}")));
         }
     }
     found
@@ -118,7 +117,7 @@ fn asked_by_all() -> BTreeSet<String> {
 
 /// Whether a row is about this setting, or about all that begins so. Rows of outputs have whole names.
 fn is_about(name: &str, path: &str) -> bool {
-    let is_output = OUTER.iter().any(|outer| path.starts_with(outer));
+    let is_output = path.starts_with("output.");
     // Tables of what several outputs have, as `codec.json.pretty`; and those of inputs and queues.
     let is_part =
         SHORT.iter().any(|start| path.starts_with(start)) && (!is_output || name.contains('.'));
@@ -137,11 +136,14 @@ fn every_setting_that_is_read_stands_in_a_table() {
     let asked = asked_by_all();
     assert!(asked.len() > 300, "only {} settings are read", asked.len());
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
-    let is_section = |path: &str| asked.iter().any(|other| other.starts_with(&format!("{path}.")));
+    let has_inside = |set: &BTreeSet<String>, path: &str| {
+        set.iter().any(|other| other.starts_with(&format!("{path}.")))
+    };
+    let is_section = |path: &str| has_inside(&asked, path) || has_inside(&names, path);
     let missing: Vec<&String> = asked
         .iter()
         .filter(|path| !EVERYWHERE.contains(&&*last(path)) && !is_section(path))
-        .filter(|path| !IN_OTHER_ROWS.contains(&&***path) && !REFUSED.contains(&&***path))
+        .filter(|path| !IN_OTHER_ROWS.contains(&&***path))
         .filter(|path| !names.iter().any(|name| is_about(name, path)))
         .collect();
     assert!(missing.is_empty(), "read, and in no table of {PAGES:?}: {missing:#?}");

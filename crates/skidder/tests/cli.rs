@@ -117,6 +117,12 @@ fn what_filebeat_has_and_we_have_not_is_told_unless_leniency_is_asked_for() {
     assert!(ended.log.contains("filebeat.yml:4:1: "), "{}", ended.log);
     let ended = configured(&text, &["test", "config", "-E", "compat=lenient"]).succeeded();
     assert!(ended.log.starts_with("warning: filebeat.yml:4:1: "), "{}", ended.log);
+    let with = |on: bool| format!("{GOOD}management.enabled: {on}\nfeatures.fqdn.enabled: {on}\n");
+    let ended = configured(&with(true), &["test", "config"]);
+    for expected in ["`management.enabled` is known", "`features.fqdn.enabled` is known"] {
+        assert!(ended.log.contains(expected), "{}", ended.log);
+    }
+    configured(&with(false), &["test", "config"]).succeeded();
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn monitored(place: &Place, cluster: &Cluster, more: &str) {
     let text = place.configuration();
     place.configure(&format!(
         "{text}monitoring:\n  enabled: true\n{more}  elasticsearch:\n    hosts: ['{}']\n    username: beats_system\n    \
-         password: told-nobody\n    metrics.period: 100ms\n    state.period: 150ms\n",
+         password: told-nobody\n    metrics.period: 100ms\n    state.period: 150ms\n    tags: [forest]\n",
         cluster.url
     ));
 }
@@ -111,6 +111,7 @@ fn numbers_and_state_come_in_filebeats_documents() {
         assert!(path.contains("/_create/"), "{path}");
         assert!(login.starts_with("Basic "), "{login}");
         assert_eq!(document["cluster_uuid"], "of-the-events");
+        assert_eq!(document[kind]["tags"], serde_json::json!(["forest"]));
         assert_eq!(document[kind]["beat"]["type"], "filebeat");
         assert_eq!(document[kind]["beat"]["version"], "9.5.3");
         assert_eq!(document[kind]["timestamp"], document["timestamp"]);

@@ -246,6 +246,7 @@ fn mistakes_are_told_with_their_place() {
             "enabled: true, proxy_url: 'http://u:p@'",
             "f.yml:3:45: `monitoring.otlp.proxy_url` is `xxxxx`; it names no host\nhint: a proxy is",
         ),
+        ("enabled: true, timeout: 0s", "`monitoring.otlp.timeout` is `0s`; expected a duration"),
         ("enabled: true, perid: 1s", "f.yml:3:34: unknown setting `monitoring.otlp.perid`"),
         ("enabled: true, period: 1ms", "`monitoring.otlp.period` is `1ms`"),
         ("enabled: true, compression: zip", "`monitoring.otlp.compression` is `zip`"),

@@ -3,18 +3,13 @@
 mod arrows;
 mod bounds;
 mod changelog;
-mod elasticsearch_options;
-mod kafka_options;
 mod links;
 mod options;
-mod otlp_options;
 mod output_faults;
-mod output_options;
 mod parser_options;
 mod prose;
 mod ratchet;
 mod rooms;
-mod s3_options;
 mod source;
 mod tables;
 
@@ -50,7 +45,6 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
     let tests = options::tests()?;
     bounds::check(mode == Mode::Update, &mut offences)?;
     options::check(mode == Mode::Update, &tests, &mut offences)?;
-    output_options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_faults::check(mode == Mode::Update, &tests, &mut offences)?;
     check_text(&mut offences)?;
     prose::check(mode == Mode::Update, &mut offences)?;

@@ -95,6 +95,11 @@ impl Group {
         Self { keys, ..self }
     }
 
+    /// The settings that are declared in it, without those of the groups that it includes.
+    pub fn own(&self) -> &'static [&'static dyn Declared] {
+        self.keys
+    }
+
     /// This group and those that it includes, all levels.
     pub fn all(&'static self) -> Vec<&'static Self> {
         let mut all = vec![self];

@@ -1,7 +1,7 @@
 //! What a setting can be: how each kind is read, shown and described in a schema.
 
 use super::numbers::named;
-use super::schema::{VARIABLE, list_of};
+use super::schema::{VARIABLE, list_of, text_like};
 use super::{Group, Inner, Key};
 use crate::node::Value;
 use crate::secret::Secret;
@@ -176,16 +176,28 @@ impl<T: Copy + Sync + 'static> Kind for OneOf<T> {
     }
 
     fn schema(key: &Key<Self>) -> Json {
+        let words = key.extra.iter().map(|(word, _)| *word);
+        if key.spec.ignores_case {
+            let either = |letter: char| match letter {
+                'a'..='z' | 'A'..='Z' => {
+                    format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase())
+                }
+                other => other.to_string(),
+            };
+            let words = words.map(|word| word.chars().map(either).collect::<String>());
+            return text_like(&format!("^({})?$", words.collect::<Vec<_>>().join("|")));
+        }
         // What YAML 1.1 takes for a boolean, whatever it means here.
         let boolean = |word| match word {
             "true" | "on" | "yes" => Some(json!(true)),
             "false" | "off" | "no" => Some(json!(false)),
             _ => None,
         };
-        let names = key.extra.iter().map(|(word, _)| *word);
-        let words: Vec<Json> =
-            names.clone().map(|word| json!(word)).chain(names.filter_map(boolean)).collect();
-        json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": VARIABLE}]})
+        let booleans = words.clone().filter_map(boolean);
+        let words: Vec<Json> = words.clone().map(|word| json!(word)).chain(booleans).collect();
+        // An empty text is not set.
+        let other = format!("^$|{VARIABLE}");
+        json!({"anyOf": [{"enum": words}, {"type": ["null", "string"], "pattern": other}]})
     }
 }
 
@@ -193,7 +205,9 @@ impl<T: Copy + Sync + 'static> Readable for OneOf<T> {
     type Value = T;
 
     fn read<'a>(key: &Key<Self>, section: &Section<'a>, name: &str) -> Setting<'a, T> {
-        named(&key.spec, section.one_of(name, key.extra))
+        let same: fn(&str, &str) -> bool =
+            if key.spec.ignores_case { str::eq_ignore_ascii_case } else { str::eq };
+        named(&key.spec, section.one_of_same(name, key.extra, same))
     }
 
     fn value(key: &Key<Self>, word: &'static str) -> T {

@@ -34,6 +34,7 @@
 //! );
 //! ```
 
+mod choice;
 mod group;
 mod kind;
 mod numbers;
@@ -44,6 +45,7 @@ pub(crate) mod table;
 
 #[cfg(doc)]
 use crate::Section;
+pub use choice::{OrAuto, PartOrWord};
 pub(crate) use group::By;
 pub use group::{Declared, Group, Inner, Kinds};
 pub use kind::{
@@ -92,6 +94,8 @@ pub struct Spec {
     pub is_hidden: bool,
     /// It is a password, key or token.
     pub is_secret: bool,
+    /// Its words are the same in upper and lower case.
+    pub ignores_case: bool,
     /// The group that it was declared in.
     pub group: Option<&'static Group>,
 }
@@ -123,6 +127,12 @@ impl<T: Copy + Sync + 'static> Key<OneOf<T>> {
     /// One of several words, each standing for a value.
     pub const fn one_of(name: &'static str, words: &'static [(&'static str, T)]) -> Self {
         Self::with(name, words)
+    }
+
+    /// The words are the same in upper and lower case.
+    pub const fn ignore_case(mut self) -> Self {
+        self.spec.ignores_case = true;
+        self
     }
 }
 
@@ -167,6 +177,7 @@ impl<K: Kind> Key<K> {
             is_required: false,
             is_hidden: K::IS_SECRET,
             is_secret: K::IS_SECRET,
+            ignores_case: false,
             group: None,
         };
         Self { spec, default: None, low: None, high: None, extra }

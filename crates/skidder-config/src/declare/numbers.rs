@@ -52,7 +52,7 @@ fn number(kind: &str, pattern: &str, low: Option<Json>, high: Option<Json>) -> J
 }
 
 macro_rules! numbers {
-    ($($number:ident, $least:expr, $json:expr, $pattern:expr;)*) => {$(
+    ($($number:ident, $least:expr, $most:expr, $json:expr, $pattern:expr;)*) => {$(
         impl Kind for $number {
             type Const = $number;
             type Extra = ();
@@ -67,7 +67,8 @@ macro_rules! numbers {
 
             fn schema(key: &Key<Self>) -> Json {
                 let low = key.low.map(|low| json!(low)).or($least);
-                number($json, $pattern, low, key.high.map(|high| json!(high)))
+                let high = key.high.map(|high| json!(high)).or($most);
+                number($json, $pattern, low, high)
             }
         }
 
@@ -86,12 +87,12 @@ macro_rules! numbers {
 }
 
 numbers! {
-    u16, Some(json!(0)), "integer", WHOLE;
-    u32, Some(json!(0)), "integer", WHOLE;
-    u64, Some(json!(0)), "integer", WHOLE;
-    usize, Some(json!(0)), "integer", WHOLE;
-    i64, None, "integer", WHOLE;
-    f64, None, "number", NUMBER;
+    u16, Some(json!(0)), Some(json!(u16::MAX)), "integer", WHOLE;
+    u32, Some(json!(0)), Some(json!(u32::MAX)), "integer", WHOLE;
+    u64, Some(json!(0)), None, "integer", WHOLE;
+    usize, Some(json!(0)), None, "integer", WHOLE;
+    i64, None, None, "integer", WHOLE;
+    f64, None, None, "number", NUMBER;
 }
 
 impl Kind for Duration {
@@ -159,10 +160,15 @@ impl Kind for Size {
     type Extra = ();
 
     fn show(_: &Key<Self>, bytes: u64) -> String {
-        let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB")];
-        let mut fitting = units.iter().chain(&decimal);
-        match fitting.find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        // KiB last: 10 GB are a whole number of them.
+        let units = [
+            (1_u64 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1_000_000_000, "GB"),
+            (1_000_000, "MB"),
+            (1 << 10, "KiB"),
+        ];
+        match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
             Some((unit, name)) => format!("{}{name}", bytes / unit),
             None => bytes.to_string(),
         }

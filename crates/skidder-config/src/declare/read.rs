@@ -16,6 +16,9 @@ impl<'a> Section<'a> {
             }
         };
         for group in group.all() {
+            if self.groups.borrow().iter().any(|known| known.id == group.id) {
+                continue;
+            }
             rules(group.unsupported, Verdict::Unsupported);
             rules(group.deprecated, Verdict::Deprecated);
             rules(group.without_effect, Verdict::NoEffect);
@@ -109,13 +112,18 @@ impl<'a> Section<'a> {
         self.bool(name).optional().map(Ok)
     }
 
+    /// Accepts `key` and everything below it, which is read elsewhere.
+    pub fn accept_key<K: Kind>(&self, key: &Key<K>) {
+        self.accept(self.name_of(&key.spec));
+    }
+
     /// Whether `key` is there and not empty. Does not count as reading it.
     pub fn has_key<K: Kind>(&self, key: &Key<K>) -> bool {
         self.has(key.spec.name)
     }
 
     /// The name under which the setting is read: its alias if only that is there.
-    fn name_of(&self, spec: &Spec) -> &'static str {
+    pub(super) fn name_of(&self, spec: &Spec) -> &'static str {
         let groups = self.groups.borrow();
         debug_assert!(
             groups.is_empty()

@@ -49,10 +49,17 @@ pub fn json_schema(root: &'static Group, id: &str, title: &str) -> Json {
 struct Level {
     own: Option<Json>,
     below: Vec<(String, Level)>,
+    /// Any names may stand below it, with this schema.
+    any_below: Option<Json>,
 }
 
 impl Level {
     fn add(&mut self, name: &str, schema: Json) {
+        self.at(name).own = Some(schema);
+    }
+
+    /// The level of a dotted name.
+    fn at(&mut self, name: &str) -> &mut Self {
         let (first, rest) = name.split_once('.').unwrap_or((name, ""));
         let at = match self.below.iter().position(|(known, _)| known == first) {
             Some(at) => at,
@@ -62,11 +69,7 @@ impl Level {
             }
         };
         let level = &mut self.below[at].1;
-        if rest.is_empty() {
-            level.own = Some(schema);
-        } else {
-            level.add(rest, schema);
-        }
+        if rest.is_empty() { level } else { level.at(rest) }
     }
 
     /// Every dotted name below, with its schema.
@@ -76,16 +79,33 @@ impl Level {
             level.properties(&format!("{path}."), found);
             let schema = match &level.own {
                 Some(own) => own.clone(),
-                None => level.object(),
+                None => level.object(false),
             };
             found.insert(path, schema);
         }
     }
 
-    fn object(&self) -> Json {
+    /// The patterns of names below those that take any names.
+    fn patterns(&self, prefix: &str, found: &mut Map<String, Json>) {
+        for (name, level) in &self.below {
+            let path = format!("{prefix}{name}");
+            if let Some(schema) = &level.any_below {
+                found.insert(format!("^{}\\.", path.replace('.', "\\.")), schema.clone());
+            }
+            level.patterns(&format!("{path}."), found);
+        }
+    }
+
+    fn object(&self, is_open: bool) -> Json {
         let mut properties = Map::new();
         self.properties("", &mut properties);
-        object(properties, false)
+        let mut schema = object(properties, is_open);
+        let mut patterns = Map::new();
+        self.patterns("", &mut patterns);
+        if !patterns.is_empty() {
+            schema["patternProperties"] = Json::Object(patterns);
+        }
+        schema
     }
 }
 
@@ -146,12 +166,7 @@ fn merged(group: &'static Group, every: &[&'static Group]) -> Json {
     for part in [group].into_iter().chain(every.iter().copied()) {
         names.add_keys(part, "", above);
     }
-    let mut properties = Map::new();
-    names.top.properties("", &mut properties);
-    let mut schema = object(properties, group.is_open);
-    if !names.patterns.is_empty() {
-        schema["patternProperties"] = Json::Object(names.patterns);
-    }
+    let mut schema = names.top.object(group.is_open);
     schema["title"] = json!(group.id);
     schema["description"] = json!(plain(group.about));
     schema
@@ -171,8 +186,6 @@ pub(super) fn list_of(id: &str) -> Json {
 #[derive(Default)]
 struct Names {
     top: Level,
-    /// For dotted names below what takes any name.
-    patterns: Map<String, Json>,
 }
 
 impl Names {
@@ -230,7 +243,7 @@ impl Names {
 
     /// Everything below `name` has this schema.
     fn below(&mut self, name: &str, schema: Json) {
-        self.patterns.insert(format!("^{}\\.", name.replace('.', "\\.")), schema);
+        self.top.at(name).any_below = Some(schema);
     }
 
     /// Adds what is known about settings that have no effect, or are an error.

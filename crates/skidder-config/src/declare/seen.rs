@@ -8,6 +8,9 @@ use super::Spec;
 /// Names the directory of the files.
 pub const VARIABLE: &str = "SKIDDER_SETTINGS_SEEN";
 
+/// Name of the file in it that lists all settings, one in a line.
+pub const DECLARED: &str = "declared";
+
 /// How a setting stands in a file: the group and the name.
 pub fn line(group: &str, name: &str) -> String {
     format!("{group} {name}\n")

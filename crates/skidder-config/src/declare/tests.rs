@@ -25,6 +25,7 @@ settings! {
     WORKERS: usize = Key::new("workers").alias("worker").default(1).range(1, 9).noun("a number of workers");
     WAIT: Duration = Key::new("wait.init").default(Duration::from_mins(1)).about("first [pause](#x)").ours();
     BYTES: Size = Key::new("bytes").default(3 << 20).differs("Filebeat: 0");
+    DISK: Size = Key::new("disk").default(10_000_000_000);
     KEY: crate::Secret = Key::new("key").required();
     NAMES: BTreeMap<String, String> = Key::new("names");
     ENCRYPTION: Part = Key::part("tls", &inner::TLS).about("below");
@@ -88,6 +89,7 @@ fn the_table_says_what_is_declared() {
 | `x.workers` (or `x.worker`) | `1` |  |
 | `x.wait.init` (**ours**) | `1m` | first [pause](#x) |
 | `x.bytes` | `3MiB` (Filebeat: 0) |  |
+| `x.disk` | `10GB` |  |
 | `x.key` | required |  |
 | `x.names` | – |  |
 | `x.tls.*` | – | below |
@@ -105,6 +107,7 @@ fn the_schema_has_dotted_and_nested_names() {
         names,
         [
             "bytes",
+            "disk",
             "hosts",
             "key",
             "names",
@@ -247,4 +250,94 @@ fn a_switch_is_a_word_or_a_map() {
     assert_eq!(switch("renamed.mode: none"), quiet("0"));
     let (found, said) = switch("renamed: perhaps");
     assert!(found == "none" && said.contains("`renamed` is `perhaps`"), "{said}");
+}
+
+mod choices {
+    use super::*;
+
+    settings! {
+        pub(super) static LETTERS = Group::new("letters", "Where letters go.").inline();
+
+        pub(super) INDEX: String = Key::new("index").required().about("an index");
+    }
+
+    settings! {
+        pub(super) static CHOICES = Group::new("choices", "One of two things.");
+
+        pub(super) WORKERS: OrAuto<usize> = Key::<OrAuto<usize>>::new("workers")
+            .alias("worker")
+            .default(Some(1))
+            .range(Some(1), Some(9))
+            .noun("`auto`, or a number of workers");
+        pub(super) PRESSED: OneOf<u8> =
+            Key::one_of("pressed", &[("none", 0), ("Gzip-2", 2)]).ignore_case().default("Gzip-2");
+        pub(super) ENABLED: OneOf<u8> =
+            Key::one_of("enabled", &[("true", 1), ("auto", 2)]).default("auto");
+        pub(super) POLICY: PartOrWord =
+            Key::part_or_word("policy", &LETTERS, &[("drop", ())]).default("drop");
+        pub(super) LETTER: Part = Key::part("letter", &LETTERS);
+    }
+}
+
+fn choose<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> (T, String) {
+    let settings = Settings::parse("x", text).unwrap();
+    let problems = Problems::new();
+    let section = settings.root(&problems);
+    section.declared_by(&choices::CHOICES);
+    let value = read(&section);
+    section.finish();
+    (value, problems.to_string())
+}
+
+#[test]
+fn a_setting_can_be_auto_or_a_number() {
+    let workers = |text| choose(text, |section| section.get(&choices::WORKERS).value());
+    assert_eq!(workers("{}"), (Some(1), String::new()));
+    assert_eq!(workers("worker: auto"), (None, String::new()));
+    assert_eq!(workers("workers: 9"), (Some(9), String::new()));
+    let said = workers("workers: 10").1;
+    assert!(said.ends_with("`10`; expected `auto`, or a number of workers, 1 to 9"), "{said}");
+    assert!(workers("workers: often").1.contains("expected `auto`"));
+}
+
+#[test]
+fn words_can_ignore_case_and_stand_beside_a_map() {
+    let pressed = |text| choose(text, |section| section.get(&choices::PRESSED).value());
+    assert_eq!(pressed("pressed: GZIP-2"), (2, String::new()));
+    assert!(pressed("pressed: zip").1.contains("expected `none` or `Gzip-2`"));
+    let policy = |text| {
+        choose(text, |section| {
+            let policy = section.part_unless_word(&choices::POLICY)?;
+            Some(policy.get(&choices::INDEX).required())
+        })
+    };
+    assert_eq!(policy("policy: drop"), (None, String::new()));
+    assert_eq!(policy("policy.index: a"), (Some("a".to_owned()), String::new()));
+    assert!(policy("policy: keep").1.contains("expected `drop`"));
+    assert!(policy("policy: {index: a, indices: b}").1.contains("unknown"));
+}
+
+#[test]
+fn the_schema_and_the_table_have_choices() {
+    let schema = json_schema(&choices::CHOICES, "urn:x", "x");
+    let properties = &schema["$defs"]["choices"]["properties"];
+    let workers = &properties["workers"]["anyOf"];
+    assert_eq!((&workers[0]["const"], &workers[1]["maximum"]), (&json!("auto"), &json!(9)));
+    let policy = &properties["policy"]["anyOf"];
+    assert_eq!(policy[0], json!({"enum": ["drop"]}));
+    assert_eq!(policy[1]["$ref"], "#/$defs/letters");
+    assert_eq!(properties["enabled"]["anyOf"][0]["enum"], json!(["true", "auto", true]));
+    let pressed = properties["pressed"]["pattern"].as_str().unwrap();
+    assert!(pressed.starts_with("^([nN][oO][nN][eE]|[gG][zZ][iI][pP]-2)?$"), "{pressed}");
+    let expected = "\
+| option | default | meaning |
+|---|---|---|
+| `workers` (or `worker`) | `1` |  |
+| `pressed` | `Gzip-2` |  |
+| `enabled` | `auto` |  |
+| `policy` | `drop` |  |
+| `policy.index` | required | an index |
+| `letter.index` | required | an index |
+";
+    assert_eq!(table(&choices::CHOICES, ""), expected);
 }

@@ -1,6 +1,17 @@
 //! `http.auth`: who may see the page, and with it events.
 
-use skidder_config::{Secret, Section};
+use skidder_config::{Group, Key, Secret, Section, settings};
+
+settings! {
+    /// `http.auth`.
+    pub(super) static AUTH = Group::new("http.auth", "Who may see the page, and with it events.").inline();
+
+    TOKEN: Secret = Key::new("token").ours().about(
+        "[the page](page.md#who-may-see-it), `/files`, `/lag` and `/problems` need it; at least 8 bytes",
+    );
+    USERNAME: String = Key::new("username").ours().about("likewise, with `password`");
+    PASSWORD: Secret = Key::new("password").ours().about("likewise; at least 8 bytes");
+}
 
 /// What a client must know. Nothing of it configured = numbers are open on the loopback, and events need the token of the data
 /// directory; elsewhere all of the page is closed.
@@ -27,9 +38,9 @@ impl HttpAuth {
                 Ok(secret)
             }
         };
-        let token = section.secret("token").try_map(enough).optional();
-        let name = section.string("username").optional();
-        let password = section.secret("password").try_map(enough).optional();
+        let token = section.get(&TOKEN).try_map(enough).optional();
+        let name = section.get(&USERNAME).optional();
+        let password = section.get(&PASSWORD).try_map(enough).optional();
         let user = match (name, password) {
             (Some(name), Some(password)) if !name.is_empty() && !name.contains(':') => {
                 Some((name, password))
@@ -39,7 +50,7 @@ impl HttpAuth {
                 section.problem("username", message, "HTTP cannot send such a name");
                 None
             }
-            (Some(_), None) if section.value("password").optional().is_none() => {
+            (Some(_), None) if !section.has_key(&PASSWORD) => {
                 let message = format!("`{}` has no password", section.path_of("username"));
                 section.problem("username", message, "set `http.auth.password` too");
                 None

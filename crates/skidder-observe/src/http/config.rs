@@ -1,10 +1,34 @@
 //! The section `http` of the configuration.
 
 use super::HttpAuth;
-use crate::profiles::Profiling;
-use skidder_config::Section;
+use super::auth::AUTH;
+use crate::profiles::{PPROF, Profiling};
+use skidder_config::{Any, Group, Key, Part, Section, settings};
 use std::path::PathBuf;
 use std::time::Duration;
+
+settings! {
+    /// `http`.
+    pub static HTTP = Group::new("http", "The endpoint with numbers, files and the page.")
+        .unsupported(&[("named_pipe.*", "named pipes are for Windows")])
+        .without_effect(&[("enabled_metrics", "all are there")]);
+
+    ENABLED: bool = Key::new("enabled")
+        .default(HttpConfig::ENABLED)
+        .about("the endpoint ([operations](operations.md#metrics))");
+    HOST: String = Key::new("host")
+        .default(HttpConfig::HOST)
+        .about("name or address, or `unix:///path.sock` (mode 0740)");
+    PORT: u16 = Key::new("port").default(HttpConfig::PORT).noun("a port").about("its port");
+    IN_AUTH: Part = Key::part("auth", &AUTH).about("who may see the page");
+    IN_PPROF: Part = Key::part("pprof", &PPROF).about("profiles of CPU and heap");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(HttpConfig::TIMEOUT)
+        .range(Duration::from_millis(1), Duration::from_hours(1))
+        .about("for the head of a request, and between two requests; 1 ms to 1 h");
+    STATE_INSPECTOR: Any = Key::new("state_inspector")
+        .about("refused if it is `enabled`: look at `/inputs/` and `/stats`");
+}
 
 /// Where the endpoint listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,20 +71,18 @@ impl HttpConfig {
 
     /// Reads the section `http`; mistakes go to its problems.
     pub fn from_section(section: Section<'_>) -> Self {
-        let enabled = section.bool("enabled").or(Self::ENABLED);
-        let port = section.u16("port").named("a port").or(Self::PORT);
+        section.declared_by(&HTTP);
+        let enabled = section.get(&ENABLED).value();
+        let port = section.get(&PORT).value();
         let endpoint = section
-            .string("host")
+            .get(&HOST)
             .try_map(|host| Endpoint::parse(&host, port))
             .or_else(|| Endpoint::Tcp { host: Self::HOST.to_owned(), port });
-        let timeout = section
-            .duration("timeout")
-            .range(Duration::from_millis(1)..=Duration::from_hours(1))
-            .or(Self::TIMEOUT);
-        let pprof = Profiling::from_section(section.section("pprof"));
-        section.unsupported_if_enabled("state_inspector", "look at `/inputs/` and `/stats`");
-        section.unsupported(&["named_pipe.*"], "named pipes are for Windows");
-        let asked = section.section("auth");
+        let timeout = section.get(&TIMEOUT).value();
+        let pprof = Profiling::from_section(section.part(&IN_PPROF));
+        section.accept_key(&STATE_INSPECTOR);
+        section.unsupported_if_enabled(STATE_INSPECTOR.name(), "look at `/inputs/` and `/stats`");
+        let asked = section.part(&IN_AUTH);
         let auth = HttpAuth::from_section(&asked);
         asked.finish();
         section.finish();

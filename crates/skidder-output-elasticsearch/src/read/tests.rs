@@ -58,6 +58,7 @@ parameters: {pretty: 'true'}
 headers: {X-My: header}
 timeout: 5
 backoff: {init: 2s, max: 3s}
+idle_connection_timeout: 7s
 index: logs-%{+yyyy}
 indices: [{index: a}]
 pipeline: geo
@@ -87,6 +88,7 @@ proxy_headers: {X-Who: me}",
     assert_eq!(config.parameters, [("pretty".to_owned(), "true".to_owned())]);
     assert_eq!(config.headers[0].0, "x-my");
     assert_eq!(config.timeout, Duration::from_secs(5));
+    assert_eq!(config.idle_connection_timeout, Duration::from_secs(7));
     assert!(!config.indices.is_empty() && !config.pipelines.is_empty());
     assert!(config.escape_html && config.exactly_once && !config.allow_older_versions);
     assert_eq!(config.dead_letter_index.as_deref(), Some("dead"));
@@ -140,6 +142,10 @@ fn kerberos_is_a_feature_of_the_build() {
     assert_eq!(kerberos.service_of("ES.example"), "HTTP/es.example@R");
     assert_eq!(told.contains("built without Kerberos"), !cfg!(feature = "kerberos"), "{told}");
     assert!(told.contains("enable_krb5_fast") && !told.contains("unknown"), "{told}");
+    let (config, _, _) = read_lines(
+        "hosts: es\nkerberos: {auth_type: keytab, keytab: /k, config_path: /c, username: u, realm: R, service_name: HTTP/lb}",
+    );
+    assert_eq!(config.unwrap().kerberos.unwrap().service_of("es"), "HTTP/lb@R");
     let (config, _, told) = read_lines("hosts: es\nkerberos: {enabled: false, auth_type: keytab}");
     assert_eq!((config.unwrap().kerberos, told.as_str()), (None, ""));
 }

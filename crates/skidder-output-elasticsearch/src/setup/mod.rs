@@ -4,12 +4,14 @@
 //! there is left alone, unless `overwrite` says otherwise. Elasticsearch has lifecycle policies (ILM), its serverless
 //! kind a lifecycle in the template (DSL), OpenSearch neither.
 
+mod declared;
 mod fields;
 mod install;
 mod mapping;
 mod read;
 mod template;
 
+pub use declared::SETUP;
 pub(crate) use install::{Ask, Installer, SetupError, Step};
 pub use template::Template;
 

@@ -1,38 +1,37 @@
 //! `setup` of the configuration. Files that it names are read at once.
 
+use super::declared::{
+    self, DASHBOARDS, DASHBOARDS_ADVICE, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, SETUP, dsl, ilm,
+};
 use super::mapping::{self, Mapped};
 use super::template::{Body, Template};
-use super::{Enabled, Lifecycle, Setup};
+use super::{Lifecycle, Setup};
 use serde_json::{Value, json};
-use skidder_config::{Section, Settings};
+use skidder_config::{Key, Section, Settings};
 use skidder_event::Format;
 use skidder_os::read_to_end;
 use skidder_outputs::Context;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: usize = 16 << 20;
 /// Over the templates that Elasticsearch brings itself, as in libbeat's `template/config.go`.
-const PRIORITY: u32 = 150;
-/// Name and pattern of the template.
-const NAME: &str = "filebeat-%{[agent.version]}";
+pub(super) const PRIORITY: u32 = 150;
 /// Name of the file with fields that comes with Filebeat.
 const STOCK_FIELDS: &str = "fields.yml";
-/// Name of the policy.
-const POLICY: &str = "filebeat";
 
 impl Setup {
     /// Reads the section; mistakes are told there. `directory` is where relative paths begin (`path.config`).
     pub fn read(section: &Section<'_>, context: &Context, directory: &Path) -> Self {
+        section.declared_by(&SETUP);
         let files = Files { context, directory };
         let setup = Self {
-            template: files.template(&section.section("template")),
-            ilm: files.ilm(&section.section("ilm")),
-            dsl: files.dsl(&section.section("dsl")),
+            template: files.template(&section.part(&IN_TEMPLATE)),
+            ilm: files.ilm(&section.part(&IN_ILM)),
+            dsl: files.dsl(&section.part(&IN_DSL)),
         };
-        let advice = "load dashboards with Filebeat, once";
-        section.without_effect_if_enabled("dashboards", advice);
-        section.without_effect(&["kibana.*"], "it is only asked to take dashboards");
+        section.accept_key(&DASHBOARDS);
+        section.without_effect_if_enabled(DASHBOARDS.name(), DASHBOARDS_ADVICE);
         setup
     }
 }
@@ -44,30 +43,31 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn template(&self, section: &Section<'_>) -> Option<Template> {
-        let enabled = section.bool("enabled").or(true);
-        let is_named = section.has("name") && section.has("pattern");
-        let name = self.name(section, "name", NAME);
-        let pattern = self.name(section, "pattern", if section.has("name") { "" } else { NAME });
+        use declared::{json as own, template as key};
+        let enabled = section.get(&key::ENABLED).value();
+        let has_name = section.has_key(&key::NAME);
+        let is_named = has_name && section.has_key(&key::PATTERN);
+        let name = self.name(section, &key::NAME, NAME);
+        let pattern = self.name(section, &key::PATTERN, if has_name { "" } else { NAME });
         let pattern = if pattern.is_empty() { format!("{name}*") } else { pattern };
-        section.one_of("type", &[("index", ())]).or(());
-        let json = section.section("json");
-        let own = json.bool("enabled").or(false).then(|| {
-            let body = json.path_buf("path").try_map(|path| self.json(&path)).required();
-            (json.string("name").required(), body)
+        section.get(&key::TYPE).value();
+        let json = section.part(&key::OWN);
+        let own = json.get(&own::ENABLED).value().then(|| {
+            let body = json.get(&own::PATH).try_map(|path| self.json(&path)).required();
+            (json.get(&own::NAME).required(), body)
         });
-        for key in ["path", "name"] {
+        for key in [own::PATH.name(), own::NAME.name()] {
             json.accept(key);
         }
-        json.deprecated(&["data_stream"], "the first event makes the data stream");
         json.finish();
-        let fields = section.path_buf("fields").optional();
+        let fields = section.get(&key::FIELDS).optional();
         let fields = fields.filter(|path| !self.is_stock(section, path));
         let fields = fields.and_then(|path| {
             let message =
                 |error| format!("`{}` is `{}`; {error}", section.path_of("fields"), path.display());
             self.fields(&path).map_err(|error| section.problem("fields", message(error), "")).ok()
         });
-        let appended = section.item("append_fields").and_then(|item| {
+        let appended = section.any(&key::APPEND_FIELDS).and_then(|item| {
             match mapping::read(item.node(), false) {
                 Ok(mapped) => Some(mapped),
                 Err(error) => {
@@ -76,26 +76,21 @@ impl Files<'_> {
                 }
             }
         });
-        section.accept("append_fields");
-        let settings = section.section("settings");
-        let part =
-            |key: &str| settings.value(key).optional().map_or(Value::Null, |it| Value::from(&it));
+        let part = |key| section.get(key).optional().map_or(Value::Null, |it| Value::from(&it));
         let made = Body::Made {
             fields,
             appended: appended.unwrap_or_default(),
-            index: part("index"),
-            source: part("_source"),
+            index: part(&key::INDEX),
+            source: part(&key::SOURCE),
         };
-        settings.finish();
         let template = Template {
             name,
             pattern,
             is_named,
-            overwrite: section.bool("overwrite").or(false),
-            priority: section.u32("priority").or(PRIORITY),
+            overwrite: section.get(&key::OVERWRITE).value(),
+            priority: section.get(&key::PRIORITY).value(),
             body: made,
         };
-        section.accept("json");
         let template = match own {
             Some((name, body)) => {
                 Template { name, body: Body::Json(body), is_named: true, ..template }
@@ -106,48 +101,41 @@ impl Files<'_> {
     }
 
     fn ilm(&self, section: &Section<'_>) -> Lifecycle {
-        section.deprecated(
-            &["rollover_alias", "pattern"],
-            "data streams have neither; `output.elasticsearch.index` names the stream",
-        );
-        let words = [("true", Enabled::Yes), ("false", Enabled::No), ("auto", Enabled::Auto)];
         let policy = json!({ "policy": { "phases": { "hot": { "actions": {
             "rollover": { "max_primary_shard_size": "50gb", "max_age": "30d" },
         } } } } });
-        let enabled = section.one_of("enabled", &words).or(Enabled::Auto);
-        let name = self.name(section, "policy_name", POLICY);
-        let check_exists = section.bool("check_exists").or(true);
-        Lifecycle { check_exists, ..self.lifecycle(section, enabled, name, policy) }
+        let enabled = section.get(&ilm::ENABLED).value();
+        let name = self.name(
+            section,
+            &ilm::POLICY_NAME,
+            ilm::POLICY_NAME.default_value().unwrap_or_default(),
+        );
+        let check_exists = section.get(&ilm::CHECK_EXISTS).value();
+        let overwrite = section.get(&ilm::OVERWRITE).value();
+        let policy = self.policy(section, &ilm::POLICY_FILE, policy);
+        Lifecycle { enabled, name, policy, check_exists, overwrite }
     }
 
     fn dsl(&self, section: &Section<'_>) -> Lifecycle {
-        let words = [("true", Enabled::Yes), ("false", Enabled::No), ("auto", Enabled::Auto)];
-        let enabled = section.one_of("enabled", &words).or(Enabled::Auto);
-        // The lifecycle is a part of the template, and goes where that goes.
-        section.deprecated(&["data_stream_pattern", "check_exists"], "see `setup.template`");
-        let name = String::new();
-        self.lifecycle(section, enabled, name, json!({ "data_retention": "7d" }))
-    }
-
-    fn lifecycle(
-        &self,
-        section: &Section<'_>,
-        enabled: Enabled,
-        name: String,
-        default: Value,
-    ) -> Lifecycle {
-        let policy = section.path_buf("policy_file").try_map(|path| self.json(&path)).optional();
+        let enabled = section.get(&dsl::ENABLED).value();
+        let default = json!({ "data_retention": "7d" });
         Lifecycle {
             enabled,
-            name,
-            policy: policy.unwrap_or(default),
+            name: String::new(),
+            policy: self.policy(section, &dsl::POLICY_FILE, default),
             check_exists: true,
-            overwrite: section.bool("overwrite").or(false),
+            overwrite: section.get(&dsl::OVERWRITE).value(),
         }
     }
 
+    /// The policy in a file, or the default.
+    fn policy(&self, section: &Section<'_>, key: &Key<PathBuf>, default: Value) -> Value {
+        let policy = section.get(key).try_map(|path| self.json(&path)).optional();
+        policy.unwrap_or(default)
+    }
+
     /// A name in which only the beat and its version vary, as in libbeat's `template.New`.
-    fn name(&self, section: &Section<'_>, key: &str, default: &str) -> String {
+    fn name(&self, section: &Section<'_>, key: &Key<String>, default: &str) -> String {
         let bound = |text: String| {
             let mut format = Format::parse(&text).map_err(|error| error.to_string())?;
             format.bind(|path| match path {
@@ -160,7 +148,7 @@ impl Files<'_> {
             let name = format.constant().map(str::to_lowercase);
             name.ok_or_else(|| "only `agent.name` and `agent.version` vary here".to_owned())
         };
-        let setting = section.string(key).named("a name").try_map(bound);
+        let setting = section.get(key).try_map(bound);
         setting.optional().unwrap_or_else(|| bound(default.to_owned()).unwrap_or_default())
     }
 
@@ -201,6 +189,7 @@ impl Files<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Enabled;
     use super::*;
     use crate::testing::context;
     use skidder_config::Problems;
@@ -293,13 +282,15 @@ mod tests {
         let (setup, told) = setup(
             "setup:
   template.fields: testdata/setup/fields.yml
-  ilm.policy_file: testdata/setup/policy.json",
+  ilm.policy_file: testdata/setup/policy.json
+  dsl.policy_file: testdata/setup/policy.json",
         );
         assert_eq!(told, "");
         let body = setup.template.unwrap().render(&context(), None, None);
         let properties = &body["template"]["mappings"]["properties"];
         assert_eq!(*properties, json!({ "mine": { "type": "long" } }));
         assert_eq!(setup.ilm.policy, json!({ "policy": { "phases": {} } }));
+        assert_eq!(setup.dsl.policy, setup.ilm.policy);
         let (setup, told) = self::setup(
             "setup.template: {json: {enabled: true, name: given, path: testdata/setup/policy.json}}",
         );

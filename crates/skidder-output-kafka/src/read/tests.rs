@@ -70,6 +70,15 @@ fn kafka_words_are_understood_as_in_filebeat() {
     assert_eq!(load_max("bulk_max_size: 10").records, 256);
     assert_eq!(load_max("bulk_max_size: 200").records, 400);
     assert_eq!(load_max("max_message_bytes: 9MB").bytes, 18_000_000);
+    let config = good(
+        "client_id: me\nbroker_timeout: 3s\nbulk_flush_frequency: 4ms\nchannel_buffer_size: 5\n\
+         metadata: {full: true, refresh_frequency: 6m}",
+    );
+    let times = (config.broker_timeout, config.bulk_flush_frequency);
+    assert_eq!(times, (Duration::from_secs(3), Duration::from_millis(4)));
+    assert_eq!((config.client_id.as_str(), config.channel_buffer_size), ("me", 5));
+    assert!(config.metadata.full);
+    assert_eq!(config.metadata.refresh_frequency, Duration::from_mins(6));
     assert!(good("keep_alive: 5s").keep_alive);
     assert!(good("ssl: {}").is_encrypted());
     assert!(!good("ssl.enabled: false").is_encrypted());
@@ -90,7 +99,7 @@ fn kafka_mistakes_are_told() {
         ("hosts: [a]\ntopic: t\nenable_krb5_fast: true", "Kerberos is not supported"),
         ("hosts: [a]\ntopic: t\nusername: u", "needs `password`"),
         ("hosts: [a]\ntopic: t\nsasl.mechanism: PLAIN", "nobody logs in"),
-        ("hosts: [a]\ntopic: t\nsasl.mechanism: OAUTHBEARER", "not supported"),
+        ("hosts: [a]\ntopic: t\nsasl.mechanism: OAUTHBEARER", "expected PLAIN, SCRAM"),
         ("hosts: [a]\ntopic: t\ncompression: brotli", "expected none"),
         ("hosts: [a]\ntopic: t\ncompression_level: 10", "0 to 9"),
         ("hosts: [a]\ntopic: t\ncompression: zstd\nversion: 2.0.0", "later `version`"),

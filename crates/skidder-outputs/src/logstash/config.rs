@@ -1,6 +1,6 @@
 //! `output.logstash` from its section of the configuration.
 
-use crate::settings::{BACKOFF, EVERY_OUTPUT, events, read_backoff};
+use crate::settings::{self, BACKOFF, EVERY_OUTPUT, events, read_backoff};
 use skidder_config::{Group, Key, Section, settings};
 use skidder_net::{Host, SOCKS, SocksProxy, TLS, read_hosts, read_tls};
 use skidder_tls::TlsSettings;
@@ -27,19 +27,10 @@ settings! {
     ]);
 
     HOSTS: Vec<String> = Key::new("hosts").required().noun("a list of hosts, as in `[\"localhost\"]`").about("`host[:5044]`");
-    WORKERS: usize = Key::new("workers")
-        .alias("worker")
-        .default(1)
-        .range(1, 1024)
-        .noun("a number of connections")
+    WORKERS: usize = settings::workers("a number of connections", 1024)
         .about("connections for each host, 1 to 1024, with `loadbalance`");
-    LOADBALANCE: bool = Key::new("loadbalance")
-        .default(false)
-        .about("all hosts at once; `false`: one at random, until it fails");
-    BULK_MAX_SIZE: i64 = Key::new("bulk_max_size")
-        .default(Config::BULK_MAX_SIZE as i64)
-        .noun("a number of events")
-        .about("events of a window; 0 or less: the queue decides");
+    LOADBALANCE: bool = settings::loadbalance(false);
+    BULK_MAX_SIZE: i64 = settings::bulk_max_size(Config::BULK_MAX_SIZE).about("events of a window; 0 or less: the queue decides");
     SLOW_START: bool = Key::new("slow_start").default(false).about(
         "windows begin with 10 events, grow by half with each that is acknowledged, and are halved by a failure",
     );
@@ -58,10 +49,7 @@ settings! {
         .about("`<`, `>` and `&` as `\\u003c`, `\\u003e`, `\\u0026`");
     INDEX: String =
         Key::new("index").default_words("`filebeat`").about("`@metadata.beat` of each event");
-    TIMEOUT: Duration = Key::new("timeout")
-        .default(Config::TIMEOUT)
-        .at_least(Duration::from_millis(1))
-        .about("of connecting, and for any sign of life while an acknowledgement is due");
+    TIMEOUT: Duration = settings::timeout(Config::TIMEOUT).about("of connecting, and for any sign of life while an acknowledgement is due");
     TTL: Duration = Key::new("ttl").default(Duration::ZERO).about(
         "a connection that is older is replaced when nothing is under way on it; 0: never",
     );

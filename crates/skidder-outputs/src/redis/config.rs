@@ -2,7 +2,7 @@
 
 use crate::codec::{CodecConfig, WITH_CODEC};
 use crate::selector::{RULE, Selector};
-use crate::settings::{BACKOFF, EVERY_OUTPUT, events, read_backoff};
+use crate::settings::{self, BACKOFF, EVERY_OUTPUT, events, read_backoff};
 use skidder_config::{Group, Key, OneOf, Parts, Secret, Section, settings};
 use skidder_event::Format;
 use skidder_net::{
@@ -54,23 +54,11 @@ settings! {
     DB: u32 = Key::new("db").default(0).hidden().noun("the number of a database").about(
         "number of the database",
     );
-    WORKERS: usize = Key::new("workers")
-        .alias("worker")
-        .default(1)
-        .range(1, 1024)
-        .noun("a number of connections")
+    WORKERS: usize = settings::workers("a number of connections", 1024)
         .about("connections for each host, 1 to 1024, with `loadbalance`");
-    LOADBALANCE: bool = Key::new("loadbalance")
-        .default(true)
-        .about("all hosts at once; `false`: one at random, until it fails");
-    BULK_MAX_SIZE: i64 = Key::new("bulk_max_size")
-        .default(Config::BULK_MAX_SIZE as i64)
-        .noun("a number of events")
-        .about("events of a request; 0 or less: the queue decides");
-    TIMEOUT: Duration = Key::new("timeout")
-        .default(Config::TIMEOUT)
-        .at_least(Duration::from_millis(1))
-        .about("of connecting, and of each answer");
+    LOADBALANCE: bool = settings::loadbalance(true);
+    BULK_MAX_SIZE: i64 = settings::bulk_max_size(Config::BULK_MAX_SIZE).about("events of a request; 0 or less: the queue decides");
+    TIMEOUT: Duration = settings::timeout(Config::TIMEOUT).about("of connecting, and of each answer");
 }
 
 /// One server of `hosts`, with what its URL says.
@@ -225,7 +213,7 @@ impl Config {
             }
         };
         let mut config = Self::new(servers, default.clone());
-        config.key = Selector::declared(section, &KEYS, &rule::KEY, &KEY).or(default);
+        config.key = Selector::read(section, &KEYS, &rule::KEY, &KEY).or(default);
         config.index = index;
         config.datatype = section.get(&DATATYPE).value();
         config.codec = CodecConfig::read(section, false);

@@ -3,30 +3,47 @@
 //! The numbers are cumulative, so that those that could not be sent are in the next ones: an export is tried again, as the
 //! protocol says, until the next one is due, and then dropped. None of it touches the events.
 
-use skidder_config::Section;
-use skidder_net::{Posted, Poster, PosterDefaults};
+use skidder_config::{Group, Key, Section, settings};
+use skidder_net::{POSTER, Posted, Poster, PosterDefaults};
 use skidder_observe::{Refused, Sources, otlp, otlp_refused};
 use skidder_os::Fs;
 use skidder_outputs::Backoff;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Default of `period`, as of OpenTelemetry.
-const PERIOD: Duration = Duration::from_mins(1);
-/// Smallest period.
-const PERIOD_MIN: Duration = Duration::from_millis(100);
 /// First and longest pause before an export is tried again.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// How long the last export may take, when the program ends.
 const LAST_TIME_MAX: Duration = Duration::from_secs(1);
 /// Where a collector of the same machine listens.
 const DEFAULTS: PosterDefaults =
-    PosterDefaults { endpoint: "http://localhost:4318", path: "/v1/metrics", port: 4318 };
+    PosterDefaults { endpoint: &ENDPOINT, path: "/v1/metrics", port: 4318 };
 const CONTENT_TYPE: &str = "application/x-protobuf";
 /// Answers after which the same numbers may be taken later.
 const PASSING: [u16; 4] = [429, 502, 503, 504];
+
+settings! {
+    /// Settings of `monitoring.otlp`.
+    pub(super) static OTLP = Group::new("monitoring.otlp", "Our own metrics for a collector of OpenTelemetry.")
+        .include(&[&POSTER]);
+
+    ENABLED: bool = Key::new("enabled").default(false).about("export metrics").ours();
+    ENDPOINT: String = Key::new("endpoint").default("http://localhost:4318").noun("a URL").about(
+        "a URL; `/v1/metrics` is added to its path unless it ends so. Without a port 4318, with `https` 443",
+    );
+    PROTOCOL: String = Key::new("protocol")
+        .default("http/protobuf")
+        .about("the only one: for `grpc` and `http/json` it says so");
+    PERIOD: Duration = Key::new("period")
+        .default(Duration::from_mins(1))
+        .range(Duration::from_millis(100), Duration::from_hours(24))
+        .about("between two exports, 100 ms to 24 h");
+    RESOURCE_ATTRIBUTES: BTreeMap<String, String> = Key::new("resource_attributes")
+        .about("further attributes of the resource; they win over ours");
+}
 
 /// What is exported, and where to.
 #[derive(Clone, Debug)]
@@ -48,7 +65,8 @@ enum Failed {
 impl Otlp {
     /// Reads the section; mistakes are told to its problems. Nothing if it is off, or wrong.
     pub(crate) fn read(section: Section<'_>, fs: &Arc<dyn Fs>) -> Option<Self> {
-        if !section.bool("enabled").or(false) {
+        section.declared_by(&OTLP);
+        if !section.get(&ENABLED).value() {
             section.skip();
             return None;
         }
@@ -61,10 +79,9 @@ impl Otlp {
             }
             _ => Err("expected `http/protobuf`".to_owned()),
         };
-        section.string("protocol").check(known).or("http/protobuf");
-        let period = section.duration("period").range(PERIOD_MIN..=Duration::from_hours(24));
-        let period = period.or(PERIOD);
-        let attributes = section.string_map("resource_attributes").optional().unwrap_or_default();
+        section.get(&PROTOCOL).check(known).value();
+        let period = section.get(&PERIOD).value();
+        let attributes = section.get(&RESOURCE_ATTRIBUTES).optional().unwrap_or_default();
         let poster = Poster::read(&section, DEFAULTS, CONTENT_TYPE, fs);
         section.finish();
         Some(Self { poster: poster?, period, attributes: attributes.into_iter().collect() })

@@ -1,9 +1,28 @@
 //! Outputs in crates of their own: from the name in `output.<name>` to a constructor.
 
-use skidder_config::Section;
-use skidder_output_elasticsearch::Setup;
+use skidder_config::{Group, Key, Part, Section, settings};
+use skidder_output_elasticsearch::{ELASTICSEARCH, Setup};
+use skidder_output_otlp::OTLP;
+use skidder_output_s3::S3;
 use skidder_outputs::{Built, Context, Other};
 use std::sync::Arc;
+
+settings! {
+    /// The outputs of crates of their own, by their names.
+    pub(crate) static OTHER_OUTPUTS = Group::new("outputs.other", "More outputs, of which one is enabled.").common();
+
+    OF_ELASTICSEARCH: Part = Key::part("elasticsearch", &ELASTICSEARCH).about(ELASTICSEARCH.about);
+    OF_OTLP: Part = Key::part("otlp", &OTLP).about(OTLP.about);
+    OF_S3: Part = Key::part("s3", &S3).about(S3.about);
+    OF_KAFKA: Part = Key::part("kafka", KAFKA).about(KAFKA.about);
+}
+
+#[cfg(feature = "kafka")]
+static KAFKA: &Group = &skidder_output_kafka::KAFKA;
+
+/// Any settings: they are read by a program with the feature.
+#[cfg(not(feature = "kafka"))]
+static KAFKA: &Group = &Group::new("output.kafka", "This program was built without Kafka.").open();
 
 /// The outputs. `setup` is what servers of Elasticsearch should have before events come.
 pub(super) fn others(setup: Arc<Setup>) -> Vec<Other> {

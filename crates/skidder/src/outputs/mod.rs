@@ -7,22 +7,91 @@ mod places;
 mod queue;
 
 pub(crate) use feeds::{Feeds, quoted};
+use kinds::OTHER_OUTPUTS;
 pub(crate) use places::{Place, Places};
 pub(crate) use queue::{QueueSettings, key_of_file};
 
 use crate::inputs::Input;
-use skidder_config::{Item, Section};
+use skidder_config::{Group, Item, Key, Part, Parts, Section, Size, settings};
 use skidder_os::Timestamp;
 use skidder_output_elasticsearch::Setup;
-use skidder_outputs::{Built, Context as OutputContext, Other, Tuning};
+use skidder_outputs::{
+    Built, Context as OutputContext, OUTPUTS as OUTPUTS_OF_CRATE, Other, QUEUE, Tuning,
+};
 use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, Output, QueueLimits};
 use std::sync::Arc;
+
+mod dead_letters {
+    use super::*;
+
+    settings! {
+        /// `dead_letters`.
+        pub(crate) static DEAD_LETTERS =
+            Group::new("dead_letters", "Events that the output can never take, kept locally.").inline();
+
+        pub(super) ENABLED: bool = Key::new("enabled").default(true).ours().about(
+            "events that the output can never take are kept locally ([0008](decisions/0008-dead-letters.md)); \
+             `false`: dropped and counted",
+        );
+        pub(super) MAX_BYTES: Size = Key::new("max_bytes")
+            .default(DeadLettersLimits::BYTES)
+            .ours()
+            .about("size of that file beyond which refused events are dropped and counted");
+    }
+}
+
+use dead_letters::DEAD_LETTERS;
+
+settings! {
+    /// An item of `outputs`. The name of its one kind stands beside these.
+    static OUTPUTS_ITEM =
+        Group::new("outputs.item", "An output: exactly one kind.").include(&[&OUTPUTS_OF_CRATE, &OTHER_OUTPUTS]);
+
+    pub(crate) ID: String = Key::new("id").required().about(
+        "letters, digits, `_`, `.`, `-`; names its state on the disk, its metrics and its log lines. Never change it: \
+         under another id it begins anew",
+    );
+    ENABLED: bool = Key::new("enabled").default(true).about(
+        "`false`: the output does not run; what it has to get stays in the files, as long as they are there",
+    );
+    OWN_QUEUE: Part = Key::part("queue", &QUEUE)
+        .default_words("that at the root")
+        .about("the queue of this output, in memory or on the disk; each has one of its own");
+    OWN_DEAD_LETTERS: Part = Key::part("dead_letters", &DEAD_LETTERS)
+        .default_words("that at the root")
+        .about("the dead letters of this output");
+}
+
+mod at_root {
+    use super::*;
+
+    /// `output`.
+    static ONE_OUTPUT: Group = Group::new("output", "Where events go: exactly one output.")
+        .include(&[&OUTPUTS_OF_CRATE, &OTHER_OUTPUTS]);
+
+    settings! {
+        /// What stands at the root for outputs.
+        pub(crate) static AT_ROOT = Group::new("root.outputs", "Outputs, and what is before them.");
+
+        pub(super) OUTPUT: Part =
+            Key::part("output", &ONE_OUTPUT).about("where events go: exactly one output");
+        pub(crate) OUTPUTS: Parts =
+            Key::parts("outputs", &OUTPUTS_ITEM).about("several outputs, in the place of `output`").ours();
+        pub(super) ROOT_QUEUE: Part = Key::part("queue", &QUEUE).about("the queue before each output");
+        pub(super) ROOT_DEAD_LETTERS: Part = Key::part("dead_letters", &DEAD_LETTERS)
+            .about("events that the output can never take, kept locally")
+            .ours();
+    }
+}
+
+pub(crate) use at_root::{AT_ROOT, OUTPUTS};
+use at_root::{OUTPUT, ROOT_DEAD_LETTERS, ROOT_QUEUE};
 
 /// Longest id, so that it can be the name of a directory.
 const ID_BYTES_MAX: usize = 100;
 
 /// Keys of an item of `outputs` that are no kind of output.
-const BESIDE: [&str; 4] = ["id", "enabled", "queue", "dead_letters"];
+const BESIDE: [&str; 4] = [ID.name(), ENABLED.name(), OWN_QUEUE.name(), OWN_DEAD_LETTERS.name()];
 
 /// One output with the inputs that feed it. Each has a pipeline of its own.
 pub(crate) struct OutputParts {
@@ -56,7 +125,7 @@ pub(crate) struct OneOutput {
     pub(crate) dead_letters: Option<DeadLettersLimits>,
 }
 
-/// What stands at the root for all outputs.
+/// What is read at the root for all outputs.
 struct AtRoot {
     queue: QueueSettings,
     has_queue: bool,
@@ -73,16 +142,17 @@ impl Outputs {
         setup: Arc<Setup>,
         started: Timestamp,
     ) -> Self {
-        let queue = root.optional_section("queue");
+        let queue = root.optional_part(&ROOT_QUEUE);
         let at_root = AtRoot {
             has_queue: queue.is_some(),
             queue: queue.map_or_else(QueueSettings::default, |own| {
                 QueueSettings::read(own, &QueueSettings::default(), true, &*context.fs)
             }),
-            dead_letters: read_dead_letters(root.section("dead_letters"), None),
+            dead_letters: read_dead_letters(root.part(&ROOT_DEAD_LETTERS), None),
             others: kinds::others(setup),
         };
-        match root.item("outputs") {
+        root.accept_key(&OUTPUTS);
+        match root.item(OUTPUTS.name()) {
             None => Self::single(root, &at_root, context, started),
             Some(list) => Self::several(root, &list, &at_root, context, started),
         }
@@ -94,7 +164,7 @@ impl Outputs {
         context: &OutputContext,
         started: Timestamp,
     ) -> Self {
-        let outputs = root.section("output");
+        let outputs = root.part(&OUTPUT);
         let built = skidder_outputs::build(&outputs, &[], context, started, &at_root.others);
         let inside = queue_of_kind(&outputs, &[]);
         if at_root.has_queue && inside.is_some() {
@@ -131,7 +201,7 @@ impl Outputs {
             root.problem("outputs", message, "make the output of `output` an item of `outputs`");
             outputs.wrong = true;
         }
-        root.section("output").skip();
+        root.part(&OUTPUT).skip();
         let items = if list.is_list() { list.clone().into_items() } else { Vec::new() };
         if items.is_empty() {
             let hint = "for example `outputs: [{id: main, elasticsearch: {hosts: [...]}}]`";
@@ -157,14 +227,15 @@ impl Outputs {
         context: &OutputContext,
         started: Timestamp,
     ) {
-        let id = section.string("id").check(|id| check_id(id)).required();
+        section.declared_by(&OUTPUTS_ITEM);
+        let id = section.get(&ID).check(|id| check_id(id)).required();
         if self.ids.contains(&id) && !id.is_empty() {
             let message = format!("two outputs have the id `{id}`");
             section.problem("id", message, "give each its own `id`, and never change it");
         }
         let number = self.ids.len();
         self.ids.push(id);
-        if !section.bool("enabled").or(true) {
+        if !section.get(&ENABLED).value() {
             for key in section.keys() {
                 section.accept(key);
             }
@@ -172,7 +243,7 @@ impl Outputs {
         }
         let built = skidder_outputs::build(section, &BESIDE, context, started, &at_root.others);
         let mut queue = at_root.queue.clone();
-        let inside = [section.optional_section("queue"), queue_of_kind(section, &BESIDE)];
+        let inside = [section.optional_part(&OWN_QUEUE), queue_of_kind(section, &BESIDE)];
         if inside.iter().all(Option::is_some) {
             let message = "`queue` stands beside the output and in it";
             section.problem("queue", message, "leave one of them out");
@@ -181,7 +252,7 @@ impl Outputs {
         for inside in inside.into_iter().flatten() {
             queue = QueueSettings::read(inside, &at_root.queue, false, &*context.fs);
         }
-        let dead_letters = match section.optional_section("dead_letters") {
+        let dead_letters = match section.optional_part(&OWN_DEAD_LETTERS) {
             Some(own) => read_dead_letters(own, at_root.dead_letters),
             None => at_root.dead_letters,
         };
@@ -232,7 +303,7 @@ fn check_id(id: &str) -> Result<(), String> {
 fn queue_of_kind<'a>(outputs: &Section<'a>, beside: &[&str]) -> Option<Section<'a>> {
     outputs.keys().into_iter().filter(|name| !beside.contains(name)).find_map(|name| {
         let section = outputs.section(name);
-        let queue = section.optional_section("queue");
+        let queue = section.optional_part(&skidder_outputs::OWN_QUEUE);
         section.skip();
         queue
     })
@@ -243,9 +314,10 @@ fn read_dead_letters(
     section: Section<'_>,
     base: Option<DeadLettersLimits>,
 ) -> Option<DeadLettersLimits> {
-    let enabled = section.bool("enabled").or(true);
+    section.declared_by(&DEAD_LETTERS);
+    let enabled = section.get(&dead_letters::ENABLED).value();
     let default = base.map_or(DeadLettersLimits::BYTES, |base| base.bytes);
-    let bytes = section.size("max_bytes").or(default);
+    let bytes = section.get(&dead_letters::MAX_BYTES).or(default);
     section.finish();
     enabled.then_some(DeadLettersLimits { bytes })
 }

@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use skidder_config::Section;
 use skidder_os::{Fs, read_to_end};
+use skidder_outputs::queue::{IN_MEM, ON_DISK, QUEUE, disk as on_disk, encryption, mem as in_mem};
 use skidder_pipeline::{DiskQueueKey, DiskQueueSettings, QueueLimits};
 use std::path::{Path, PathBuf};
 
@@ -32,19 +33,19 @@ struct Disk {
 impl QueueSettings {
     /// Reads a section; what is not said is as in `base`. `shared`: it stands at the root.
     pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool, fs: &dyn Fs) -> Self {
-        let has_disk = section.has("disk");
-        if has_disk && section.has("mem") {
+        section.declared_by(&QUEUE);
+        let (has_disk, has_mem) = (section.has_key(&ON_DISK), section.has_key(&IN_MEM));
+        if has_disk && has_mem {
             let message = "`queue.mem` and `queue.disk` are both there";
             section.problem("disk", message, "an output has one queue: leave one of them out");
         }
         let mut settings = base.clone();
-        settings.limits = read_mem(section.section("mem"), base.limits);
+        settings.limits = read_mem(section.part(&IN_MEM), base.limits);
         if has_disk {
-            settings.disk = read_disk(section.section("disk"), shared, fs);
-        } else if section.has("mem") {
+            settings.disk = read_disk(section.part(&ON_DISK), shared, fs);
+        } else if has_mem {
             settings.disk = None;
         }
-        section.unsupported(&["slab.*"], "use `queue.mem`");
         section.finish();
         settings
     }
@@ -77,13 +78,11 @@ impl QueueSettings {
 
 fn read_mem(mem: Section<'_>, base: QueueLimits) -> QueueLimits {
     let mut limits = base;
-    limits.events =
-        mem.usize("events").named("a number of events").range(1..=10_000_000).or(base.events);
-    limits.bytes = mem.size("bytes").range(1..=(64_u64 << 30)).or(base.bytes as u64) as usize;
-    limits.flush_min_events =
-        mem.usize("flush.min_events").or(base.flush_min_events).min(limits.events);
-    limits.flush_timeout = mem.duration("flush.timeout").or(base.flush_timeout);
-    mem.unsupported(&["immediate_shutdown"], "`filebeat.shutdown_timeout: 0` is close to it");
+    limits.events = mem.get(&in_mem::EVENTS).or(base.events);
+    limits.bytes = mem.get(&in_mem::BYTES).or(base.bytes as u64) as usize;
+    let min_events = mem.get(&in_mem::FLUSH_MIN_EVENTS).or(base.flush_min_events);
+    limits.flush_min_events = min_events.min(limits.events);
+    limits.flush_timeout = mem.get(&in_mem::FLUSH_TIMEOUT).or(base.flush_timeout);
     mem.finish();
     limits
 }
@@ -91,8 +90,8 @@ fn read_mem(mem: Section<'_>, base: QueueLimits) -> QueueLimits {
 /// Nothing if it is turned off.
 fn read_disk(disk: Section<'_>, shared: bool, fs: &dyn Fs) -> Option<Disk> {
     type Settings = DiskQueueSettings;
-    let enabled = disk.bool("enabled").or(true);
-    let max_size = disk.size("max_size").or(Settings::MAX_SIZE);
+    let enabled = disk.get(&on_disk::ENABLED).value();
+    let max_size = disk.get(&on_disk::MAX_SIZE).value();
     if max_size != 0 && max_size < Settings::MAX_SIZE_MIN {
         let message = format!("`max_size` is {max_size} bytes, at least 10 MB are needed");
         disk.problem("max_size", message, "for example `10GB`; 0 = as much as there is");
@@ -101,7 +100,7 @@ fn read_disk(disk: Section<'_>, shared: bool, fs: &dyn Fs) -> Option<Disk> {
         0 => Settings::SEGMENT_SIZE_UNBOUNDED,
         size => (size / 10).max(Settings::SEGMENT_SIZE_MIN),
     };
-    let segment_size = disk.size("segment_size").or(default);
+    let segment_size = disk.get(&on_disk::SEGMENT_SIZE).or(default);
     if segment_size < Settings::SEGMENT_SIZE_MIN {
         let message = format!("`segment_size` is {segment_size} bytes, at least 1 MB is needed");
         disk.problem("segment_size", message, "leave it out: a tenth of `max_size`");
@@ -109,10 +108,9 @@ fn read_disk(disk: Section<'_>, shared: bool, fs: &dyn Fs) -> Option<Disk> {
         let message = "`segment_size` is more than half of `max_size`";
         disk.problem("segment_size", message, "leave it out: a tenth of `max_size`");
     }
-    let ahead = 1..=10_000_000_usize;
-    let retry_interval = disk.duration("retry_interval").or(Settings::RETRY_INTERVAL);
+    let retry_interval = disk.get(&on_disk::RETRY_INTERVAL).value();
     let default = Settings::MAX_RETRY_INTERVAL.max(retry_interval);
-    let max_retry_interval = disk.duration("max_retry_interval").or(default);
+    let max_retry_interval = disk.get(&on_disk::MAX_RETRY_INTERVAL).or(default);
     if retry_interval.is_zero() {
         disk.problem("retry_interval", "`retry_interval` is 0", "for example `1s`");
     }
@@ -124,27 +122,27 @@ fn read_disk(disk: Section<'_>, shared: bool, fs: &dyn Fs) -> Option<Disk> {
         path: PathBuf::new(),
         max_size,
         segment_size,
-        read_ahead: disk.usize("read_ahead").range(ahead.clone()).or(Settings::READ_AHEAD),
-        write_ahead: disk.usize("write_ahead").range(ahead).or(Settings::WRITE_AHEAD),
+        read_ahead: disk.get(&on_disk::READ_AHEAD).value(),
+        write_ahead: disk.get(&on_disk::WRITE_AHEAD).value(),
         retry_interval,
         max_retry_interval,
         key: read_key(&disk, fs),
     };
-    let path = disk.path_buf("path").optional();
+    let path = disk.get(&on_disk::PATH).optional();
     disk.finish();
     enabled.then_some(Disk { settings, path, path_is_shared: shared })
 }
 
 /// `encryption`: one of `key` and `key_file`.
 fn read_key(disk: &Section<'_>, fs: &dyn Fs) -> Option<DiskQueueKey> {
-    let section = disk.optional_section("encryption")?;
-    if !section.bool("enabled").or(true) {
+    let section = disk.optional_part(&on_disk::ENCRYPTED)?;
+    if !section.get(&encryption::ENABLED).value() {
         section.skip();
         return None;
     }
-    let said = section.secret("key").try_map(|text| parse_key(text.reveal())).optional();
-    let file = section.path_buf("key_file").try_map(|path| key_of_file(fs, &path)).optional();
-    match (section.has("key"), section.has("key_file")) {
+    let said = section.get(&encryption::KEY).try_map(|text| parse_key(text.reveal())).optional();
+    let file = section.get(&encryption::KEY_FILE).try_map(|path| key_of_file(fs, &path)).optional();
+    match (section.has_key(&encryption::KEY), section.has_key(&encryption::KEY_FILE)) {
         (true, true) => {
             let message = "`key` and `key_file` are both there";
             section.problem("key_file", message, "leave one of them out");
