@@ -122,6 +122,18 @@ impl InputList {
         }
     }
 
+    /// Inputs that are tasks; of all outputs together each once, if only those that are counted are wanted.
+    pub(crate) fn tasks(&self, only_counted: bool) -> Vec<(InputSource, Arc<InputTask>)> {
+        let now = self.list();
+        let tasks = now.iter().filter_map(|input| match &input.counts {
+            Counts::Task { task, is_counted } if *is_counted || !only_counted => {
+                Some((input.clone(), Arc::clone(task)))
+            }
+            _ => None,
+        });
+        tasks.collect()
+    }
+
     /// What all have counted, each once.
     pub(crate) fn total(&self) -> ReadNumbers {
         let lists = self.read();
@@ -149,7 +161,8 @@ mod tests {
     fn input(number: usize) -> InputSource {
         let counts = Counts::Files(Arc::default());
         let (id, kind) = ("i".to_owned(), "filestream".to_owned());
-        InputSource { id, kind, number, slot: number, counts, plan: None, survey: None }
+        let title = id.clone();
+        InputSource { id, title, kind, number, slot: number, counts, plan: None, survey: None }
     }
 
     fn lines(input: &InputSource) -> &skidder_event::Counter {
