@@ -410,6 +410,9 @@ pub(crate) struct Files {
     /// Only for this output, if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) output: Option<String>,
+    /// Only files and sources of this input
+    #[arg(long, value_name = "ID")]
+    pub(crate) input: Option<String>,
     /// One JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,
