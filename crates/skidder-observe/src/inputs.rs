@@ -122,6 +122,13 @@ impl InputList {
         }
     }
 
+    /// The numbers in the configuration of those that read files.
+    pub(crate) fn of_files(&self) -> Vec<usize> {
+        let now = self.list();
+        let of_files = now.iter().filter(|input| input.counts.task().is_none());
+        of_files.map(|input| input.number).collect()
+    }
+
     /// Inputs that are tasks; of all outputs together each once, if only those that are counted are wanted.
     pub(crate) fn tasks(&self, only_counted: bool) -> Vec<(InputSource, Arc<InputTask>)> {
         let now = self.list();

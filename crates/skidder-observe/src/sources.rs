@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use skidder_input::{InputTask, SourceStatus};
 use skidder_os::Timestamp;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Sources of one answer, if the question does not say.
@@ -80,6 +81,8 @@ pub(crate) fn sources(sources: &Sources, query: &Query) -> Result<Json, String> 
     let text = query.get("q").map(str::to_lowercase);
     let now = sources.clock.monotonic();
     let tasks = tasks(sources, query.get("output"))?;
+    let file_inputs: BTreeSet<usize> =
+        sources.outputs.iter().flat_map(|output| output.inputs.of_files()).collect();
     let mut open = 0;
     let mut found = Vec::new();
     for (input, task) in &tasks {
@@ -100,6 +103,7 @@ pub(crate) fn sources(sources: &Sources, query: &Query) -> Result<Json, String> 
         "time": time_text(wall),
         "uptime_ms": millis(now.since(sources.program.start.monotonic)),
         "inputs": tasks.len(),
+        "file_inputs": file_inputs.len(),
         "open": open,
         "matched": found.len(),
         "offset": offset,
