@@ -101,6 +101,40 @@ fn inputs_without_files_show_their_sources_instead() {
 }
 
 #[test]
+fn files_and_sources_are_shown_beside_each_other() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let (path, log) = (place.path().join("in"), place.write("a.log", &lines("a", 0..3)));
+    let inputs = format!(
+        "- {{type: filestream, id: logs, paths: ['{}']}}\n- {{type: unix, path: '{}'}}\n",
+        log.display(),
+        path.display()
+    );
+    with_inputs(&place, &inputs);
+    place.open_endpoint();
+    let program = place.start(&[]);
+    let mut client = patiently("a listener", || UnixStream::connect(&path).ok());
+    client.write_all(&lines("b", 0..2)).unwrap();
+    patiently("all lines", || (server.count() == 5).then_some(()));
+    let files = |arguments: &[&str]| place.run(&[&["files"], arguments].concat()).succeeded().out;
+    let all = files(&[]);
+    assert!(all.contains("a.log") && all.contains("1 files, "), "{all}");
+    assert!(all.ends_with("1 source is open; from the running skidder\n"), "{all}");
+    let logs = files(&["--input", "logs"]);
+    assert!(logs.contains("a.log") && !logs.contains("source"), "{logs}");
+    let unix = files(&["--input", &format!("unix {}", path.display())]);
+    assert!(!unix.contains("a.log") && unix.contains("1 source is open"), "{unix}");
+    // A path asks for files.
+    let one = files(&[&log.display().to_string()]);
+    assert!(one.contains("a.log") && !one.contains("open"), "{one}");
+    let status = place.run(&["status", "--seconds", "0.2"]).succeeded().out;
+    for part in ["\nlogs ", "\nunix /", "1 sources open\n", "\n1 files, 0 of them behind"] {
+        assert!(status.contains(part), "{part} is not in {status}");
+    }
+    program.terminate().succeeded();
+}
+
+#[test]
 fn the_end_of_a_run_says_nothing_of_files_that_no_input_reads() {
     let server = BulkServer::start();
     let place = Place::new(&server);

@@ -266,6 +266,7 @@ fn plan(sources: &Sources) -> Json {
             });
             plans.push(json!({
                 "input": input.id,
+                "name": input.title,
                 "type": input.kind,
                 "output": output.id,
                 "kind": output.kind,

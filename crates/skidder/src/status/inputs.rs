@@ -92,7 +92,7 @@ impl InputLook {
         let rate = |name: &str| {
             // An input that is not the one of the look before began at zero; so did one of another process.
             let then = before["skidder"][name].as_u64().unwrap_or(0);
-            per_second(number(name).checked_sub(then).unwrap_or(0), seconds)
+            per_second(number(name).saturating_sub(then), seconds)
         };
         let received = ours["sources_open"].as_u64().map(|sources_open| ReceivedLook {
             sources_open,

@@ -214,10 +214,8 @@ impl Screen {
 
     fn draw_foot(&self, frame: &mut Frame<'_>, area: Rect, look: &Look, any: bool) {
         let state = if self.paused { " · PAUSED" } else { "" };
-        let sort = match look.reads_files() {
-            true => format!(" · s sort ({})", self.sort.name()),
-            false => String::new(),
-        };
+        let sort = format!(" · s sort ({})", self.sort.name());
+        let sort = if look.reads_files() { sort } else { String::new() };
         let of_input = || {
             let name = |number| look.inputs.iter().find(|input| Some(input.number) == number);
             let name = name(self.input).map_or("all", |input| &input.name);
