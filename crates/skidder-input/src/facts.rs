@@ -109,7 +109,9 @@ impl Rate {
     fn look(&mut self, events: u64, bytes: u64, now: Monotonic) -> Option<(f64, f64)> {
         let span = now.since(self.at);
         if span >= RATE_OVER {
-            let per_second = |now: u64, then: u64| (now - then) as f64 / span.as_secs_f64();
+            // Two looks at the same time may come here in the other order than they read the counters.
+            let per_second =
+                |now: u64, then: u64| now.saturating_sub(then) as f64 / span.as_secs_f64();
             let before = Some((per_second(events, self.events), per_second(bytes, self.bytes)));
             *self = Self { at: now, events, bytes, before };
         }

@@ -208,6 +208,12 @@ fn what_the_system_threw_away_goes_on_counting_over_a_reload_and_is_said_once() 
     assert_eq!(metric(&place, "skidder_input_lost_before_total"), before);
     let after = lose_more_than(before);
     assert_eq!(place.stat("/skidder/sources/lost_before"), Some(after), "the sum has it once");
+    // Also over inputs that lose nothing, when those before them are long over.
+    for (times, (old, new)) in [("two", "three"), ("three", "four")].into_iter().enumerate() {
+        place.configure(&place.configuration().replace(&input(old), &input(new)));
+        program.signal(Signal::HUP);
+        program.await_log_times(&["all inputs are as configured".to_owned()], times + 2);
+    }
     let inputs = json(&place.get("/inputs/"));
     assert_eq!(inputs[0]["system_packet_drops"], after);
     let ended = program.terminate().succeeded();

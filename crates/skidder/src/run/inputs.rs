@@ -95,10 +95,15 @@ impl Tasks {
     pub(super) fn expect<'a>(&mut self, inputs: impl Iterator<Item = &'a Input>) {
         self.fresh.clear();
         self.outputs.clear();
-        // Of one that has ended only what it lost is of use.
-        self.running.retain(|task| {
-            task.state() != InputState::Ended || task.metrics().lost_before.get() > 0
-        });
+        // Of one that has ended only what it lost is of use, which the one in its place has as well.
+        let running = std::mem::take(&mut self.running);
+        let is_of_use = |at: usize, task: &InputTask| {
+            let has_lost = task.metrics().lost_before.total() > 0;
+            task.state() != InputState::Ended
+                || (has_lost && !is_followed(task, &running[at + 1..]))
+        };
+        let of_use = running.iter().enumerate().filter(|(at, task)| is_of_use(*at, task));
+        self.running = of_use.map(|(_, task)| Arc::clone(task)).collect();
         for input in inputs.filter(|input| input.files().is_none()) {
             *self.outputs.entry(input.number).or_default() += 1;
         }
@@ -159,15 +164,18 @@ impl Tasks {
 
     /// What the system threw away before the inputs saw it, for people.
     pub(super) fn lost_before(&self) -> Vec<String> {
-        let is_followed = |at: usize, task: &InputTask| {
-            let lost = &task.metrics().lost_before;
-            self.running[at + 1..].iter().any(|other| other.metrics().lost_before.continues(lost))
-        };
         // The last one has what all before it have lost.
-        let last = self.running.iter().enumerate().filter(|(at, task)| !is_followed(*at, task));
+        let all = self.running.iter().enumerate();
+        let last = all.filter(|(at, task)| !is_followed(task, &self.running[at + 1..]));
         let lost = last.filter_map(|(_, task)| lost_before(task));
         lost.map(|of| format!("{}; {}", of.what, of.remedy.unwrap_or_default())).collect()
     }
+}
+
+/// Whether one of the later inputs counts on what an input has lost.
+fn is_followed(task: &InputTask, later: &[Arc<InputTask>]) -> bool {
+    let lost = &task.metrics().lost_before;
+    later.iter().any(|other| other.metrics().lost_before.continues(lost))
 }
 
 /// What the inputs of an output share.
