@@ -128,7 +128,7 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Tries sizes of requests on the output's server, in an index of its own, and recommends some
     Tune(Tune),
-    /// Shows what every file is doing, how far behind it is, and why
+    /// Shows what every file is doing, how far behind it is, and why; and open connections and peers
     Files(Files),
     /// Says what becomes of an installed Filebeat, and takes it over
     Migrate(Migrate),
