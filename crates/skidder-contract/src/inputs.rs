@@ -103,7 +103,8 @@ struct Run {
 fn setup() -> Setup {
     let clock = SystemClock::new();
     let run = clock.wall().0.to_string();
-    Setup { id: "trial".into(), run: run.into(), once: false, clock: Arc::new(clock) }
+    let (id, name) = ("trial".into(), "trial".into());
+    Setup { id, name, run: run.into(), once: false, clock: Arc::new(clock) }
 }
 
 fn task(trial: &dyn InputTrial, outputs: usize) -> Arc<InputTask> {

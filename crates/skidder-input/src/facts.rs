@@ -1,10 +1,14 @@
 //! What is known of the sources that an input has open: for the status page, not for decisions.
 
 use skidder_event::Counter;
-use skidder_os::Timestamp;
+use skidder_os::{Clock, Monotonic, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A rate is of at least so much time.
+const RATE_OVER: Duration = Duration::from_secs(1);
 
 /// What is counted of one open source.
 #[derive(Debug)]
@@ -15,17 +19,37 @@ pub struct SourceFacts {
     /// Nanoseconds since 1970-01-01 UTC; 0 if nothing came.
     last_activity: AtomicI64,
     last_error: Mutex<Option<Box<str>>>,
+    opened: Timestamp,
+    rate: Mutex<Rate>,
+}
+
+/// How fast a source sends, from one look at its counters to the next: receiving costs nothing for it.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// The look that the rate counts from, and the counters then.
+    at: Monotonic,
+    events: u64,
+    bytes: u64,
+    /// Events and bytes a second until then.
+    before: Option<(f64, f64)>,
 }
 
 /// One open source at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SourceStatus {
+    /// Its number among the sources of the input, which no other one has or had.
+    pub number: u64,
     /// What it is called: a peer, a partition.
     pub name: Arc<str>,
     /// Bytes of its events.
     pub bytes: u64,
     /// Events received.
     pub events: u64,
+    /// Events and bytes a second since the look before, which is at least a second ago, or since it was opened; nothing
+    /// within the first second.
+    pub rate: Option<(f64, f64)>,
+    /// When it was opened.
+    pub opened: Timestamp,
     /// When it sent events last; nothing if it never has.
     pub last_activity: Option<Timestamp>,
     /// What went wrong last; nothing if nothing ever did.
@@ -37,8 +61,11 @@ pub struct SourceStatus {
 pub struct OpenSources(Mutex<BTreeMap<u64, Arc<SourceFacts>>>);
 
 impl SourceFacts {
-    fn new(name: Arc<str>) -> Self {
+    fn new(name: Arc<str>, clock: &dyn Clock) -> Self {
+        let rate = Rate { at: clock.monotonic(), events: 0, bytes: 0, before: None };
         Self {
+            opened: clock.wall(),
+            rate: Mutex::new(rate),
             name,
             bytes: Counter::default(),
             events: Counter::default(),
@@ -59,34 +86,65 @@ impl SourceFacts {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
     }
 
-    fn status(&self) -> SourceStatus {
+    fn status(&self, number: u64, now: Monotonic) -> SourceStatus {
         let at = self.last_activity.load(Ordering::Relaxed);
         let last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        let (events, bytes) = (self.events.get(), self.bytes.get());
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         SourceStatus {
+            number,
             name: Arc::clone(&self.name),
-            bytes: self.bytes.get(),
-            events: self.events.get(),
+            bytes,
+            events,
+            rate: rate.look(events, bytes, now),
+            opened: self.opened,
             last_activity: (at != 0).then_some(Timestamp(at)),
             last_error: last_error.as_deref().map(str::to_owned),
         }
     }
 }
 
+impl Rate {
+    /// The rate at a look with these counters.
+    fn look(&mut self, events: u64, bytes: u64, now: Monotonic) -> Option<(f64, f64)> {
+        let span = now.since(self.at);
+        if span >= RATE_OVER {
+            // Two looks at the same time may come here in the other order than they read the counters.
+            let per_second =
+                |now: u64, then: u64| now.saturating_sub(then) as f64 / span.as_secs_f64();
+            let before = Some((per_second(events, self.events), per_second(bytes, self.bytes)));
+            *self = Self { at: now, events, bytes, before };
+        }
+        self.before
+    }
+}
+
 impl OpenSources {
     /// Up to `most` of them, the most recently active first, and how many there are.
-    pub fn list(&self, most: usize) -> (Vec<SourceStatus>, usize) {
-        let all: Vec<Arc<SourceFacts>> = self.lock().values().cloned().collect();
+    pub fn list(&self, most: usize, now: Monotonic) -> (Vec<SourceStatus>, usize) {
+        let all = self.numbered();
         let count = all.len();
-        let mut all: Vec<(i64, Arc<SourceFacts>)> = all
+        let mut all: Vec<(i64, u64, Arc<SourceFacts>)> = all
             .into_iter()
-            .map(|facts| (facts.last_activity.load(Ordering::Relaxed), facts))
+            .map(|(number, facts)| (facts.last_activity.load(Ordering::Relaxed), number, facts))
             .collect();
-        all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        (all.iter().take(most).map(|(_, facts)| facts.status()).collect(), count)
+        all.sort_by_key(|(at, _, _)| std::cmp::Reverse(*at));
+        let of = |(_, number, facts): &(i64, u64, Arc<SourceFacts>)| facts.status(*number, now);
+        (all.iter().take(most).map(of).collect(), count)
     }
 
-    pub(crate) fn begin(&self, number: u64, name: Arc<str>) -> Arc<SourceFacts> {
-        let facts = Arc::new(SourceFacts::new(name));
+    /// All of them, in the order in which they were opened.
+    pub fn all(&self, now: Monotonic) -> Vec<SourceStatus> {
+        let all = self.numbered();
+        all.into_iter().map(|(number, facts)| facts.status(number, now)).collect()
+    }
+
+    fn numbered(&self) -> Vec<(u64, Arc<SourceFacts>)> {
+        self.lock().iter().map(|(number, facts)| (*number, Arc::clone(facts))).collect()
+    }
+
+    pub(crate) fn begin(&self, number: u64, name: Arc<str>, clock: &dyn Clock) -> Arc<SourceFacts> {
+        let facts = Arc::new(SourceFacts::new(name, clock));
         self.lock().insert(number, Arc::clone(&facts));
         facts
     }
@@ -103,15 +161,18 @@ impl OpenSources {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skidder_testkit::SimClock;
 
     #[test]
     fn the_most_recently_active_sources_come_first() {
-        let sources = OpenSources::default();
-        let facts: Vec<_> = (0..3).map(|at| sources.begin(at, format!("s{at}").into())).collect();
+        let (sources, clock) = (OpenSources::default(), SimClock::new());
+        let begin = |at: u64| sources.begin(at, format!("s{at}").into(), &clock);
+        let facts: Vec<_> = (0..3).map(begin).collect();
+        let now = clock.monotonic();
         facts[1].received(2, 20, Timestamp(7));
         facts[2].received(1, 10, Timestamp(9));
         facts[2].failed("reset");
-        let (listed, count) = sources.list(2);
+        let (listed, count) = sources.list(2, now);
         assert_eq!(count, 3);
         let names: Vec<_> = listed.iter().map(|status| &*status.name).collect();
         assert_eq!(names, ["s2", "s1"]);
@@ -121,6 +182,26 @@ mod tests {
         );
         assert_eq!(listed[0].last_error.as_deref(), Some("reset"));
         sources.end(2);
-        assert_eq!(sources.list(9).1, 2);
+        assert_eq!(sources.list(9, now).1, 2);
+        let all = sources.all(now);
+        assert_eq!(all.iter().map(|status| status.number).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn a_rate_is_of_the_time_between_two_looks_that_are_a_second_apart() {
+        let (sources, clock) = (OpenSources::default(), SimClock::new());
+        let facts = sources.begin(7, "peer".into(), &clock);
+        let rate = || sources.all(clock.monotonic())[0].rate;
+        facts.received(30, 3000, clock.wall());
+        assert_eq!(rate(), None, "nobody knows yet");
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(rate(), Some((15.0, 1500.0)), "since it was opened");
+        facts.received(10, 100, clock.wall());
+        clock.advance(Duration::from_millis(500));
+        assert_eq!(rate(), Some((15.0, 1500.0)), "the look before is too young");
+        clock.advance(Duration::from_millis(1500));
+        assert_eq!(rate(), Some((5.0, 50.0)));
+        clock.advance(Duration::from_secs(10));
+        assert_eq!(rate(), Some((0.0, 0.0)), "it is silent");
     }
 }

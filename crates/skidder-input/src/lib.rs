@@ -26,7 +26,7 @@ mod world_tests;
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
-pub use metrics::{InputMetrics, Listening};
+pub use metrics::{InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
@@ -53,6 +53,11 @@ pub struct InputError(pub String);
 pub trait Input: Send {
     /// Its type, as in `type: tcp`.
     fn kind(&self) -> &'static str;
+
+    /// Where it listens, as configured: tells inputs of a type without ids from each other.
+    fn address(&self) -> Option<&str> {
+        None
+    }
 
     /// Whether its events may have fields of their own besides `message`, `@timestamp` and `log.flags`. Whatever is the same
     /// for all events of a source is none of them.

@@ -21,7 +21,7 @@ pub struct InputMetrics {
     /// Events that were offered and for which there was no room in some queue.
     pub refused: Counter,
     /// Events that the far side sent and that were lost before this program saw them, as far as the system counts them.
-    pub lost_before: Counter,
+    pub lost_before: LostBefore,
     /// What the input could not read or take, and the network's errors.
     pub errors: Counter,
     /// The sources that are open.
@@ -31,6 +31,38 @@ pub struct InputMetrics {
     trouble: Mutex<Option<Arc<str>>>,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
+}
+
+/// Events that were lost before an input saw them. An input that is configured anew goes on counting where the one before
+/// it ends.
+#[derive(Debug, Default)]
+pub struct LostBefore {
+    here: Counter,
+    /// Of this input and those before it.
+    all: Arc<Counter>,
+}
+
+impl LostBefore {
+    /// Counts events.
+    pub fn add(&self, events: u64) {
+        self.here.add(events);
+        self.all.add(events);
+    }
+
+    /// Those of this input, for sums over all inputs that there were.
+    pub fn get(&self) -> u64 {
+        self.here.get()
+    }
+
+    /// Those of this input and of the ones before it.
+    pub fn total(&self) -> u64 {
+        self.all.get()
+    }
+
+    /// Whether one goes on where the other one ends.
+    pub fn continues(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.all, &other.all)
+    }
 }
 
 /// What an input that listens reports as Filebeat does under `/inputs/`.
@@ -74,6 +106,13 @@ impl Listening {
 }
 
 impl InputMetrics {
+    /// Of an input that takes the place of another one.
+    pub(crate) fn after(before: &Self) -> Self {
+        let all = Arc::clone(&before.lost_before.all);
+        let lost_before = LostBefore { here: Counter::default(), all };
+        Self { lost_before, ..Self::default() }
+    }
+
     /// What keeps the input from its work at the moment; it tries again by itself.
     pub fn trouble(&self) -> Option<Arc<str>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -83,5 +122,25 @@ impl InputMetrics {
     pub fn set_trouble(&self, trouble: Option<&str>) {
         let trouble = trouble.map(Arc::from);
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_goes_on_in_the_next_input_and_is_in_the_sum_once() {
+        let one = InputMetrics::default();
+        one.lost_before.add(3);
+        let next = InputMetrics::after(&one);
+        // The one before ends later than the next one begins.
+        one.lost_before.add(2);
+        next.lost_before.add(10);
+        assert_eq!((one.lost_before.get(), next.lost_before.get()), (5, 10));
+        assert_eq!((one.lost_before.total(), next.lost_before.total()), (15, 15));
+        let other = InputMetrics::default();
+        assert!(next.lost_before.continues(&one.lost_before));
+        assert!(!next.lost_before.continues(&other.lost_before));
     }
 }

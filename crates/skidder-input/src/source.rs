@@ -82,7 +82,8 @@ impl Source {
         fields: Map,
         saved: Option<SourceCursor>,
     ) -> Self {
-        let facts = shared.metrics.sources.begin(opened, Arc::clone(&about.name));
+        let sources = &shared.metrics.sources;
+        let facts = sources.begin(opened, Arc::clone(&about.name), &*shared.clock);
         let ids = lanes.iter().map(|lane| lane.id).collect();
         let open = Arc::new(Open { shared, ids, opened });
         Self { open, lanes, about, fields, number: 0, saved, facts }

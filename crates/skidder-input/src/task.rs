@@ -17,6 +17,8 @@ use tracing::Instrument as _;
 pub struct Setup {
     /// Its id; empty if it has none.
     pub id: Arc<str>,
+    /// What it is called in messages: its id, or what else tells it from other inputs.
+    pub name: Arc<str>,
     /// A name that no other run of the program has.
     pub run: Arc<str>,
     /// Read what is there once, instead of for ever.
@@ -64,6 +66,28 @@ struct State {
 impl InputTask {
     /// An input that feeds so many outputs and runs in `runtime`. It starts when all of them have started.
     pub fn new(input: Box<dyn Input>, setup: Setup, outputs: usize, runtime: Handle) -> Arc<Self> {
+        Self::with_metrics(input, setup, outputs, runtime, Arc::default())
+    }
+
+    /// The same in the place of another one: what was lost before it is counted on.
+    pub fn after(
+        before: &Self,
+        input: Box<dyn Input>,
+        setup: Setup,
+        outputs: usize,
+        runtime: Handle,
+    ) -> Arc<Self> {
+        let metrics = Arc::new(InputMetrics::after(&before.metrics));
+        Self::with_metrics(input, setup, outputs, runtime, metrics)
+    }
+
+    fn with_metrics(
+        input: Box<dyn Input>,
+        setup: Setup,
+        outputs: usize,
+        runtime: Handle,
+        metrics: Arc<InputMetrics>,
+    ) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
         let kind = input.kind();
         let state =
@@ -71,7 +95,7 @@ impl InputTask {
         Arc::new(Self {
             kind,
             setup,
-            metrics: Arc::default(),
+            metrics,
             runtime,
             outputs,
             stop,
@@ -90,9 +114,9 @@ impl InputTask {
         &self.setup.id
     }
 
-    /// What it is called in messages: its id, or its type if it has none.
+    /// What it is called in messages: see [`Setup::name`].
     pub fn name(&self) -> &str {
-        if self.setup.id.is_empty() { self.kind } else { &self.setup.id }
+        &self.setup.name
     }
 
     /// What it counts.

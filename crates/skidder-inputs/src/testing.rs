@@ -57,7 +57,8 @@ pub(crate) struct Bench {
 fn task(input: Box<dyn Input>) -> Arc<InputTask> {
     let clock = SystemClock::new();
     let run = clock.wall().0.to_string();
-    let setup = Setup { id: "test".into(), run: run.into(), once: false, clock: Arc::new(clock) };
+    let (id, name) = ("test".into(), "test".into());
+    let setup = Setup { id, name, run: run.into(), once: false, clock: Arc::new(clock) };
     InputTask::new(input, setup, 1, Handle::current())
 }
 

@@ -1,6 +1,7 @@
-// Files: what every file is doing, how far it is behind, and why.
+// Files: what every file is doing, how far it is behind, and why; and the open sources of inputs that read no files.
 
 import { Repeat, ask, bytes, cell, clock, count, link, make, pill, span } from './core.js';
+import { Sources } from './sources.js';
 
 const LIMIT = 100;
 const COLUMNS = [
@@ -32,9 +33,11 @@ export class Files {
     this.body = make('tbody', { id: 'files-rows' });
     this.heads = COLUMNS.map((column) => make('th', { scope: 'col', class: column.number ? 'number' : null },
       column.id ? make('button', { type: 'button', 'data-sort': column.id, onclick: () => this.by(column) }, column.head) : column.head));
+    this.sources = new Sources(() => this.live.now());
+    this.card = make('div', { class: 'card scroll', id: 'files-card' }, make('table', { 'aria-label': 'Files', class: 'stack' }, make('thead', {}, make('tr', {}, this.heads)), this.body));
     this.element = make('div', {},
       make('div', { class: 'bar', role: 'search' }, this.text, this.state, this.where, this.back, this.next),
-      make('div', { class: 'card scroll' }, make('table', { 'aria-label': 'Files', class: 'stack' }, make('thead', {}, make('tr', {}, this.heads)), this.body)));
+      this.card, this.sources.element);
     this.field = this.text;
     /** Files of which everything is shown. */
     this.opened = new Set();
@@ -72,6 +75,7 @@ export class Files {
 
   first() {
     this.offset = 0;
+    this.sources.first();
     this.live.now();
   }
   turn(pages) {
@@ -94,6 +98,9 @@ export class Files {
 
   async look() {
     const wanted = { q: this.text.value.trim(), state: this.state.value, sort: this.sort, order: this.order, offset: this.offset, limit: LIMIT };
+    const readers = await this.sources.look(wanted.q);
+    for (const part of [this.card, this.state, this.where, this.back, this.next]) part.hidden = readers === 0 && !this.sources.element.hidden;
+    this.text.placeholder = this.card.hidden ? 'source, input or error' : this.sources.element.hidden ? 'path, input, state or reason' : 'path, source, input, state or reason';
     const answer = await ask('files', wanted);
     if (this.offset > 0 && this.offset >= answer.matched) {
       this.offset = Math.max(0, Math.floor((answer.matched - 1) / LIMIT) * LIMIT);

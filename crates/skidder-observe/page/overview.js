@@ -9,6 +9,8 @@ const RANGES = [['10 min', 600_000], ['1 h', 3_600_000], ['6 h', 21_600_000], ['
 const OUTPUTS = ['output', 'state', ...['delivered/s', 'latency', 'requests/s', 'sent again', 'errors', 'dead letters', 'queue', 'sent'].map((text) => ({ text, number: true }))];
 const INPUTS = ['input', 'state', ...['files', 'behind', 'oldest line', 'read', 'dropped', 'errors'].map((text) => ({ text, number: true })), 'last error'];
 
+const RECEIVING = ['input', 'state', ...['sources', 'events/s', 'bytes/s', 'read', 'dropped', 'errors', 'lost before us'].map((text) => ({ text, number: true })), 'trouble'];
+
 const perSecond = (write) => (value) => `${write(value)}/s`;
 
 export class Overview {
@@ -28,6 +30,11 @@ export class Overview {
     this.totals = make('div', { class: 'totals', id: 'lag' });
     this.machine = make('div', { class: 'totals', id: 'machine' });
     this.inputs = make('tbody', { id: 'inputs' });
+    this.receiving = make('tbody', { id: 'receiving' });
+    this.readers = make('section', { class: 'card scroll', 'aria-label': 'Inputs' }, make('h2', {}, 'Inputs'), table('Inputs', INPUTS, this.inputs));
+    this.receivers = make('section', { class: 'card scroll', 'aria-label': 'Inputs that receive', hidden: true }, make('h2', {}, 'Inputs that receive'), table('Inputs that receive', RECEIVING, this.receiving));
+    /** The inputs that receive as they were at the look before, and when that was. */
+    this.received = { at: 0, inputs: new Map() };
     this.plots = [this.events, this.bytes, this.behind, this.flight];
     this.range = RANGES[0][1];
     this.ranges = RANGES.map(([text, ms]) => make('button', { type: 'button', class: 'button', 'data-range': ms, 'aria-pressed': String(ms === this.range), onclick: () => this.choose(ms) }, text));
@@ -39,7 +46,7 @@ export class Overview {
       make('div', { class: 'bar', role: 'group', 'aria-label': 'Time' }, this.ranges),
       make('div', { class: 'plots' }, this.plots.map((plot) => plot.element)),
       make('section', { class: 'card scroll', 'aria-label': 'Outputs' }, make('h2', {}, 'Outputs'), table('Outputs', OUTPUTS, this.outputs)),
-      make('section', { class: 'card scroll', 'aria-label': 'Inputs' }, make('h2', {}, 'Inputs'), table('Inputs', INPUTS, this.inputs)),
+      this.readers, this.receivers,
       this.machine);
     this.live = new Repeat(() => this.look(), () => 1000);
     this.far = new Repeat(() => this.measure(), () => 2500);
@@ -77,16 +84,41 @@ export class Overview {
   async measure() {
     this.lag = await ask('files', { limit: 0 });
     const { totals } = this.lag;
-    const told = [
+    const inputs = await ask('../inputs/');
+    const receivers = inputs.filter(receives);
+    const hasFiles = receivers.length === 0 || receivers.length < inputs.length;
+    const told = !hasFiles ? [] : [
       ['files', link('files', {}, count(totals.files))],
       ['behind', link('files', { sort: 'behind' }, `${bytes(totals.behind_bytes)} in ${count(totals.behind_files)} files`)],
       ['oldest unsettled line at least', totals.behind_ms ? span(totals.behind_ms) : 'none'],
       ['caught up in', caughtUp(totals)],
     ];
     if (totals.behind_unknown) told.push(['compressed, not finished', count(totals.behind_unknown)]);
+    if (receivers.length) {
+      // One that feeds several outputs is there for each of them.
+      const open = new Map(receivers.map((input) => [input.skidder.number, input.skidder.sources_open]));
+      told.push(['open sources', link('files', {}, count([...open.values()].reduce((total, number) => total + number, 0)))]);
+    }
     this.totals.replaceChildren(...told.map(([name, text]) => make('span', {}, `${name} `, make('b', {}, text))));
-    const inputs = await ask('../inputs/');
-    this.inputs.replaceChildren(...inputs.map(inputRow));
+    document.getElementById('tab-files').textContent = hasFiles ? 'Files' : 'Sources';
+    this.readers.hidden = !hasFiles;
+    this.receivers.hidden = receivers.length === 0;
+    this.inputs.replaceChildren(...inputs.filter((input) => !receives(input)).map(inputRow));
+    this.showReceivers(receivers);
+  }
+
+  showReceivers(receivers) {
+    const [before, at] = [this.received, performance.now()];
+    const seconds = (at - before.at) / 1000;
+    this.receiving.replaceChildren(...receivers.map((input) => {
+      const then = before.inputs.get(placeOf(input));
+      const rate = (name) => {
+        const more = then ? input.skidder[name] - then.skidder[name] : -1;
+        return more < 0 ? null : more / seconds;
+      };
+      return receiverRow(input, rate('events_total'), rate('bytes_total'));
+    }));
+    this.received = { at, inputs: new Map(receivers.map((input) => [placeOf(input), input])) };
   }
 
   async look() {
@@ -165,17 +197,42 @@ function caughtUp(totals) {
 
 const VIEWS = { read: 'files', delivered: 'tail', dropped: 'plan', 'dead-lettered': 'letters' };
 
+/** Whether an input has sources instead of files. */
+const receives = (input) => input.skidder.sources_open !== undefined;
+
+const placeOf = (input) => `${input.skidder.number} ${input.output || ''}`;
+
+/** Its name, which leads to its files or sources; its type, and the output that it feeds. */
+function inputCell(input) {
+  const { name } = input.skidder;
+  const kind = input.id ? ` ${input.input}` : '';
+  return cell('input', null, link('files', { q: input.id || (receives(input) ? name : '') }, name), make('span', { class: 'dim' }, `${kind}${input.output ? ` → ${input.output}` : ''}`));
+}
+
+function stateCell(skidder) {
+  const state = skidder.state ? [pill(skidder.state)] : ['–'];
+  if (skidder.blocked_ms) state.push(` since ${span(skidder.blocked_ms)}`);
+  return cell('state', null, ...state);
+}
+
+function receiverRow(input, events, received) {
+  const { skidder } = input;
+  const { ledger } = skidder;
+  const cells = [link('files', { q: input.id || skidder.name }, count(skidder.sources_open)), events === null ? '–' : short(events), received === null ? '–' : `${bytes(received)}/s`,
+    count(ledger.read), count(ledger.dropped), count(skidder.errors_total), make('span', { class: skidder.lost_before_total ? 'level-error' : null }, count(skidder.lost_before_total))];
+  return make('tr', {}, inputCell(input), stateCell(skidder),
+    ...cells.map((text, index) => cell(RECEIVING[index + 2].text, 'number', text)),
+    cell('trouble', 'text', skidder.trouble ? make('span', { class: 'level-error' }, skidder.trouble) : '–'));
+}
+
 function inputRow(input) {
   const { skidder } = input;
   const { lag, ledger } = skidder;
   const error = skidder.last_error;
   const cells = lag ? [count(lag.files), bytes(lag.behind_bytes), lag.behind_ms ? span(lag.behind_ms) : '–'] : ['–', '–', '–'];
-  const state = skidder.state ? [pill(skidder.state)] : ['–'];
-  if (skidder.blocked_ms) state.push(` since ${span(skidder.blocked_ms)}`);
   cells.push(count(ledger.read), count(ledger.dropped), count(input.processing_errors_total));
   return make('tr', {},
-    cell(INPUTS[0], null, link('files', { q: input.id }, input.id || input.input), make('span', { class: 'dim' }, ` ${input.input}${skidder.output ? ` → ${skidder.output}` : ''}`)),
-    cell(INPUTS[1], null, ...state),
+    inputCell(input), stateCell(skidder),
     ...cells.map((text, index) => cell(INPUTS[index + 2].text, 'number', text)),
     cell('last error', 'text', error ? [make('span', { class: 'dim' }, `${clock(error.at, true)} `), link('files', { q: error.path }, error.path.split('/').pop()), ` ${error.text}`] : '–'));
 }

@@ -28,7 +28,7 @@ export class Plan {
     this.element.replaceChildren(...plans.map((plan) => {
       const to = plan.output ? ` to ${plan.output} (${plan.kind})` : ` to ${plan.kind}`;
       const steps = plan.steps || [];
-      const head = make('h2', {}, plan.input, make('span', { class: 'dim' }, ` ${plan.type}${to}`));
+      const head = make('h2', {}, plan.name, make('span', { class: 'dim' }, ` ${plan.type}${to}`));
       if (!steps.length) return make('section', { class: 'card' }, head, make('p', { class: 'dim' }, 'No processors: lines go out as they are read.'));
       const sum = steps.reduce((total, step) => total + (step.events ? step.ns : 0), 0);
       const most = Math.max(...steps.map((step) => (step.events ? step.ns : 0)));

@@ -1,9 +1,9 @@
 //! `/files`: what every file is doing and why, a page at a time.
 
 use crate::snapshot::{InputSource, OutputSource, Sources};
+use crate::sources::source_json;
 use serde_json::{Map, Value as Json, json};
 use skidder_event::{DropReason, Precision, TimeText};
-use skidder_input::{InputTask, SourceStatus};
 use skidder_input_file::AskError;
 use skidder_os::Timestamp;
 use skidder_pipeline::Ledger;
@@ -92,9 +92,11 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
     if let Some(task) = source.counts.task() {
         let next =
             (input + 1 < inputs).then(|| format!("input={}&limit={}", input + 1, query.limit));
-        let open = sources_json(source, task, query.limit);
         // Sources have no path, so a question with paths is about files.
-        let open = if query.paths.is_empty() { open } else { Vec::new() };
+        let most = if query.paths.is_empty() { query.limit } else { 0 };
+        let (open, _) = task.metrics().sources.list(most, sources.clock.monotonic());
+        let now = sources.clock.wall();
+        let open: Vec<Json> = open.iter().map(|of| source_json(source, of, now)).collect();
         return Ok(json!({"files": [], "sources": open, "next": next}));
     }
     let Some(looks) = &of.looks else {
@@ -113,23 +115,6 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
     let told = |file| file_json(&source.id, id, file, output_full);
     let files: Vec<Json> = page.files.iter().map(told).collect();
     Ok(json!({"files": files, "next": next}))
-}
-
-/// The open sources of an input that is a task, up to so many, the most recently active first.
-fn sources_json(source: &InputSource, task: &InputTask, most: usize) -> Vec<Json> {
-    let (open, _) = task.metrics().sources.list(most);
-    let of = |status: SourceStatus| {
-        json!({
-            "input": source.id,
-            "type": source.kind,
-            "name": &*status.name,
-            "events": status.events,
-            "bytes": status.bytes,
-            "last_activity": status.last_activity.map(time_text),
-            "last_error": status.last_error,
-        })
-    };
-    open.into_iter().map(of).collect()
 }
 
 /// An input, and the output that it feeds there.

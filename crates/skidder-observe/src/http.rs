@@ -1,8 +1,8 @@
 //! The HTTP endpoint: a small HTTP/1 server on a TCP port or a Unix socket.
 //!
 //! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Whoever can reach it can
-//! read them, and nothing else: every route only looks. The page, `/files`, `/lag` and `/problems` show more, and ask who it is
-//! (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
+//! read them, and nothing else: every route only looks. The page, `/files`, `/sources`, `/lag` and `/problems` show more,
+//! and ask who it is (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
 //! `http.timeout` for the head of a request.
 
 mod auth;
@@ -259,6 +259,7 @@ async fn answer(request: &Request<Incoming>, client: &Client, served: &Served) -
         return profiles.respond(request.method(), path, query).await;
     }
     match waits {
+        Some(Waits::Sources) => page.open_sources(&Query::parse(query)),
         Some(Waits::Lag) => page.lag(query).await,
         Some(Waits::Problems) => {
             page.problems(Query::parse(query), page.sees_events(request, is_here)).await

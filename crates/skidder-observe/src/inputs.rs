@@ -122,6 +122,25 @@ impl InputList {
         }
     }
 
+    /// The numbers in the configuration of those that read files.
+    pub(crate) fn of_files(&self) -> Vec<usize> {
+        let now = self.list();
+        let of_files = now.iter().filter(|input| input.counts.task().is_none());
+        of_files.map(|input| input.number).collect()
+    }
+
+    /// Inputs that are tasks; of all outputs together each once, if only those that are counted are wanted.
+    pub(crate) fn tasks(&self, only_counted: bool) -> Vec<(InputSource, Arc<InputTask>)> {
+        let now = self.list();
+        let tasks = now.iter().filter_map(|input| match &input.counts {
+            Counts::Task { task, is_counted } if *is_counted || !only_counted => {
+                Some((input.clone(), Arc::clone(task)))
+            }
+            _ => None,
+        });
+        tasks.collect()
+    }
+
     /// What all have counted, each once.
     pub(crate) fn total(&self) -> ReadNumbers {
         let lists = self.read();
@@ -149,7 +168,8 @@ mod tests {
     fn input(number: usize) -> InputSource {
         let counts = Counts::Files(Arc::default());
         let (id, kind) = ("i".to_owned(), "filestream".to_owned());
-        InputSource { id, kind, number, slot: number, counts, plan: None, survey: None }
+        let title = id.clone();
+        InputSource { id, title, kind, number, slot: number, counts, plan: None, survey: None }
     }
 
     fn lines(input: &InputSource) -> &skidder_event::Counter {

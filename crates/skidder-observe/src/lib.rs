@@ -22,6 +22,7 @@ mod profiles;
 mod prometheus;
 mod reload;
 mod snapshot;
+mod sources;
 mod states;
 mod stats;
 mod summary;

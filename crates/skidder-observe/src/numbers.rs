@@ -60,6 +60,8 @@ pub struct SourceNumbers {
 pub struct InputNumbers {
     /// Its `id`.
     pub id: String,
+    /// What it is called for people.
+    pub title: String,
     /// What tells it from the other inputs: its `id`, or also its number if another one has the same or it has none.
     pub name: String,
     /// Its `type`.
@@ -165,6 +167,7 @@ impl InputNumbers {
         let InputSource { id, number, .. } = source;
         Self {
             name: if is_name { id.clone() } else { format!("{id}#{number}") },
+            title: source.title.clone(),
             slot: source.slot,
             ledger,
             error: source.counts.last_error(),

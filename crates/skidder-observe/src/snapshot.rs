@@ -97,6 +97,8 @@ pub struct StepCost {
 pub struct InputSource {
     /// Its `id`.
     pub id: String,
+    /// What it is called: its `id`, or what else tells it from other inputs.
+    pub title: String,
     /// Its `type`: `filestream`, `stdin`, …
     pub kind: String,
     /// Its number in the configuration; the first is 0.
@@ -292,9 +294,12 @@ impl OutputSource {
         queue.limits().flush_timeout
     }
 
-    /// Files that match, as the last scans saw them.
-    pub fn files(&self) -> u64 {
-        self.inputs.list().iter().map(|input| input.counts.read().files_matched).sum()
+    /// Files that match, as the last scans saw them; nothing if no input reads files.
+    pub fn files(&self) -> Option<u64> {
+        let inputs = self.inputs.list();
+        let of_files = inputs.iter().filter(|input| input.counts.task().is_none());
+        let matched = of_files.map(|input| input.counts.read().files_matched);
+        matched.fold(None, |sum, files| Some(sum.unwrap_or(0) + files))
     }
 }
 

@@ -83,6 +83,8 @@ fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
         Some(task) => task_entry(input, task),
         None => file_entry(input),
     };
+    entry["skidder"]["name"] = input.title.as_str().into();
+    entry["skidder"]["number"] = input.number.into();
     add_state(&mut entry["skidder"], input, snapshot);
     if let Some(output) = &input.output {
         entry["output"] = Json::from(&**output);
@@ -92,15 +94,17 @@ fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
 
 /// An input that is a task; those that listen have Filebeat's names, others have those of its `benchmark`.
 fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
-    let SourceNumbers { opened, open, bytes, events, published, refused, lost_before, errors } =
+    let SourceNumbers { opened, open, bytes, events, published, refused, lost_before: _, errors } =
         input.read.sources;
     let metrics = task.metrics();
+    let lost_before = metrics.lost_before.total();
     let mut entry = json!({
         "id": input.id,
         "input": input.kind,
         "skidder": {
             "sources_opened_total": opened,
             "sources_open": open,
+            "events_total": events,
             "bytes_total": bytes,
             "refused_total": refused,
             "lost_before_total": lost_before,

@@ -80,18 +80,20 @@ fn change(
 ///
 /// `ledger: read 2000 lines (468.0 KiB) in 3 files = delivered 1990 + dropped 6 (empty_line: 2,
 /// drop_event: 4) + dead-lettered 3 + in flight 1`
-pub fn ledger_line(ledger: &Ledger, files: u64) -> String {
+///
+/// `files` is how many they are; nothing if no input reads files.
+pub fn ledger_line(ledger: &Ledger, files: Option<u64>) -> String {
     let reasons: Vec<String> =
         drops(ledger).map(|(reason, count)| format!("{}: {count}", reason.name())).collect();
     let reasons =
         if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
     format!(
-        "ledger: read {} {} ({}) in {files} {}{} = delivered {} + dropped {}{reasons} + dead-lettered {}{} \
+        "ledger: read {} {} ({}){}{} = delivered {} + dropped {}{reasons} + dead-lettered {}{} \
          + in flight {}{}",
         ledger.read(),
         plural(ledger.read(), "line"),
         bytes_text(ledger.read_bytes() as f64),
-        plural(files, "file"),
+        in_files(files, |files| files.to_string()),
         part(" + found in the disk queue", ledger.recovered()),
         ledger.delivered(),
         ledger.dropped().total(),
@@ -102,6 +104,11 @@ pub fn ledger_line(ledger: &Ledger, files: u64) -> String {
     )
 }
 
+/// Where lines were read, if any input reads files.
+fn in_files(files: Option<u64>, write: fn(u64) -> String) -> String {
+    files.map_or(String::new(), |files| format!(" in {} {}", write(files), plural(files, "file")))
+}
+
 /// What is there with a disk queue only.
 fn part(name: &str, count: u64) -> String {
     if count == 0 { String::new() } else { format!("{name} {count}") }
@@ -109,7 +116,7 @@ fn part(name: &str, count: u64) -> String {
 
 /// The ledger as an aligned table for a terminal, one line for each way a line can end; every line
 /// ends with a line feed. `duration` is the time of the run; zero leaves the rates out.
-pub fn ledger_table(ledger: &Ledger, files: u64, duration: Duration) -> String {
+pub fn ledger_table(ledger: &Ledger, files: Option<u64>, duration: Duration) -> String {
     let mut rows = vec![Row::new("read", ledger.read(), read_note(ledger, files, duration))];
     if ledger.recovered() > 0 {
         let note = "by an earlier run, and found in the disk queue".to_owned();
@@ -168,13 +175,12 @@ impl Row {
 }
 
 /// `lines, 468.0 KiB in 3 files, 1.2 s: 1,667 lines/s, 390.0 KiB/s`
-fn read_note(ledger: &Ledger, files: u64, duration: Duration) -> String {
+fn read_note(ledger: &Ledger, files: Option<u64>, duration: Duration) -> String {
     let mut note = format!(
-        "{}, {} in {} {}",
+        "{}, {}{}",
         plural(ledger.read(), "line"),
         bytes_text(ledger.read_bytes() as f64),
-        grouped(files),
-        plural(files, "file")
+        in_files(files, grouped)
     );
     let seconds = duration.as_secs_f64();
     if seconds > 0.0 {

@@ -131,7 +131,21 @@ async fn the_overview_has_a_ledger_whose_sum_is_told() {
     assert_eq!(live["outputs"][0]["retried"], 3);
     let lag = server.ask("/lag", "").await.json();
     assert_eq!((&lag["totals"]["files"], &lag["files"]), (&0.into(), &Json::Array(Vec::new())));
-    for wrong in ["/lag?sort=color", "/lag?order=up", "/lag?limit=x", "/ui/letters?limit=x"] {
+    let sources = server.ask("/sources", "").await.json();
+    let number = |name: &str| sources[name].as_u64();
+    assert_eq!(
+        (number("inputs"), number("file_inputs"), number("open")),
+        (Some(0), Some(2), Some(0))
+    );
+    for wrong in [
+        "/sources?sort=color",
+        "/sources?order=up",
+        "/sources?input=x",
+        "/ui/letters?limit=x",
+        "/lag?sort=color",
+        "/lag?order=up",
+        "/lag?limit=x",
+    ] {
         assert_eq!(server.ask(wrong, OWNER).await.status, 400, "{wrong}");
     }
 }
@@ -141,7 +155,8 @@ async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
     let server = start("localhost", by_default()).await;
     let shown =
         ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/files", "/ui/tail", "/ui/search"];
-    for path in shown.into_iter().chain(["/files", "/lag", "/problems", "/ui/session"]) {
+    for path in shown.into_iter().chain(["/files", "/sources", "/lag", "/problems", "/ui/session"])
+    {
         let refused = server.ask(path, &format!("host: evil.example\r\n{OWNER}")).await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(!refused.body.contains("elasticsearch"), "{}", refused.body);
@@ -162,7 +177,8 @@ async fn elsewhere_than_on_the_loopback_the_page_is_closed_and_filebeats_paths_a
     let server = Server { address: SocketAddr::new(own, at_all.address.port()), ..at_all };
     let shown =
         ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/tail?viewer=a", "/ui/search?q=x"];
-    for path in shown.into_iter().chain(["/files", "/lag", "/problems", "/ui/session"]) {
+    for path in shown.into_iter().chain(["/files", "/sources", "/lag", "/problems", "/ui/session"])
+    {
         let refused = server.ask(path, OWNER).await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(refused.body.contains("http.auth.token"), "{}", refused.body);
@@ -206,7 +222,17 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
         assert_eq!(refused.header("www-authenticate"), Some("bearer realm=\"skidder\""));
         assert_eq!(server.ask(path, OWNER).await.status, 200, "{path}");
     }
-    for path in ["/ui/", "/ui/live", "/ui/plan", "/ui/files", "/files", "/lag", "/problems"] {
+    for path in [
+        "/ui/",
+        "/ui/live",
+        "/ui/plan",
+        "/ui/files",
+        "/ui/sources",
+        "/files",
+        "/sources",
+        "/lag",
+        "/problems",
+    ] {
         let shown = server.ask(path, "").await;
         assert!(!matches!(shown.status, 401 | 403), "{path} shows no events: {}", shown.body);
         assert!(!shown.body.contains("token-of-the-data"));
@@ -238,7 +264,7 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
     let auth = HttpAuth { token: Some(Secret::new("long-enough")), ..by_default() };
     let server = start("localhost", auth).await;
     assert_eq!(server.ask("/ui/letters", OWNER).await.status, 401, "what is configured counts");
-    for path in ["/files", "/lag", "/problems"] {
+    for path in ["/files", "/sources", "/lag", "/problems"] {
         assert_eq!(server.ask(path, "").await.status, 401, "{path}");
     }
     let session = server.ask("/ui/session", "authorization: Bearer long-enough\r\n").await;

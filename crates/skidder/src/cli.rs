@@ -128,7 +128,7 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Tries sizes of requests on the output's server, in an index of its own, and recommends some
     Tune(Tune),
-    /// Shows what every file is doing, how far behind it is, and why
+    /// Shows what every file is doing, how far behind it is, and why; and open connections and peers
     Files(Files),
     /// Says what becomes of an installed Filebeat, and takes it over
     Migrate(Migrate),
@@ -410,6 +410,9 @@ pub(crate) struct Files {
     /// Only for this output, if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) output: Option<String>,
+    /// Only files and sources of this input
+    #[arg(long, value_name = "ID")]
+    pub(crate) input: Option<String>,
     /// One JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
+/// Sources of one answer.
+const SOURCES_AT_ONCE: usize = 5000;
+
 /// Gives all files to `each`, page by page; with `output` only of this one. `id` is that of the data directory: another skidder at this
 /// address is not asked.
 pub(crate) fn files(
@@ -36,6 +39,25 @@ pub(crate) fn files(
         next = page["next"].as_str().map(str::to_owned);
     }
     Ok(())
+}
+
+/// Gives all open sources of inputs that read no files to `each`, page by page; with `output` only those that feed it.
+pub(crate) fn sources(
+    http: &HttpConfig,
+    output: Option<&str>,
+    each: &mut dyn FnMut(&Value),
+) -> Result<()> {
+    let output = output.map_or(String::new(), |id| format!("&output={id}"));
+    let mut offset = 0;
+    loop {
+        let page = get(http, &format!("/sources?offset={offset}&limit={SOURCES_AT_ONCE}{output}"))?;
+        let sources = page["sources"].as_array().map_or(&[][..], Vec::as_slice);
+        sources.iter().for_each(&mut *each);
+        offset += sources.len();
+        if sources.len() < SOURCES_AT_ONCE {
+            return Ok(());
+        }
+    }
 }
 
 /// Asks who is there. `id` is that of the data directory: another skidder at this address is an error.

@@ -1,14 +1,16 @@
-//! `skidder files`: what every file is doing, how far behind it is, and why.
+//! `skidder files`: what every file is doing, how far behind it is, and why; and the open sources of inputs that read none.
 //!
 //! A running skidder is asked over its HTTP endpoint. Without one, or without an endpoint, the answer is
 //! what the next start would find: a scan, matched with the registry, without reading any further.
 
 mod offline;
+mod sources;
 
 use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Files, Global};
 use crate::endpoint;
+use crate::inputs::Input;
 use crate::load::{load_settings, read_parts};
 use crate::logging;
 use crate::outputs::quoted;
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 use skidder_observe::bytes_text;
 use skidder_read::{FilestreamSettings, Finding, survey};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing::Level;
@@ -89,7 +92,17 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
         bail!("there is no output `{id}`; there is {}", quoted(&parts.output_ids));
     }
     let scans: Vec<_> = parts.files().map(|settings| settings.scan.clone()).collect();
-    let asked = ask(&parts, &paths, output, world, &mut |file| rows.push(Row::new(file, keep)))?;
+    let input = options.input.as_deref();
+    let id = input.map(|name| id_of(&parts, name)).transpose()?;
+    let asked = ask(&parts, &paths, output, world, &mut |file| {
+        if id.as_deref().is_none_or(|id| file["input"] == *id) {
+            rows.push(Row::new(file, keep));
+        }
+    })?;
+    let mut open = Vec::new();
+    if asked == Asked::Endpoint && paths.is_empty() {
+        open = sources::ask(&parts, output, input, &options.sort)?;
+    }
     for path in &paths {
         let shown = rows.iter().any(|row| PathBuf::from(&row.path).starts_with(path));
         if !shown {
@@ -101,17 +114,36 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
     }
     sort(&mut rows, &options.sort);
     // Who names files asks for these.
-    let findings = if paths.is_empty() { findings(&parts, world) } else { Vec::new() };
+    let mut findings = if paths.is_empty() { findings(&parts, world) } else { Vec::new() };
+    findings.retain(|(name, _)| input.is_none_or(|wanted| wanted == name));
     if options.json {
-        print_json(&rows, asked, &findings)?;
+        print_json(&rows, &open, asked, &findings)?;
     } else {
-        print_table(&rows, asked)?;
+        let receiving = sources::receiving(&parts, input);
+        let reads_files = input.is_none() && parts.files().next().is_some();
+        if !rows.is_empty() || receiving.is_empty() || reads_files {
+            print_table(&rows, asked)?;
+        }
+        if paths.is_empty() {
+            print(&sources::text(&open, &receiving, asked))?;
+        }
         for (input, finding) in &findings {
             let found = format!("! input `{input}`: {finding}; {}", finding.remedy());
             print(&format!("{}\n", plain(&found)))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The id of the input that is called so.
+fn id_of(parts: &Parts, name: &str) -> Result<String> {
+    let inputs = || parts.running().flat_map(|output| &output.inputs);
+    if let Some(input) = inputs().find(|input| input.is_called(name)) {
+        return Ok(input.id.clone());
+    }
+    let names: BTreeSet<String> = inputs().map(Input::name).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    bail!("no input that is enabled is called `{name}`; there is {}", quoted(&names));
 }
 
 /// What the inputs find that is no file to read, by their ids.
@@ -147,9 +179,7 @@ fn ask(
     world: &World,
     each: &mut dyn FnMut(&Value),
 ) -> Result<Asked> {
-    // One alone is not told by its id.
-    let output = output.filter(|_| parts.running().count() > 1);
-
+    let output = sources::one_of_several(parts, output);
     let running = agent::is_running(&*world.fs, &parts.data)?;
     if running && parts.http.enabled {
         let id = agent::kept_id(&*world.fs, &parts.data);
@@ -237,7 +267,12 @@ fn size(bytes: u64) -> String {
     bytes_text(bytes as f64)
 }
 
-fn print_json(rows: &[Row], asked: Asked, findings: &[(String, Finding)]) -> Result<()> {
+fn print_json(
+    rows: &[Row],
+    open: &[Value],
+    asked: Asked,
+    findings: &[(String, Finding)],
+) -> Result<()> {
     let from = match asked {
         Asked::Endpoint => "endpoint",
         Asked::RegistryOfRunning | Asked::Registry => "registry",
@@ -260,5 +295,10 @@ fn print_json(rows: &[Row], asked: Asked, findings: &[(String, Finding)]) -> Res
             })
         })
         .collect();
+    print("\n],\"sources\":[")?;
+    for (at, source) in open.iter().enumerate() {
+        let comma = if at == 0 { "\n" } else { ",\n" };
+        print(&format!("{comma}{source}"))?;
+    }
     print(&format!("\n],\"findings\":{}}}\n", Value::from(findings)))
 }

@@ -40,6 +40,24 @@ impl Input {
         self.reads.kind()
     }
 
+    /// What it is called in messages: its id; without one its type and where it listens, or its number.
+    pub(crate) fn name(&self) -> String {
+        let address = match &self.reads {
+            Reads::Files(_) => None,
+            Reads::Task(input) => input.address(),
+        };
+        match address {
+            _ if !self.id.is_empty() => self.id.clone(),
+            Some(address) => format!("{} {address}", self.kind()),
+            None => format!("{} #{}", self.kind(), self.number),
+        }
+    }
+
+    /// Whether `name` is its id, or what it is called without one.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.name() == name
+    }
+
     /// Its settings, if it reads files.
     pub(crate) fn files(&self) -> Option<&FilestreamSettings> {
         match &self.reads {

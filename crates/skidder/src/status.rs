@@ -4,10 +4,12 @@
 
 mod inputs;
 mod look;
+mod sources;
 mod text;
 
-pub(crate) use inputs::{INPUT_HEAD, InputLook};
+pub(crate) use inputs::{INPUT_HEAD, InputLook, RECEIVED_HEAD};
 pub(crate) use look::{Look, Sample};
+pub(crate) use sources::{SOURCE_HEAD, SourceLook};
 pub(crate) use text::span;
 
 use crate::agent::{self, Agent};
@@ -70,6 +72,7 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
     let good = is_well(&look.problems);
     if what.json {
         look.files.truncate(FILES_SHOWN);
+        look.sources.truncate(FILES_SHOWN);
         let mut told = serde_json::to_value(&look)?;
         told["running"] = true.into();
         told["well"] = good.into();
@@ -110,7 +113,7 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, Pa
 
 /// All of it on one screen.
 fn screen(look: &Look) -> String {
-    let Look { name, host, version, lag, .. } = look;
+    let Look { name, host, version, .. } = look;
     let called = if name == host { host.clone() } else { format!("{name} ({host})") };
     let memory = bytes_text(look.resident_bytes as f64);
     let up = span(look.uptime_ms);
@@ -125,13 +128,45 @@ fn screen(look: &Look) -> String {
     let rows: Vec<_> = look.outputs.iter().map(output_row).collect();
     text.push_str(&table(OUTPUT_HEAD, &rows));
     text.push('\n');
-    let rows: Vec<_> = look.inputs.iter().take(INPUTS_SHOWN).map(InputLook::row).collect();
-    text.push_str(&table(INPUT_HEAD, &rows));
-    if look.inputs.len() > INPUTS_SHOWN {
-        let more = look.inputs.len() - INPUTS_SHOWN;
+    push_inputs(&mut text, look);
+    if look.reads_files() {
+        push_files(&mut text, look);
+    }
+    text
+}
+
+/// The inputs: those that read files, and those that receive.
+fn push_inputs(text: &mut String, look: &Look) {
+    let mut rows: Vec<_> = look.inputs.iter().filter_map(InputLook::row).collect();
+    let more = rows.len().saturating_sub(INPUTS_SHOWN);
+    rows.truncate(INPUTS_SHOWN);
+    if look.reads_files() {
+        text.push_str(&table(INPUT_HEAD, &rows));
+    }
+    if more > 0 {
         writeln!(text, "{more} more inputs, which are less behind")
             .expect("a string takes everything");
     }
+    let mut rows: Vec<_> = look.inputs.iter().filter_map(InputLook::received_row).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let more = rows.len().saturating_sub(INPUTS_SHOWN);
+    rows.truncate(INPUTS_SHOWN);
+    if look.reads_files() {
+        text.push('\n');
+    }
+    text.push_str(&table(RECEIVED_HEAD, &rows));
+    if more > 0 {
+        writeln!(text, "{more} more inputs that read no files").expect("a string takes everything");
+    }
+    writeln!(text, "\n{} sources open", grouped(look.sources_open))
+        .expect("a string takes everything");
+}
+
+/// How far behind the files are, and those that are most behind.
+fn push_files(text: &mut String, look: &Look) {
+    let lag = &look.lag;
     let total = |name: &str| lag[name].as_u64().unwrap_or(0);
     let behind = bytes_text(total("behind_bytes") as f64);
     let (files, behind_files) = (grouped(total("files")), grouped(total("behind_files")));
@@ -151,7 +186,6 @@ fn screen(look: &Look) -> String {
     if !rows.is_empty() {
         text.push_str(&table(FILE_HEAD, &rows));
     }
-    text
 }
 
 /// What was read and where it is: of each output, if there are several, as a line that feeds two is read by both.
@@ -227,4 +261,39 @@ pub(crate) fn file_row(file: &FileLook, width: usize) -> [String; 7] {
         shortened(&file.path, width),
         or_dash(file.reason.as_ref()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(inputs: &Value, sources: &Value) -> String {
+        let sample = |seconds: u64, events: u64| {
+            let mut inputs = inputs.clone();
+            inputs[0]["skidder"]["events_total"] = events.into();
+            let live =
+                json!({"uptime_ms": seconds * 1000, "host": "box", "ledger": {}, "outputs": []});
+            let lag = json!({"totals": {"files": 4}, "files": []});
+            Sample::new(live, lag, inputs, Vec::new()).with_sources(sources.clone())
+        };
+        screen(&Look::of(&sample(1, 100), &sample(3, 400)))
+    }
+
+    #[test]
+    fn inputs_that_receive_have_a_table_of_their_own_and_no_files() {
+        let input = json!({"id": "apps", "input": "tcp", "skidder": {
+            "name": "apps", "number": 0, "state": "waiting", "ledger": {"read": 400}, "sources_open": 2,
+            "errors_total": 5, "lost_before_total": 1234, "trouble": "cannot listen on :9000"}});
+        let text = shown(&json!([input]), &json!({"open": 2, "sources": []}));
+        let row = text.lines().find(|line| line.starts_with("apps")).expect("a row");
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells[..4], ["apps", "waiting", "2", "150"], "{text}");
+        assert!(row.ends_with("5       1,234        cannot listen on :9000"), "{text}");
+        assert!(text.ends_with("\n2 sources open\n"), "{text}");
+        assert!(!text.contains("files") && !text.contains("BEHIND"), "{text}");
+        let files = json!({"id": "logs", "input": "filestream", "skidder": {"name": "logs", "number": 1, "ledger": {}}});
+        let both = shown(&json!([input, files]), &json!({"open": 2, "sources": []}));
+        assert!(both.contains("BEHIND") && both.contains("\nlogs"), "{both}");
+        assert!(both.contains("2 sources open\n\n4 files, 0 of them behind"), "{both}");
+    }
 }

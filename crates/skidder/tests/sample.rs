@@ -122,7 +122,7 @@ fn an_input_must_be_chosen_if_there_are_several() {
     let ended = folder.run(&["process", "-c", "f.yml", "a.log", "--input", "web"]);
     assert_eq!(events(&ended.out).len(), 2);
     let ended = folder.run(&["process", "-c", "f.yml", "a.log", "--input", "weg"]);
-    let wanted = "error: no input that is enabled has the id `weg`; there is `other`, `web`";
+    let wanted = "error: no input that is enabled is called `weg`; there is `other`, `web`";
     assert!(ended.log.contains(wanted), "{}", ended.log);
     let ended = folder.run(&["process", "-c", "f.yml", "no.log", "--input", "web"]);
     assert_eq!(ended.code(), Some(1));

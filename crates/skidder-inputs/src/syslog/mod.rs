@@ -132,6 +132,13 @@ impl Input for Syslog {
         KIND
     }
 
+    fn address(&self) -> Option<&str> {
+        Some(match self {
+            Self::Stream(server) => &server.device,
+            Self::Datagram(server) => &server.settings.device,
+        })
+    }
+
     fn metadata(&self) -> Map {
         let mut metadata = Map::new();
         // Filebeat for Linux does not notice that a datagram was cut; `log.flags` says so here.

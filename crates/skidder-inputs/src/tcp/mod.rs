@@ -128,6 +128,10 @@ impl Input for Tcp {
         KIND
     }
 
+    fn address(&self) -> Option<&str> {
+        Some(&self.server.device)
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(serve(self.server, intake))
     }

@@ -113,6 +113,10 @@ impl Input for Udp {
         "udp"
     }
 
+    fn address(&self) -> Option<&str> {
+        Some(&self.0.settings.device)
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(self.0.run(intake))
     }

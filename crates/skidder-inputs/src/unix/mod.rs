@@ -177,6 +177,13 @@ impl Input for Unix {
         KIND
     }
 
+    fn address(&self) -> Option<&str> {
+        Some(match self {
+            Self::Stream(server) => &server.device,
+            Self::Datagram(server) => &server.settings.device,
+        })
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         match *self {
             Self::Stream(server) => Box::pin(serve(*server, intake)),

@@ -7,7 +7,7 @@ settings! {
     pub(super) static AUTH = Group::new("http.auth", "Who may see the page, and with it events.").inline();
 
     TOKEN: Secret = Key::new("token").ours().about(
-        "[the page](page.md#who-may-see-it), `/files`, `/lag` and `/problems` need it; at least 8 bytes",
+        "[the page](page.md#who-may-see-it), `/files`, `/sources`, `/lag` and `/problems` need it; at least 8 bytes",
     );
     USERNAME: String = Key::new("username").ours().about("likewise, with `password`");
     PASSWORD: Secret = Key::new("password").ours().about("likewise; at least 8 bytes");

@@ -13,8 +13,18 @@ use std::sync::Arc;
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
 /// Told with a 404.
-const ROUTES: [&str; 9] =
-    ["/", "/stats", "/state", "/inputs/", "/files", "/lag", "/problems", "/metrics", "/ui/"];
+const ROUTES: [&str; 10] = [
+    "/",
+    "/stats",
+    "/state",
+    "/inputs/",
+    "/files",
+    "/sources",
+    "/lag",
+    "/problems",
+    "/metrics",
+    "/ui/",
+];
 
 /// Answers a request. Its body, if any, is not looked at.
 pub(super) async fn respond<B>(
@@ -65,6 +75,7 @@ pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Byt
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     Files,
+    Sources,
     Lag,
     Problems,
 }
@@ -76,6 +87,7 @@ pub(super) fn waits<B>(request: &Request<B>) -> Option<Waits> {
     }
     match request.uri().path() {
         "/files" => Some(Waits::Files),
+        "/sources" => Some(Waits::Sources),
         "/lag" => Some(Waits::Lag),
         "/problems" => Some(Waits::Problems),
         _ => None,

@@ -203,7 +203,7 @@ pub(crate) const METRICS: &[InputMetric] = &[
         Kind::Counter,
         "skidder_input_lost_before_total",
         "Events that the system threw away before skidder saw them, because its receive buffer was full.",
-        |i| source(i, |of| of.lost_before),
+        |i| i.task.as_ref().map(|task| Value::Count(task.metrics().lost_before.total())),
     ),
     metric(
         Kind::Counter,

@@ -26,6 +26,7 @@ const ASSETS: &[Asset] = &[
     Asset { name: "plot.js", kind: SCRIPT, text: include_str!("../../page/plot.js") },
     Asset { name: "problems.js", kind: SCRIPT, text: include_str!("../../page/problems.js") },
     Asset { name: "search.js", kind: SCRIPT, text: include_str!("../../page/search.js") },
+    Asset { name: "sources.js", kind: SCRIPT, text: include_str!("../../page/sources.js") },
     Asset { name: "tail.js", kind: SCRIPT, text: include_str!("../../page/tail.js") },
     Asset { name: "icon.svg", kind: SVG, text: include_str!("../../page/icon.svg") },
 ];

@@ -86,7 +86,7 @@ impl History {
         let mut before = (sources.clock.monotonic(), Counts::now(&sources));
         for number in 0_u64.. {
             tokio::time::sleep(EVERY).await;
-            let files: u64 = sources.outputs.iter().map(crate::OutputSource::files).sum();
+            let files: u64 = sources.outputs.iter().filter_map(crate::OutputSource::files).sum();
             let asks = number.is_multiple_of(LAG_EVERY) && files <= FILES_MAX;
             let behind = if asks { Lag::sums(&sources).await } else { Lag::known(&sources) };
             let behind = behind.map(|(sums, _)| sums.total.behind_bytes);

@@ -17,6 +17,7 @@ mod tail;
 use crate::lag::{Lag, LagError};
 use crate::problems::Problems;
 use crate::snapshot::{Sources, Step};
+use crate::sources::sources;
 pub(crate) use access::Wanted;
 use access::{Access, Asker, Refusal};
 use assets::{Asset, POLICY};
@@ -157,6 +158,7 @@ impl Page {
     async fn data(&self, name: &str, query: Query, sees_events: bool) -> Answer {
         match name {
             "live" => told(Ok(live::live(&self.sources))),
+            "sources" => self.open_sources(&query),
             "plan" => told(Ok(plan(&self.sources))),
             "files" => self.files(query).await,
             "session" => self.session(),
@@ -218,6 +220,11 @@ impl Page {
         self.refused(request, is_here, Wanted::Events).is_none()
     }
 
+    /// Also for `/sources`.
+    pub(crate) fn open_sources(&self, query: &Query) -> Answer {
+        told(sources(&self.sources, query).map_err(|why| (StatusCode::BAD_REQUEST, why)))
+    }
+
     /// Also for `/problems`.
     pub(crate) async fn problems(&self, query: Query, sees_events: bool) -> Answer {
         let sources = Arc::clone(&self.sources);
@@ -259,6 +266,7 @@ fn plan(sources: &Sources) -> Json {
             });
             plans.push(json!({
                 "input": input.id,
+                "name": input.title,
                 "type": input.kind,
                 "output": output.id,
                 "kind": output.kind,

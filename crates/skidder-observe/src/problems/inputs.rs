@@ -95,7 +95,7 @@ fn of_task(task: &InputTask) -> Vec<Problem> {
 
 /// What the system threw away before an input saw it, if there is any.
 pub fn lost_before(task: &InputTask) -> Option<Problem> {
-    let lost = task.metrics().lost_before.get();
+    let lost = task.metrics().lost_before.total();
     (lost > 0).then(|| {
         let (name, lost) = (task.name(), grouped(lost));
         let message =

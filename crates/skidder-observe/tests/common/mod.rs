@@ -53,6 +53,7 @@ impl Run {
         };
         let input = |number, id: &str, kind: &str| InputSource {
             id: id.to_owned(),
+            title: id.to_owned(),
             kind: kind.to_owned(),
             number,
             slot: number,

@@ -75,6 +75,7 @@ impl Tasks {
     pub(super) fn of(agent: &Agent, world: &World, once: bool, workers: usize) -> Self {
         let setup = Setup {
             id: "".into(),
+            name: "".into(),
             run: agent.ephemeral_id.as_str().into(),
             once,
             clock: Arc::clone(&world.clock),
@@ -94,10 +95,15 @@ impl Tasks {
     pub(super) fn expect<'a>(&mut self, inputs: impl Iterator<Item = &'a Input>) {
         self.fresh.clear();
         self.outputs.clear();
-        // Of one that has ended only what it lost is of use.
-        self.running.retain(|task| {
-            task.state() != InputState::Ended || task.metrics().lost_before.get() > 0
-        });
+        // Of one that has ended only what it lost is of use, which the one in its place has as well.
+        let running = std::mem::take(&mut self.running);
+        let is_of_use = |at: usize, task: &InputTask| {
+            let has_lost = task.metrics().lost_before.total() > 0;
+            task.state() != InputState::Ended
+                || (has_lost && !is_followed(task, &running[at + 1..]))
+        };
+        let of_use = running.iter().enumerate().filter(|(at, task)| is_of_use(*at, task));
+        self.running = of_use.map(|(_, task)| Arc::clone(task)).collect();
         for input in inputs.filter(|input| input.files().is_none()) {
             *self.outputs.entry(input.number).or_default() += 1;
         }
@@ -108,6 +114,7 @@ impl Tasks {
         &mut self,
         number: usize,
         id: &str,
+        name: &str,
         input: Box<dyn skidder_input::Input>,
     ) -> Result<Arc<InputTask>> {
         if let Some(task) = self.fresh.get(&number) {
@@ -120,12 +127,25 @@ impl Tasks {
         };
         self.started += 1;
         let run = format!("{}.{}", self.setup.run, self.started);
-        let setup = Setup { id: id.into(), run: run.into(), ..self.setup.clone() };
+        let (id, name) = (id.into(), name.into());
+        let setup = Setup { id, name, run: run.into(), ..self.setup.clone() };
         let outputs = self.outputs.get(&number).copied().unwrap_or(1);
-        let task = InputTask::new(input, setup, outputs, runtime.handle().clone());
+        let runtime = runtime.handle().clone();
+        let task = match self.before(input.kind(), &setup.name) {
+            Some(before) => InputTask::after(before, input, setup, outputs, runtime),
+            None => InputTask::new(input, setup, outputs, runtime),
+        };
         self.fresh.insert(number, Arc::clone(&task));
         self.running.push(Arc::clone(&task));
         Ok(task)
+    }
+
+    /// The input whose place one that is about to start takes: the last of its type that had its name, and that no other
+    /// one has followed.
+    fn before(&self, kind: &str, name: &str) -> Option<&InputTask> {
+        let is_it = |task: &&Arc<InputTask>| task.kind() == kind && task.name() == name;
+        let before = self.running.iter().rev().find(is_it)?;
+        (!self.fresh.values().any(|fresh| Arc::ptr_eq(fresh, before))).then_some(before)
     }
 
     /// The runtime, if there is one; it ends before those of the outputs.
@@ -144,9 +164,18 @@ impl Tasks {
 
     /// What the system threw away before the inputs saw it, for people.
     pub(super) fn lost_before(&self) -> Vec<String> {
-        let lost = self.running.iter().filter_map(|task| lost_before(task));
+        // The last one has what all before it have lost.
+        let all = self.running.iter().enumerate();
+        let last = all.filter(|(at, task)| !is_followed(task, &self.running[at + 1..]));
+        let lost = last.filter_map(|(_, task)| lost_before(task));
         lost.map(|of| format!("{}; {}", of.what, of.remedy.unwrap_or_default())).collect()
     }
+}
+
+/// Whether one of the later inputs counts on what an input has lost.
+fn is_followed(task: &InputTask, later: &[Arc<InputTask>]) -> bool {
+    let lost = &task.metrics().lost_before;
+    later.iter().any(|other| other.metrics().lost_before.continues(lost))
 }
 
 /// What the inputs of an output share.
@@ -185,13 +214,14 @@ impl Shared {
         all: &mut Inputs,
     ) -> Result<()> {
         let plan = Arc::new(ShownPlan::of(&input, None));
-        let kind = input.kind();
+        let (kind, name) = (input.kind(), input.name());
         let Input { number, id, reads, print, bind, peer, .. } = input;
         let running = |slot, counts, survey| RunningInput {
             number,
             slot,
             print,
             id: id.clone(),
+            name: name.clone(),
             kind,
             counts,
             plan,
@@ -214,7 +244,7 @@ impl Shared {
             }
             Reads::Task(input) => {
                 let is_counted = !tasks.fresh.contains_key(&number);
-                let task = tasks.get(number, &id, input)?;
+                let task = tasks.get(number, &id, &name, input)?;
                 let slot = slots.next_task();
                 let counts = Counts::Task { task: Arc::clone(&task), is_counted };
                 let registry = Arc::clone(&self.registry);

@@ -71,6 +71,7 @@ pub(crate) struct RunningInput {
     /// What it was configured to be.
     pub(super) print: InputPrint,
     pub(crate) id: String,
+    pub(crate) name: String,
     pub(crate) kind: &'static str,
     pub(crate) counts: Counts,
     /// For who wants to see it.
@@ -367,6 +368,7 @@ impl RunningInput {
     fn source(&self) -> InputSource {
         InputSource {
             id: self.id.clone(),
+            title: self.name.clone(),
             kind: self.kind.to_owned(),
             number: self.number,
             slot: self.slot,

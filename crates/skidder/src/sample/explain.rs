@@ -53,7 +53,7 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
         let mut parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
         let routes = if what.fed.output.is_none() { routes(&parts) } else { BTreeMap::new() };
         let of = one_output(&mut parts, what.fed.output.as_deref())?;
-        let wanted = |input: &&Input| what.input.as_deref().is_none_or(|id| input.id == id);
+        let wanted = |input: &&Input| what.input.as_deref().is_none_or(|id| input.is_called(id));
         let inputs: Vec<_> = of.inputs.iter().filter(wanted).collect();
         if inputs.is_empty() {
             // Says which there are.
@@ -103,7 +103,7 @@ fn routes(parts: &Parts) -> BTreeMap<usize, String> {
 }
 
 fn head_of(input: &Input) -> String {
-    format!("input `{}` ({})\n", input.id, input.kind())
+    format!("input `{}` ({})\n", input.name(), input.kind())
 }
 
 /// The plan for a file that nobody has seen: the first pattern stands for its name.

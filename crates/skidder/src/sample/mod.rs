@@ -78,11 +78,11 @@ pub(crate) fn one_input(
     let mut parts = read_parts(settings, world, |name| Ok(agent.named(name)))?;
     let mut of = one_output(&mut parts, output)?;
     let ids = |inputs: &[Input]| {
-        let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.id)).collect();
+        let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.name())).collect();
         ids.join(", ")
     };
     let place = match wanted {
-        Some(id) => of.inputs.iter().position(|input| input.id == id),
+        Some(id) => of.inputs.iter().position(|input| input.is_called(id)),
         None if of.inputs.len() > 1 => {
             bail!("there are several inputs ({}); choose one with `--input ID`", ids(&of.inputs))
         }
@@ -90,7 +90,7 @@ pub(crate) fn one_input(
     };
     let Some(place) = place.filter(|place| *place < of.inputs.len()) else {
         let wanted = wanted.unwrap_or_default();
-        bail!("no input that is enabled has the id `{wanted}`; there is {}", ids(&of.inputs));
+        bail!("no input that is enabled is called `{wanted}`; there is {}", ids(&of.inputs));
     };
     of.inputs = vec![of.inputs.swap_remove(place)];
     of.inputs[0].peer = None;

@@ -1,6 +1,7 @@
 //! What two answers of a running skidder say, and whether all is well.
 
 use super::inputs::InputLook;
+use super::sources::SourceLook;
 use crate::endpoint;
 use crate::plain::plain;
 use crate::status::text::span;
@@ -13,6 +14,9 @@ use std::time::Duration;
 /// Files that are looked at for whether they are behind.
 const FILES_LOOKED_AT: usize = 1000;
 
+/// Open sources that are looked at, the fastest first.
+const SOURCES_LOOKED_AT: usize = 1000;
+
 /// What is said of the files is no older than this.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
@@ -21,6 +25,7 @@ pub(crate) struct Sample {
     live: Value,
     lag: Value,
     inputs: Value,
+    sources: Value,
     problems: Vec<Problem>,
 }
 
@@ -28,7 +33,13 @@ impl Sample {
     /// Of these answers.
     #[cfg(test)]
     pub(crate) fn new(live: Value, lag: Value, inputs: Value, problems: Vec<Problem>) -> Self {
-        Self { live, lag, inputs, problems }
+        Self { live, lag, inputs, sources: Value::Null, problems }
+    }
+
+    /// The same with these open sources.
+    #[cfg(test)]
+    pub(crate) fn with_sources(self, sources: Value) -> Self {
+        Self { sources, ..self }
     }
 
     /// Asks for it; what is said of the files is no older than `age`, if looking at them does not take too long. A file
@@ -38,11 +49,13 @@ impl Sample {
         let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}&age_ms={age}");
         let lag = endpoint::get(http, &lag)?;
         let inputs = endpoint::get(http, "/inputs/")?;
+        let sources = format!("/sources?sort=rate&order=desc&limit={SOURCES_LOOKED_AT}");
+        let sources = endpoint::get(http, &sources)?;
         let behind = behind.as_millis();
         let mut problems = endpoint::get(http, &format!("/problems?behind_ms={behind}"))?;
         let problems = serde_json::from_value(problems["problems"].take())
             .context("the running skidder is of another version")?;
-        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag, inputs, problems })
+        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag, inputs, sources, problems })
     }
 }
 
@@ -68,6 +81,10 @@ pub(crate) struct Look {
     pub(crate) lag: Value,
     /// The files that are most behind first.
     pub(crate) files: Vec<FileLook>,
+    /// Connections, peers and the like that are open.
+    pub(crate) sources_open: u64,
+    /// Of these the ones that send the most.
+    pub(crate) sources: Vec<SourceLook>,
     pub(crate) resident_bytes: u64,
 }
 
@@ -144,15 +161,22 @@ impl Look {
             outputs: outputs
                 .map(|(at, output)| OutputLook::of(&old["outputs"][at], output, seconds))
                 .collect(),
-            inputs: InputLook::all(&now.inputs),
+            inputs: InputLook::all(&before.inputs, &now.inputs, seconds),
             lag: now.lag["totals"].clone(),
             files: files.iter().map(FileLook::of).collect(),
+            sources_open: number(&now.sources, "open"),
+            sources: SourceLook::all(&now.sources),
             resident_bytes: number(&new["process"], "resident_bytes"),
         }
     }
 }
 
 impl Look {
+    /// Whether an input reads files; also if there is none at all.
+    pub(crate) fn reads_files(&self) -> bool {
+        self.inputs.is_empty() || self.inputs.iter().any(|input| input.received.is_none())
+    }
+
     /// When nothing is behind any more, to go on a sentence; nothing if nothing is behind, or that is not known.
     pub(crate) fn catch_up(&self) -> String {
         match (self.lag["never"].as_str(), self.lag["catch_up_ms"].as_u64()) {
@@ -214,7 +238,7 @@ impl FileLook {
     }
 }
 
-fn per_second(count: u64, seconds: f64) -> f64 {
+pub(super) fn per_second(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
@@ -240,6 +264,7 @@ mod tests {
             live: json!({"uptime_ms": uptime, "ledger": ledger, "outputs": [output]}),
             lag: json!({"files": files, "totals": {}}),
             inputs: json!([]),
+            sources: json!({}),
             problems: Vec::new(),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::problems;
 use crate::status::{
-    FILE_HEAD, INPUT_HEAD, InputLook, Look, OUTPUT_HEAD, file_row, output_row, span,
+    FILE_HEAD, INPUT_HEAD, InputLook, Look, OUTPUT_HEAD, RECEIVED_HEAD, SOURCE_HEAD, SourceLook,
+    file_row, output_row, span,
 };
 use anyhow::Result;
 use ratatui::Frame;
@@ -13,7 +14,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 use skidder_observe::{bytes_text, grouped};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Answers that the plots remember.
 const HISTORY: usize = 600;
@@ -65,8 +66,10 @@ pub(super) struct Screen {
     behind: VecDeque<u64>,
     sort: Sort,
     paused: bool,
-    /// Files above the first that is shown.
+    /// Files, or sources, above the first that is shown.
     above: usize,
+    /// The number of the input whose sources are shown; those of all if there is none.
+    input: Option<u64>,
 }
 
 impl Screen {
@@ -91,13 +94,17 @@ impl Screen {
 
     /// Does what a key says.
     pub(super) fn key(&mut self, key: KeyCode) {
-        let files = self.look.as_ref().map_or(0, |look| look.files.len());
-        let last = files.saturating_sub(1);
+        let rows = self.look.as_ref().map_or(0, |look| look.files.len().max(look.sources.len()));
+        let last = rows.saturating_sub(1);
         match key {
             KeyCode::Char('s') => {
                 self.sort = self.sort.next();
                 self.above = 0;
                 self.arrange();
+            }
+            KeyCode::Char('i') => {
+                self.select_next();
+                self.above = 0;
             }
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Down | KeyCode::Char('j') => self.above = (self.above + 1).min(last),
@@ -107,6 +114,24 @@ impl Screen {
             KeyCode::Home => self.above = 0,
             _ => {}
         }
+    }
+
+    /// Selects the next input that reads no files; behind the last one all of them.
+    fn select_next(&mut self) {
+        let Some(look) = &self.look else { return };
+        let received = look.inputs.iter().filter(|input| input.received.is_some());
+        let numbers: BTreeSet<u64> = received.map(|input| input.number).collect();
+        self.input = match self.input {
+            None => numbers.first().copied(),
+            Some(now) => numbers.into_iter().find(|number| *number > now),
+        };
+    }
+
+    /// The sources that are shown, the fastest first.
+    fn sources<'a>(&self, look: &'a Look) -> Vec<&'a SourceLook> {
+        let is_wanted =
+            |source: &&SourceLook| self.input.is_none_or(|number| source.input_number == number);
+        look.sources.iter().filter(is_wanted).collect()
     }
 
     fn arrange(&mut self) {
@@ -121,7 +146,8 @@ impl Screen {
             }),
             Sort::Path => {}
         }
-        self.above = self.above.min(files.len().saturating_sub(1));
+        let rows = files.len().max(look.sources.len());
+        self.above = self.above.min(rows.saturating_sub(1));
     }
 
     /// Draws all of it.
@@ -132,32 +158,73 @@ impl Screen {
             return;
         };
         let problems = self.problems(look);
+        let of_files: Vec<_> = look.inputs.iter().filter_map(InputLook::row).collect();
+        let received: Vec<_> = look.inputs.iter().filter_map(InputLook::received_row).collect();
+        let height = |rows: usize| (rows.min(INPUTS_SHOWN) + usize::from(rows > 0)) as u16;
         let areas = Layout::vertical([
             Constraint::Length(1 + problems.len() as u16),
             Constraint::Length(5),
             Constraint::Length(1 + look.outputs.len() as u16),
-            Constraint::Length(1 + look.inputs.len().min(INPUTS_SHOWN) as u16),
-            Constraint::Min(2),
+            Constraint::Length(height(of_files.len())),
+            Constraint::Length(height(received.len())),
+            if look.reads_files() { Constraint::Fill(1) } else { Constraint::Length(0) },
+            if received.is_empty() { Constraint::Length(0) } else { Constraint::Fill(1) },
             Constraint::Length(1),
         ]);
-        let [head, plots, outputs, inputs, files, foot] = areas.areas(frame.area());
+        let [head, plots, outputs, inputs, receiving, files, sources, foot] =
+            areas.areas(frame.area());
         draw_head(frame, head, look, problems);
         self.draw_plots(frame, plots, look);
         let rows = look.outputs.iter().map(|output| Row::new(output_row(output)));
         let widths = [24, 14, 10, 10, 10, 10, 8, 8, 16].map(Constraint::Length);
         frame.render_widget(Table::new(rows, widths).header(heading(OUTPUT_HEAD)), outputs);
-        let rows = look.inputs.iter().take(INPUTS_SHOWN).map(InputLook::row).map(Row::new);
+        let rows = of_files.into_iter().take(INPUTS_SHOWN).map(Row::new);
         let widths = [24, 24, 10, 10, 14, 14, 10, 8, 10].map(Constraint::Length);
         frame.render_widget(Table::new(rows, widths).header(heading(INPUT_HEAD)), inputs);
+        let any = !received.is_empty();
+        let rows = received.into_iter().take(INPUTS_SHOWN).map(Row::new);
+        let mut widths = [24, 20, 8, 9, 11, 12, 12, 10, 8, 10, 8, 11, 0].map(Constraint::Length);
+        widths[12] = Constraint::Fill(1);
+        frame.render_widget(Table::new(rows, widths).header(heading(RECEIVED_HEAD)), receiving);
+        if look.reads_files() {
+            self.draw_files(frame, files, look);
+        }
+        if any {
+            self.draw_sources(frame, sources, look);
+        }
+        self.draw_foot(frame, foot, look, any);
+    }
+
+    fn draw_files(&self, frame: &mut Frame<'_>, area: Rect, look: &Look) {
         let mut widths = [10, 10, 12, 10, 10, 0, 0].map(Constraint::Length);
         [widths[5], widths[6]] = [Constraint::Fill(3), Constraint::Fill(2)];
-        let columns = Layout::horizontal(widths).spacing(1).areas::<7>(files);
+        let columns = Layout::horizontal(widths).spacing(1).areas::<7>(area);
         let width = usize::from(columns[5].width).max(1);
         let rows = look.files.iter().skip(self.above).map(|file| Row::new(file_row(file, width)));
-        frame.render_widget(Table::new(rows, widths).header(heading(FILE_HEAD)), files);
+        frame.render_widget(Table::new(rows, widths).header(heading(FILE_HEAD)), area);
+    }
+
+    fn draw_sources(&self, frame: &mut Frame<'_>, area: Rect, look: &Look) {
+        let mut widths = [10, 12, 12, 12, 14, 12, 0, 0].map(Constraint::Length);
+        [widths[6], widths[7]] = [Constraint::Fill(1), Constraint::Fill(3)];
+        let rows = self.sources(look).into_iter().skip(self.above);
+        let rows = rows.map(|source| Row::new(source.row()));
+        frame.render_widget(Table::new(rows, widths).header(heading(SOURCE_HEAD)), area);
+    }
+
+    fn draw_foot(&self, frame: &mut Frame<'_>, area: Rect, look: &Look, any: bool) {
         let state = if self.paused { " · PAUSED" } else { "" };
-        let text = format!("q quit · s sort ({}) · p pause · ↑↓ scroll{state}", self.sort.name());
-        frame.render_widget(Line::from(text).dim(), foot);
+        let sort = format!(" · s sort ({})", self.sort.name());
+        let sort = if look.reads_files() { sort } else { String::new() };
+        let of_input = || {
+            let name = |number| look.inputs.iter().find(|input| Some(input.number) == number);
+            let name = name(self.input).map_or("all", |input| &input.name);
+            let (shown, open) = (self.sources(look).len(), look.sources_open);
+            format!(" · i input ({name}): {shown} of {open} sources")
+        };
+        let input = if any { of_input() } else { String::new() };
+        let text = format!("q quit{sort}{input} · p pause · ↑↓ scroll{state}");
+        frame.render_widget(Line::from(text).dim(), area);
     }
 
     fn problems(&self, look: &Look) -> Vec<String> {
@@ -341,6 +408,102 @@ mod tests {
         screen.key(KeyCode::Char('p'));
         screen.take(Ok(look(1, 77)));
         assert!(drawn(&screen, 120, 20).contains("read 77 ="));
+    }
+
+    /// What `top` sees of two inputs that receive, the second of which cannot listen.
+    fn receiving(seconds: u64, events: u64, with_files: bool) -> Sample {
+        let input = |number: u64, name: &str, trouble: Option<&str>| {
+            json!({"id": "", "input": "tcp", "skidder": {
+                "name": name, "number": number, "state": "reading", "ledger": {"read": events, "delivered": events},
+                "sources_open": 2 - number, "events_total": events, "bytes_total": events * 1024,
+                "errors_total": 3, "refused_total": 0, "lost_before_total": 17, "trouble": trouble}})
+        };
+        let mut inputs =
+            vec![input(0, "tcp :9000", None), input(1, "udp :9001", Some("address in use"))];
+        if with_files {
+            inputs.push(json!({"id": "logs", "input": "filestream", "skidder": {"name": "logs", "number": 2}}));
+        }
+        let source = |input: u64, name: &str, rate: f64, error: Option<&str>| {
+            json!({"input_name": format!("input {input}"), "input_number": input, "name": name, "events": 70,
+                   "bytes": 2048, "events_rate": rate, "bytes_rate": rate * 10.0, "open_ms": 61_000,
+                   "silent_ms": 2000, "last_error": error})
+        };
+        let sources = json!({"open": 3, "sources": [
+            source(0, "10.0.0.1:5000", 40.0, None), source(1, "10.0.0.2", 30.0, None),
+            source(0, "10.0.0.3:5000", 0.0, Some("reset by peer"))]});
+        let files = json!([{"path": "/var/log/a", "state": "reading", "behind": 5}]);
+        Sample::new(
+            json!({"uptime_ms": seconds * 1000, "ledger": {"read": events}, "outputs": [{"kind": "file"}]}),
+            json!({"totals": {}, "files": if with_files { files } else { json!([]) }}),
+            json!(inputs),
+            Vec::new(),
+        )
+        .with_sources(sources)
+    }
+
+    #[test]
+    fn inputs_without_files_have_rows_and_their_sources_and_an_input_can_be_selected() {
+        let mut screen = Screen::default();
+        screen.take(Ok(Look::of(&receiving(0, 0, false), &receiving(2, 20, false))));
+        let text = drawn(&screen, 200, 30);
+        let parts = [
+            "INPUT",
+            "SOURCES",
+            "LOST BEFORE",
+            "TROUBLE",
+            "tcp :9000",
+            "reading",
+            "2",
+            "10",
+            "10.0 KiB",
+            "3",
+            "17",
+            "udp :9001",
+            "address in use",
+            "EVENTS/S",
+            "SOURCE",
+            "40",
+            "2 s ago",
+            "10.0.0.1:5000",
+            "10.0.0.2",
+            "10.0.0.3:5000; last error: reset by peer",
+            "i input (all): 3 of 3 sources",
+        ];
+        assert!(in_order(&text, &parts), "{text}");
+        assert!(!text.contains("BEHIND") && !text.contains("s sort"), "no input has files: {text}");
+        screen.key(KeyCode::Char('i'));
+        let text = drawn(&screen, 200, 30);
+        assert!(text.contains("i input (tcp :9000): 2 of 3 sources"), "{text}");
+        assert!(text.contains("10.0.0.3") && !text.contains("10.0.0.2"), "{text}");
+        screen.key(KeyCode::Char('i'));
+        let text = drawn(&screen, 200, 30);
+        assert!(!text.contains("10.0.0.3") && text.contains("10.0.0.2"), "{text}");
+        screen.key(KeyCode::Char('i'));
+        assert!(drawn(&screen, 200, 30).contains("input (all)"));
+        // Scrolling.
+        screen.key(KeyCode::Down);
+        assert!(!drawn(&screen, 200, 30).contains("10.0.0.1"));
+    }
+
+    #[test]
+    fn files_and_sources_share_the_screen() {
+        let mut screen = Screen::default();
+        screen.take(Ok(Look::of(&receiving(0, 0, true), &receiving(2, 20, true))));
+        let text = drawn(&screen, 200, 30);
+        let parts = [
+            "OLDEST",
+            "logs",
+            "SOURCES",
+            "tcp :9000",
+            "PATH",
+            "/var/log/a",
+            "SOURCE",
+            "10.0.0.1:5000",
+        ];
+        assert!(in_order(&text, &parts), "{text}");
+        for size in [(1, 1), (20, 3), (80, 8)] {
+            drawn(&screen, size.0, size.1);
+        }
     }
 
     #[test]

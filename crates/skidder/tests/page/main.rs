@@ -13,6 +13,7 @@ use common::lines::{gzip, line, lines};
 use common::program::{Program, patiently};
 use common::server::{Act, BulkServer};
 use std::io::Write as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 
 /// A running program with a page, and what it ships.
@@ -386,4 +387,89 @@ fn without_the_token_numbers_are_shown_and_events_are_not_until_it_is_entered() 
         "/^no answer since \\d\\d:\\d\\d:\\d\\d/.test(document.querySelector('#alarm').innerText)",
     );
     browser.await_that("document.querySelector('#pulse').innerText === 'no answer'");
+}
+
+#[test]
+fn inputs_without_files_show_their_sources_on_every_screen() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let in_use = taken.local_addr().unwrap().port();
+    let text = place.configuration();
+    let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+    place.configure(&format!(
+        "filebeat.inputs:\n- {{type: tcp, id: apps, host: '127.0.0.1:{port}'}}\n\
+         - {{type: udp, host: '127.0.0.1:{in_use}'}}\n\
+         filebeat.registry.flush{rest}http: {{enabled: true, port: 0}}\n"
+    ));
+    let program = place.start(&[]);
+    let url = address(&program);
+    let mut clients: Vec<TcpStream> = (0..3)
+        .map(|_| patiently("a listener", || TcpStream::connect(("127.0.0.1", port)).ok()))
+        .collect();
+    for (at, client) in clients.iter_mut().enumerate() {
+        client.write_all(&lines("a", 0..100 * (at + 1))).unwrap();
+    }
+    let names: Vec<String> =
+        clients.iter().map(|client| client.local_addr().unwrap().to_string()).collect();
+    let mut browser = Browser::start();
+    browser.size(1400, 900);
+    browser.open(&format!("{url}/ui/"));
+    // The input that cannot listen is a problem, and its row says why.
+    browser.await_that("document.querySelector('#problems')?.innerText.includes('its sources')");
+    browser.await_that("document.querySelectorAll('#receiving tr').length === 2");
+    browser.await_that("document.querySelector('#receiving tr')?.innerText.includes('600')");
+    let receiving = browser.text("#receiving");
+    for part in
+        ["apps tcp", "reading", &format!("udp 127.0.0.1:{in_use}"), "waiting", "another process"]
+    {
+        assert!(receiving.contains(part), "{part} is not in {receiving}");
+    }
+    // Rates are of two looks.
+    let rate = "document.querySelector('#receiving td[data-head=\"events/s\"]').innerText";
+    patiently("a rate", || {
+        clients[0].write_all(&lines("a", 0..50)).unwrap();
+        let shown = browser.value(rate);
+        shown.as_str().unwrap().replace('k', "").parse::<f64>().ok().filter(|rate| *rate > 0.0)
+    });
+    let overview = browser.text("#view-overview");
+    assert!(overview.contains("open sources 3") && !overview.contains("oldest line"), "{overview}");
+
+    // The tab is called by what it has; no table of files.
+    browser.await_that("document.getElementById('tab-files').innerText === 'Sources'");
+    browser.value("document.getElementById('tab-files').click()");
+    browser.await_that("document.querySelectorAll('#sources-rows tr').length === 3");
+    browser.await_that("document.getElementById('files-card').hidden");
+    browser.value("document.querySelector('#sources [data-sort=name]').click()");
+    let first = names.iter().min().unwrap();
+    browser.await_that(&format!(
+        "document.querySelector('#sources-rows td.path').innerText === '{first}'"
+    ));
+    browser.value("document.querySelector('#sources [data-sort=events]').click()");
+    browser.await_that("document.querySelector('#sources [data-sort=events]').parentElement.ariaSort === 'descending'");
+    browser.value("document.getElementById('files-text').focus()");
+    browser.write(&names[1]);
+    browser.await_that("document.querySelectorAll('#sources-rows tr').length === 1");
+    browser.await_that("document.querySelector('#sources-rows').innerText.includes('200')");
+    browser.value("(field => { field.value = ''; field.dispatchEvent(new Event('input')) })(document.getElementById('files-text'))");
+    for (width, height) in [(390, 844), (768, 1024), (1400, 900)] {
+        browser.size(width, height);
+        for scheme in ["light", "dark"] {
+            browser.prefer(scheme);
+            for (view, shows) in [("overview", "#receiving tr"), ("files", "#sources-rows tr + tr")]
+            {
+                browser.value(&format!("document.getElementById('tab-{view}').click()"));
+                browser
+                    .await_that(&format!("document.querySelector('{shows}')?.checkVisibility()"));
+                let scroll =
+                    "document.querySelector('#receiving').scrollIntoView({block: 'center'})";
+                browser.value(scroll);
+                browser.picture(&format!("sources-{view}-{width}-{scheme}"));
+                assert_eq!(browser.value(OVERFLOW), "", "{view} at {width}, {scheme}");
+            }
+        }
+    }
+    browser.assert_quiet(&url);
+    program.terminate().succeeded();
 }
