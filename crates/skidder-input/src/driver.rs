@@ -3,6 +3,7 @@
 use crate::intake::Lane;
 use crate::task::{InputState, InputTask};
 use skidder_event::Bind;
+use skidder_os::Monotonic;
 use skidder_pipeline::{Driver, ReadOnce, Stage, join};
 use skidder_registry::Registry;
 use std::io;
@@ -268,10 +269,19 @@ impl Driver for TaskDriver {
         for input in &inputs {
             input.stop();
         }
-        let deadline = stage.clock.monotonic() + STOP_GRACE;
-        for input in inputs {
-            // One that waits for room in the queue of a stuck output goes on when that closes.
-            input.wait_ended(deadline.since(stage.clock.monotonic()));
+        let wait = || {
+            let deadline = stage.clock.monotonic() + STOP_GRACE;
+            for input in &inputs {
+                // One that waits for room in the queue of a stuck output goes on when that closes.
+                input.wait_ended(deadline.since(stage.clock.monotonic()));
+            }
+        };
+        wait();
+        let now = stage.clock.monotonic();
+        let is_stuck = |since: Monotonic| now.since(since) >= STOP_GRACE / 2;
+        if !stage.queue.blocked_since().is_some_and(is_stuck) {
+            // What held them up was another output, whose queue closes now: this one takes the rest.
+            wait();
         }
     }
 

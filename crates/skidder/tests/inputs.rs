@@ -399,7 +399,7 @@ fn a_stop_reads_clients_that_wait_for_a_place() {
     let mut first = connect(&path);
     first.write_all(&lines("a", 0..10)).unwrap();
     patiently("the first client", || (server.count() == 10).then_some(()));
-    let others: Vec<UnixStream> = (0..5)
+    let others: Vec<UnixStream> = (0..300)
         .map(|at| {
             let mut client = UnixStream::connect(&path).unwrap();
             client.write_all(&lines("a", 10 + at * 10..20 + at * 10)).unwrap();
@@ -408,8 +408,34 @@ fn a_stop_reads_clients_that_wait_for_a_place() {
         .collect();
     let ended = program.terminate().succeeded();
     drop((first, others));
-    accept("clients that wait", judge(&[("a", 60)], &server.documents()), 0);
-    assert_eq!(ended.ledger(), Ledger { read: 60, delivered: 60, ..Ledger::default() });
+    accept("clients that wait", judge(&[("a", 3010)], &server.documents()), 0);
+    assert_eq!(ended.ledger(), Ledger { read: 3010, delivered: 3010, ..Ledger::default() });
+}
+
+#[test]
+fn a_stop_without_descriptors_reads_clients_as_others_end() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    let real = place.command(&[]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(real.get_program());
+    command.args(real.get_args()).current_dir(place.path());
+    let program = Program::start(&mut command);
+    drop(connect(&path));
+    let clients: Vec<UnixStream> = (0..200)
+        .map(|at| {
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.write_all(&lines("a", at * 10..at * 10 + 10)).unwrap();
+            client
+        })
+        .collect();
+    program.await_log("a connection was not accepted");
+    let ended = program.terminate().succeeded();
+    drop(clients);
+    accept("no descriptors", judge(&[("a", 2000)], &server.documents()), 0);
+    assert_eq!(ended.ledger(), Ledger { read: 2000, delivered: 2000, ..Ledger::default() });
 }
 
 #[test]
@@ -421,16 +447,19 @@ fn a_stuck_output_takes_nothing_away_from_another_one_at_a_stop() {
     with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
     stuck.hold();
     let program = place.start(&[]);
-    let mut client = connect(&path);
-    client.write_all(&lines("a", 0..1000)).unwrap();
-    drop(client);
+    drop(connect(&path));
+    // More than the queue of the stuck one has room for: it waits in the system until the stop.
+    for at in 0..100 {
+        let mut client = connect(&path);
+        client.write_all(&lines("a", at * 100..at * 100 + 100)).unwrap();
+    }
     patiently("requests that are held", || (stuck.held() > 0).then_some(()));
     let ended = program.terminate();
     stuck.release();
-    accept("beside a stuck output", judge(&[("a", 1000)], &good.documents()), 0);
-    let all = Ledger { read: 1000, delivered: 1000, ..Ledger::default() };
+    accept("beside a stuck output", judge(&[("a", 10_000)], &good.documents()), 0);
+    let all = Ledger { read: 10_000, delivered: 10_000, ..Ledger::default() };
     assert_eq!(ended.ledger_of("good"), all, "{}", ended.log);
-    assert_eq!(ended.ledger_of("stuck").dropped, 1000, "{}", ended.log);
+    assert_eq!(ended.ledger_of("stuck").dropped, 10_000, "{}", ended.log);
 }
 
 #[test]

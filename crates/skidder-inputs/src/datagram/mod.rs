@@ -101,6 +101,8 @@ pub async fn serve(
     let rest = async {
         // It says nothing: its end drops the other side.
         drop(end.await);
+        // The socket is closed, or left to the next input.
+        intake.set_finishing();
         intake.absorbed().await;
     };
     tokio::select! {

@@ -20,13 +20,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::coop::unconstrained;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, timeout_at};
 
 /// How long a TLS handshake may take; never longer than `timeout`.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connections of the kernel's queue that are accepted at a stop.
 const LAST_ACCEPTED_MAX: usize = 4096;
+
+/// How long a stop waits for descriptors to accept them.
+const LAST_ACCEPTED_LIMIT: Duration = Duration::from_secs(2);
 
 /// Where a server listens, as in the settings.
 #[derive(Clone, Debug)]
@@ -182,11 +187,14 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
             resume(connection, &server, &shared, &mut tasks);
         }
     }
+    // Connections that are read to their end make room for those that are still to be accepted.
+    shared.phase.send_replace(Phase::Drain);
     if !is_inherited {
         accept_the_last(&server, &shared, &mut tasks).await;
     }
     drop(server);
-    shared.phase.send_replace(Phase::Drain);
+    // The address is free for another input; what is left comes from connections.
+    shared.intake.set_finishing();
     ends(tasks).await;
     Ok(())
 }
@@ -213,12 +221,33 @@ async fn accept_the_last(
     shared: &Arc<Shared>,
     tasks: &mut JoinSet<Option<Connection>>,
 ) {
+    let deadline = Instant::now() + LAST_ACCEPTED_LIMIT;
     for _ in 0..LAST_ACCEPTED_MAX {
-        let mut accepting = pin!(server.accept_beyond());
+        // A task that has used its share of the runtime would take it for the end.
+        let mut accepting = pin!(unconstrained(server.accept_beyond()));
         let accepted = poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await;
-        let Poll::Ready(accepted) = accepted else { return };
-        tasks.spawn(open(accepted, Arc::clone(shared)));
+        match accepted {
+            Poll::Pending => return,
+            Poll::Ready(Ok(accepted)) => {
+                tasks.spawn(open(accepted, Arc::clone(shared)));
+            }
+            // No descriptors are left, until a connection ends.
+            Poll::Ready(Err(_)) if !tasks.is_empty() && Instant::now() < deadline => {
+                if let Ok(Some(ended)) = timeout_at(deadline, tasks.join_next()).await {
+                    look(ended);
+                }
+            }
+            Poll::Ready(Err(error)) => {
+                shared.metrics.errors.add(1);
+                tracing::warn!(%error, "what clients have sent that wait to be accepted is lost");
+                return;
+            }
+        }
     }
+    tracing::warn!(
+        accepted = LAST_ACCEPTED_MAX,
+        "more clients may wait to be accepted; what they have sent is lost"
+    );
 }
 
 /// A new connection.

@@ -256,7 +256,7 @@ impl Listener {
         }
     }
 
-    async fn try_accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
+    pub(super) async fn try_accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
         match &self.socket {
             Socket::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;

@@ -178,17 +178,30 @@ impl Server {
     pub async fn accept(&self) -> Accepted {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.expect("the semaphore is never closed");
-        self.accept_with(Some(place)).await
+        self.accepted(self.listener.accept().await, Some(place))
     }
 
     /// Waits until a client connects, even if no connection is allowed: for the end of a server, which reads what those
     /// have sent that wait to be accepted. May be dropped while it waits.
-    pub async fn accept_beyond(&self) -> Accepted {
-        self.accept_with(None).await
+    ///
+    /// # Errors
+    ///
+    /// Those of the system: no descriptors are left, say. Clients that left meanwhile are passed over.
+    pub async fn accept_beyond(&self) -> io::Result<Accepted> {
+        loop {
+            match self.listener.try_accept().await {
+                Ok(accepted) => return Ok(self.accepted(accepted, None)),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
-    async fn accept_with(&self, place: Option<OwnedSemaphorePermit>) -> Accepted {
-        let (stream, peer) = self.listener.accept().await;
+    fn accepted(
+        &self,
+        (stream, peer): (Box<dyn Stream>, Peer),
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Accepted {
         let ServerSettings { tls, handshake_timeout, .. } = self.settings.clone();
         Accepted { stream, peer, tls, handshake_timeout, place }
     }
