@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 pub(crate) const VARIABLE: &str = "SKIDDER_SETTINGS_SEEN";
 /// The file in it with all declared settings.
 const DECLARED: &str = "declared";
-/// Groups whose settings are read without their declarations.
-const NOT_OBSERVED: [&str; 0] = [];
 
 /// Makes the folder anew.
 pub(crate) fn prepare() -> Result<PathBuf> {
@@ -51,10 +49,7 @@ fn unused(folder: &Path) -> Result<Vec<String>> {
             seen.extend(fs::read_to_string(path)?.lines().map(str::to_owned));
         }
     }
-    let is_observed = |setting: &&str| {
-        setting.split_once(' ').is_none_or(|(group, _)| !NOT_OBSERVED.contains(&group))
-    };
-    let unused = declared.lines().filter(|setting| !seen.contains(*setting)).filter(is_observed);
+    let unused = declared.lines().filter(|setting| !seen.contains(*setting));
     Ok(unused.map(str::to_owned).collect())
 }
 
@@ -67,7 +62,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         unused(folder.path()).unwrap_err();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-        write(DECLARED, "a x\na y\nb x\nevents tags\n");
+        write(DECLARED, "a x\na y\nb x\n");
         write("1.txt", "a x\n");
         write("2.txt", "b x\na x\n");
         assert_eq!(unused(folder.path()).unwrap(), ["a y"]);

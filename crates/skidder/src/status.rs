@@ -246,7 +246,11 @@ pub(crate) fn output_row(output: &OutputLook) -> [String; 9] {
         grouped(output.retried),
         grouped(output.errors),
         grouped(output.dead_lettered),
-        format!("{} of {}", grouped(output.queue_events), grouped(output.queue_events_max)),
+        // One on the disk has no bound in events.
+        match output.queue_events_max {
+            0 => grouped(output.queue_events),
+            most => format!("{} of {}", grouped(output.queue_events), grouped(most)),
+        },
     ]
 }
 

@@ -183,6 +183,8 @@ fn what_the_system_threw_away_goes_on_counting_over_a_reload_and_is_said_once() 
     place.open_endpoint();
     let mut program = place.start(&[]);
     program.await_log("receives datagrams");
+    // The endpoint may not be there yet.
+    patiently("the endpoint", || place.stat("/skidder/sources/received_events"));
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(("127.0.0.1", port)).unwrap();
     let mut sent = 0;

@@ -144,7 +144,7 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
         handshake_timeout: settings.timeout.min(HANDSHAKE_TIMEOUT),
     };
     let Bound { listener, is_inherited, connections, are_old } = bound;
-    let server = Server::over(listener, server_settings.clone());
+    let mut server = Server::over(listener, server_settings.clone());
     let (phase, _) = watch::channel(Phase::Run);
     let shared = Arc::new(Shared {
         settings,
@@ -172,7 +172,6 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
             }
         }
     }
-    let mut server = server;
     if claim.has_successor() {
         shared.phase.send_replace(Phase::HandOver);
         let connections = ends(std::mem::take(&mut tasks)).await;

@@ -112,7 +112,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// Another process listens there.
-    #[error("cannot listen on {address}: another process does already")]
+    #[error("cannot listen on {address}: another input or another process does already")]
     InUse {
         /// The address.
         address: BoundAddress,

@@ -42,7 +42,7 @@ impl Undelivered {
             tracing::warn!(
                 lost,
                 "ended before everything was delivered; these events came from inputs that cannot be read again \
-                 and are dropped (`stopped`): `queue.disk` would keep them"
+                 and count as dropped (`stopped`), although the server may have some of them: `queue.disk` would keep them"
             );
         }
         if in_flight > 0 {
