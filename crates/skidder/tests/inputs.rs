@@ -184,7 +184,9 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     // The endpoint may not be there yet.
     let is_told = || {
         let status = place.run(&["status"]).out;
-        status.contains("another input or another process does already; it is tried again").then_some(())
+        status
+            .contains("another input or another process does already; it is tried again")
+            .then_some(())
     };
     patiently("the problem in `status`", is_told);
     drop(taken);

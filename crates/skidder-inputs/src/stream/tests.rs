@@ -173,7 +173,10 @@ async fn an_address_in_use_is_tried_again_and_reported() {
     let mut bench = Bench::start(streams("{}", &network, &sockets), 100);
     bench.until("trouble", |bench| bench.input.metrics().trouble().is_some()).await;
     let trouble = bench.input.metrics().trouble().unwrap();
-    assert_eq!(&*trouble, "cannot listen on 192.0.2.2:9000: another input or another process does already");
+    assert_eq!(
+        &*trouble,
+        "cannot listen on 192.0.2.2:9000: another input or another process does already"
+    );
     let mut client = network.connect(1, None);
     client.write_all(b"a\n").await.unwrap();
     bench.events(1).await;
