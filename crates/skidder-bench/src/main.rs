@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use skidder_bench::drain::drain;
 use skidder_bench::peers;
 use skidder_bench::rows;
 use skidder_bench::sink::{Behaviour, Sink};
@@ -73,6 +74,12 @@ enum Verb {
     Codecs(RunArguments),
     /// CPU, loss and memory of inputs from the network.
     Network(RunArguments),
+    /// Receive datagrams into a buffer until killed: what the CPU of `udp` is compared with.
+    #[command(hide = true)]
+    Drain {
+        /// Port on 127.0.0.1.
+        port: u16,
+    },
     /// Race log shippers over the same work, and judge what they lose when something goes wrong.
     Peers(Box<peers::Arguments>),
 }
@@ -172,6 +179,7 @@ fn main() -> Result<()> {
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
+        Verb::Drain { port } => drain(port),
         Verb::Peers(arguments) => {
             let (tables, verdict) = peers::run(&arguments)?;
             say(&tables)?;

@@ -317,9 +317,13 @@ impl Snapshot {
             };
             let name = output.id.as_ref().unwrap_or(&output.kind);
             let take = |input: &mut InputNumbers| {
-                let lag = sums.inputs.get(&(place, input.slot))?;
-                input.take_lag(LagNumbers { age, ..lag.clone() }, state, name);
-                Some(lag)
+                let lag = sums.inputs.get(&(place, input.slot));
+                // One that has started since the round: of files nothing is known yet, a task has its state by itself.
+                if lag.is_some() || input.task.is_some() {
+                    let lag = lag.cloned().unwrap_or_default();
+                    input.take_lag(LagNumbers { age, ..lag }, state, name);
+                }
+                lag
             };
             for input in self.inputs.iter_mut().filter(|input| input.output.as_ref() == id) {
                 if let Some(lag) = take(input) {

@@ -212,11 +212,14 @@ fn what_the_system_threw_away_goes_on_counting_over_a_reload_and_is_said_once() 
     assert_eq!(place.stat("/skidder/sources/lost_before"), Some(after), "the sum has it once");
     // Also over inputs that lose nothing, when those before them are long over.
     for (times, (old, new)) in [("two", "three"), ("three", "four")].into_iter().enumerate() {
+        // How far files are behind is then known of the inputs before the reload only.
+        place.get("/inputs/");
         place.configure(&place.configuration().replace(&input(old), &input(new)));
         program.signal(Signal::HUP);
         program.await_log_times(&["all inputs are as configured".to_owned()], times + 2);
     }
     let inputs = json(&place.get("/inputs/"));
+    assert_eq!(inputs[0]["skidder"]["state"], "reading", "{inputs}");
     assert_eq!(inputs[0]["system_packet_drops"], after);
     let ended = program.terminate().succeeded();
     let said: Vec<&str> = ended

@@ -1,11 +1,13 @@
 //! The contract of outputs, output by output and case by case: each pair has tests, or a reason why there is nothing
 //! to test. The page of outputs shows them.
 
-use super::options::tell_missing;
 use super::tables::Page;
-use anyhow::Result;
+use crate::repository;
+use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
 
 /// The page with the table.
 const PAGE: &str = "docs/outputs.md";
@@ -309,20 +311,29 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
 ];
 
 /// Checks the list against the tests and the page; with `update` the page's table is written anew.
-pub(super) fn check(
-    update: bool,
-    tests: &HashSet<String>,
-    offences: &mut Vec<String>,
-) -> Result<()> {
+pub(super) fn check(update: bool, offences: &mut Vec<String>) -> Result<()> {
     let page = Page::read(PAGE, BEGIN)?;
+    let tests = tests()?;
     for (output, cells) in &OUTPUTS {
         for (case, cell) in CASES.iter().zip(cells) {
             if let Tested(covering) = cell {
-                tell_missing(LIST, &format!("{output}: {case}"), covering, tests, offences);
+                report_missing(&format!("{output}: {case}"), covering, &tests, offences);
             }
         }
     }
     page.compare(&table(), update, offences)
+}
+
+/// Reports tests of a cell that are not there.
+fn report_missing(
+    cell: &str,
+    covering: &[&str],
+    tests: &HashSet<String>,
+    offences: &mut Vec<String>,
+) {
+    for test in covering.iter().filter(|test| !tests.contains(**test)) {
+        offences.push(format!("{LIST}: there is no test `{test}` for `{cell}`"));
+    }
 }
 
 fn table() -> String {
@@ -341,6 +352,28 @@ fn table() -> String {
         }
     }
     table
+}
+
+/// The names of all tests.
+fn tests() -> Result<HashSet<String>> {
+    let mut names = HashSet::new();
+    for path in repository::tracked(&[".rs"])? {
+        let path: PathBuf = repository::root().join(&path);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let mut is_test = false;
+        for line in text.lines().map(str::trim) {
+            if line == "#[test]" || line.starts_with("#[tokio::test") {
+                is_test = true;
+            } else if let Some(name) =
+                line.trim_start_matches("async ").strip_prefix("fn ").filter(|_| is_test)
+            {
+                names.extend(name.split_once('(').map(|(name, _)| name.to_owned()));
+                is_test = false;
+            }
+        }
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

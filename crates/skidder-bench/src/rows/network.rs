@@ -2,6 +2,7 @@
 //! and thousands of connections.
 
 use super::{Goal, row, rows_or_why, ship_once, spread};
+use crate::drain::READY;
 use crate::measure::{self, Running, pause};
 use crate::sink::{Behaviour, Sink};
 use crate::stage::{Home, Stage};
@@ -13,6 +14,7 @@ use skidder_os::{Clock, SystemClock};
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 const TCP: Goal = ("x1", "CPU of lines over tcp, over the same lines from a file", 1.7, 1.3, "");
@@ -23,6 +25,9 @@ const CONNECTIONS: Goal =
 
 const SYSLOG: Goal =
     ("x4", "CPU of syslog (RFC 5424) over tcp, over the same bytes with tcp", 1.8, 1.3, "");
+
+const DATAGRAM: Goal =
+    ("x5", "CPU of a datagram with udp, over `recvmmsg` alone into a buffer", 2.0, 1.3, "");
 
 /// Before each line of the row about syslog.
 const SYSLOG_HEADER: &[u8] =
@@ -55,10 +60,10 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x4.
+/// The rows x1 to x5.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
-    rows.extend(rows_or_why(&[UDP], udp(stage)));
+    rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
     rows.extend(rows_or_why(&[CONNECTIONS], connections(stage)));
     rows.extend(rows_or_why(&[SYSLOG], syslog(stage)));
     rows
@@ -180,8 +185,7 @@ fn syslog(stage: &Stage) -> Result<Vec<Row>> {
 }
 
 fn udp(stage: &Stage) -> Result<Vec<Row>> {
-    let mut lost = Vec::new();
-    let mut costs = Vec::new();
+    let (mut lost, mut costs, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..stage.runs {
         let listening = Listening::start(stage, "type: udp, host: ADDRESS")?;
         let sent = flood(listening.port)?;
@@ -197,12 +201,35 @@ fn udp(stage: &Stage) -> Result<Vec<Row>> {
         }
         lost.push((sent - before) as f64 / sent as f64 * 100.0);
         costs.push(listening.program.end(PATIENCE)?.cpu.as_secs_f64() / sent as f64 * 1e6);
-        measure::note(&format!("udp {}: {lost:?} % lost, {costs:?} µs a datagram", run + 1));
+        alone.push(drain_cost(stage)?);
+        measure::note(&format!(
+            "udp {}: {lost:?} % lost, {costs:?} µs a datagram, {alone:?} alone",
+            run + 1
+        ));
     }
     let lost = summarize(&lost).context("no run was made")?;
     let costs = summarize(&costs).context("no run was made")?;
-    let detail = format!("{}; {}", spread("% lost:", lost), spread("CPU µs a datagram:", costs));
-    Ok(vec![row(&UDP, lost.median, detail)])
+    let alone = summarize(&alone).context("no run was made")?;
+    let each = spread("CPU µs a datagram:", costs);
+    let loss = format!("{}; {each}", spread("% lost:", lost));
+    let over = format!("{each}; {}", spread("alone µs:", alone));
+    Ok(vec![row(&UDP, lost.median, loss), row(&DATAGRAM, costs.median / alone.median, over)])
+}
+
+/// CPU of a datagram, in microseconds, of a process that receives the same flood into a buffer.
+fn drain_cost(stage: &Stage) -> Result<f64> {
+    let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
+    let home = stage.home_of("")?;
+    let log = std::fs::File::create(home.log())?;
+    let mut command = Command::new(std::env::current_exe()?);
+    let program = Running::start(command.args(["drain", &port.to_string()]).stderr(log))?;
+    let clock = SystemClock::new();
+    while !std::fs::read_to_string(home.log())?.contains(READY) {
+        ensure!(clock.monotonic().0 < PATIENCE, "`skidder-bench drain` does not receive");
+        pause(LOOK);
+    }
+    let sent = flood(port)?;
+    Ok(program.end(PATIENCE)?.cpu.as_secs_f64() / sent as f64 * 1e6)
 }
 
 /// Sends datagrams at a steady rate; returns how many.
