@@ -407,6 +407,7 @@ mod tests {
             behind: Some(1000 - cursor),
             state: FileState::Gone,
             reason: Some(Reason::Gone),
+            at_rest: None,
             source: None,
             id: skidder_os::FileId { device: 1, inode: 2 },
             deleted_in: None,

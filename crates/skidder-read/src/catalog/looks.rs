@@ -71,6 +71,8 @@ pub struct FileLook {
     pub state: FileState,
     /// Why.
     pub reason: Option<Reason>,
+    /// While it is read: what keeps it from its end when its turn is over, which may be just a look for more.
+    pub at_rest: Option<Reason>,
     /// Its name inside this run; nothing while it has none.
     pub source: Option<SourceId>,
     /// Which file it is, as the last scan saw it.
@@ -159,7 +161,7 @@ impl FileLook {
     /// Why the file was not read completely, once nothing is being read any more; `None` if it was, or is
     /// skipped on purpose. A line without an end is not read yet.
     pub fn why_unread(&self) -> Option<&Reason> {
-        self.reason.as_ref().filter(|reason| match reason {
+        self.reason.as_ref().or(self.at_rest.as_ref()).filter(|reason| match reason {
             Reason::Waiting(_)
             | Reason::Metadata
             | Reason::Comparing(_)
@@ -347,6 +349,7 @@ impl FileReport<'_> {
             behind: (state != FileState::Held).then_some(metadata.size),
             state,
             reason: Some(reason),
+            at_rest: None,
             source: None,
             id: metadata.id(),
             deleted_in,
@@ -394,6 +397,7 @@ impl FileReport<'_> {
         };
         let ignored = place.is_some() && self.files.is_ignored(modified, self.now.wall);
         let (state, reason) = self.explain(id, &look, cursor, ignored);
+        let at_rest = self.at_rest(id, &look).filter(|_| state == FileState::Reading);
         let settings = &self.files.input.settings;
         let by_content = settings.identity.is_content();
         Some(FileLook {
@@ -410,6 +414,7 @@ impl FileReport<'_> {
             behind,
             state,
             reason,
+            at_rest,
             source: Some(id),
             id: FileId { device: source.device, inode: source.inode },
             deleted_in: place.and_then(|_| self.forecast.deleted_in(&source.path, self.now.wall)),
@@ -449,16 +454,7 @@ impl FileReport<'_> {
         }
         let behind = is_behind(source, look);
         let reason = match look.trouble {
-            Some(Trouble::Damaged) => {
-                Reason::Damaged(format!("everything before byte {} was read", look.offset))
-            }
-            Some(Trouble::Failed) => {
-                let error = self.files.input.metrics.last_errors.of(id);
-                let logged =
-                    error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
-                Reason::Unopened(logged)
-            }
-            Some(Trouble::Displaced | Trouble::Rewritten) => Reason::NextScan,
+            Some(trouble) => self.trouble(id, look, trouble),
             None if look.finished => {
                 let is_settled = cursor >= look.offset;
                 let reason = if is_settled { Reason::Finished } else { Reason::InFlight };
@@ -476,5 +472,29 @@ impl FileReport<'_> {
             None => Reason::AtEnd,
         };
         (state, Some(reason))
+    }
+    /// What is to be said of a source whose last turn met trouble.
+    fn trouble(&self, id: SourceId, look: &ReaderLook, trouble: Trouble) -> Reason {
+        match trouble {
+            Trouble::Damaged => {
+                Reason::Damaged(format!("everything before byte {} was read", look.offset))
+            }
+            Trouble::Failed => {
+                let error = self.files.input.metrics.last_errors.of(id);
+                let logged =
+                    error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
+                Reason::Unopened(logged)
+            }
+            Trouble::Displaced | Trouble::Rewritten => Reason::NextScan,
+        }
+    }
+
+    /// What keeps a source that has a turn from its end when that is over.
+    fn at_rest(&self, id: SourceId, look: &ReaderLook) -> Option<Reason> {
+        let source = self.files.sources.get(id)?;
+        match look.trouble {
+            Some(trouble) => Some(self.trouble(id, look, trouble)),
+            None => (source.compressed && !look.finished).then_some(Reason::BeingWritten),
+        }
     }
 }

@@ -204,6 +204,21 @@ fn a_file_that_is_gone_says_whether_it_was_read() {
 }
 
 #[test]
+fn a_compressed_file_without_an_end_is_unread_also_while_it_has_a_turn() {
+    // A run with `--once` that looked in the moment of a turn ended as if everything had been read.
+    let mut input = with(ROOM, |_| ());
+    let whole = gzip(lines("late", 0..300).as_bytes());
+    input.fs.write_as_other("/logs/late.gz", &whole[..whole.len() / 2]);
+    input.fs.write_as_other(A, lines("a", 0..300).as_bytes());
+    input.scan();
+    let looks = input.looks(10);
+    assert!(looks.iter().all(|look| look.state == FileState::Reading && look.reason.is_none()));
+    let unread: Vec<_> = looks.iter().map(|look| (&*look.path, look.why_unread())).collect();
+    let late = (Path::new("/logs/late.gz"), Some(&Reason::BeingWritten));
+    assert_eq!(unread, [(Path::new(A), None), late]);
+}
+
+#[test]
 fn a_file_is_as_large_as_what_was_read_of_it() {
     let mut input = with(ROOM, |_| ());
     let (first, second) = (lines("a", 0..300), lines("a", 300..400));
