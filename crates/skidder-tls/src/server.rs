@@ -182,6 +182,16 @@ mod tests {
     }
 
     #[test]
+    fn changed_files_are_read_again_unless_that_is_turned_off() {
+        let read = |text: &str| read(&format!("ssl: {{certificate: c, key: k{text}}}"));
+        let reload = |text: &str| read(&format!(", certificate_reload: {text}")).0.unwrap().reloads;
+        assert!(read("").0.unwrap().reloads);
+        assert!(reload("{reload_interval: 1m}"));
+        assert!(!reload("{enabled: false, reload_interval: 1m}"));
+        assert!(read(", certificate_reload.reload_interval: soon").1.contains("soon"));
+    }
+
+    #[test]
     fn mistakes_are_reported_and_a_section_that_is_off_is_none() {
         assert_eq!(read("ssl.enabled: false"), (None, String::new()));
         for (text, expected) in [

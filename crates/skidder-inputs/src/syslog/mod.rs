@@ -139,6 +139,10 @@ impl Input for Syslog {
         })
     }
 
+    fn stops_last(&self) -> bool {
+        matches!(self, Self::Datagram(_))
+    }
+
     fn metadata(&self) -> Map {
         let mut metadata = Map::new();
         // Filebeat for Linux does not notice that a datagram was cut; `log.flags` says so here.

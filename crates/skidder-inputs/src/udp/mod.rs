@@ -117,6 +117,10 @@ impl Input for Udp {
         Some(&self.0.settings.device)
     }
 
+    fn stops_last(&self) -> bool {
+        true
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(self.0.run(intake))
     }
@@ -125,7 +129,8 @@ impl Input for Udp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::read_with;
+    use crate::testing::{context, read_with};
+    use skidder_net::Sockets;
 
     fn parse_host(text: &str) -> Option<(String, u16)> {
         read_with("{}", |section| read_host(section, text)).0
@@ -138,6 +143,19 @@ mod tests {
         assert_eq!(parse_host("a.b:0"), Some(("a.b".to_owned(), 0)));
         for wrong in ["", "514", "::1:514", "a b:1", "a:70000"] {
             assert_eq!(parse_host(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_version_of_ip_is_chosen_and_more_workers_are_of_no_use() {
+        let read =
+            |text: &str| read_with(text, |section| read(section, &context(&Sockets::default())));
+        let (input, problems) = read("{host: 'localhost:0', network: udp4, number_of_workers: 2}");
+        assert_eq!(input.unwrap().address(), Some("localhost:0"));
+        assert!(problems.contains("one thread receives the datagrams"), "{problems}");
+        let (_, problems) = read("{host: 'localhost:0', network: ip, number_of_workers: 0}");
+        for expected in ["`udp4`", "a number of workers"] {
+            assert!(problems.contains(expected), "{problems}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How a run ended.
 
 use super::span_of;
+use skidder_event::DropReason;
 use skidder_pipeline::Settle;
 
 /// How a run ended.
@@ -23,7 +24,7 @@ pub(crate) struct Outcome {
 pub(super) struct Undelivered {
     /// The id of the output, if there are several.
     output: Option<String>,
-    /// Events that nobody can send again: they are dropped.
+    /// Events that nobody can send again, in the queue or before it: they are dropped.
     lost: u64,
     /// Events that the next start reads again, or the far side sends again.
     in_flight: u64,
@@ -32,10 +33,12 @@ pub(super) struct Undelivered {
 impl Undelivered {
     /// Of an output that has ended.
     pub(super) fn of(output: Option<String>, settle: &Settle) -> Self {
-        Self { output, lost: settle.give_up_unrepeatable(), in_flight: settle.in_flight() }
+        settle.give_up_unrepeatable();
+        let lost = settle.total().dropped().get(DropReason::Stopped);
+        Self { output, lost, in_flight: settle.in_flight() }
     }
 
-    fn log(&self) {
+    pub(super) fn log(&self) {
         let _in = span_of(self.output.as_deref()).entered();
         let Self { lost, in_flight, .. } = *self;
         if lost > 0 {
