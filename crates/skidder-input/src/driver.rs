@@ -243,7 +243,7 @@ fn stop_all(inputs: &[Arc<InputTask>], stage: &Stage) {
         let deadline = stage.clock.monotonic() + STOP_GRACE;
         // One that waits for room in the queue of a stuck output goes on when that closes.
         let left = || deadline.since(stage.clock.monotonic());
-        inputs.iter().fold(true, |all, input| input.wait_ended(left()) && all)
+        inputs.iter().all(|input| input.wait_ended(left()))
     };
     if has_ended() {
         return;

@@ -30,7 +30,7 @@ use anyhow::{Context as _, Result, bail};
 use ending::Files;
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
-use outcome::Undelivered;
+use outcome::{Settles, Undelivered};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_net::Sockets;
@@ -202,9 +202,6 @@ pub(crate) fn runtime(name: &'static str, threads: usize) -> Result<Runtime> {
         .with_context(|| format!("cannot start the threads for {name}"))
 }
 
-/// What is read for each output, by its id.
-type Settles = Vec<(Option<String>, Arc<Settle>)>;
-
 /// Passes signals on.
 fn listen(
     world: &World,
@@ -219,9 +216,7 @@ fn listen(
             Asked::Stop => Happened::Signal,
             Asked::Leave => {
                 // A second signal does not wait for anything but the log.
-                for (id, settle) in settles.get().into_iter().flatten() {
-                    Undelivered::of(id.clone(), settle).log();
-                }
+                outcome::log_given_up(settles.get().into_iter().flatten());
                 logging::flush();
                 std::process::exit(1);
             }

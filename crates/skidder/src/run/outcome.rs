@@ -3,6 +3,7 @@
 use super::span_of;
 use skidder_event::DropReason;
 use skidder_pipeline::Settle;
+use std::sync::Arc;
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -30,6 +31,16 @@ pub(super) struct Undelivered {
     in_flight: u64,
 }
 
+/// The outputs by their ids, each with the verdicts on what it was given.
+pub(super) type Settles = Vec<(Option<String>, Arc<Settle>)>;
+
+/// Logs what outputs have not delivered when the program ends at once.
+pub(super) fn log_given_up<'a>(outputs: impl Iterator<Item = &'a (Option<String>, Arc<Settle>)>) {
+    for (id, settle) in outputs {
+        Undelivered::of(id.clone(), settle).log();
+    }
+}
+
 impl Undelivered {
     /// Of an output that has ended.
     pub(super) fn of(output: Option<String>, settle: &Settle) -> Self {
@@ -38,7 +49,7 @@ impl Undelivered {
         Self { output, lost, in_flight: settle.in_flight() }
     }
 
-    pub(super) fn log(&self) {
+    fn log(&self) {
         let _in = span_of(self.output.as_deref()).entered();
         let Self { lost, in_flight, .. } = *self;
         if lost > 0 {
