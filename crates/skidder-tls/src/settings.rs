@@ -10,7 +10,8 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{
-    CipherSuite, ClientConfig, InconsistentKeys, NamedGroup, RootCertStore, SupportedProtocolVersion,
+    CipherSuite, ClientConfig, InconsistentKeys, NamedGroup, RootCertStore,
+    SupportedProtocolVersion,
 };
 use skidder_config::Secret;
 use skidder_os::Fs;
@@ -338,4 +339,28 @@ pub(crate) fn certificates(
     let wrong = |reason: String| TlsError::Pem { setting, reason };
     let found = found.map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() { Err(wrong("it has no certificate".to_owned())) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{CertificateError, OtherError};
+
+    #[test]
+    fn errors_that_only_name_a_variant_are_put_in_words() {
+        let key = rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch);
+        let setting = "ssl.certificate";
+        assert_eq!(
+            TlsError::Certificate { setting, source: key }.to_string(),
+            "`ssl.certificate` cannot be used: the key in `ssl.key` does not belong to the certificate"
+        );
+        let authority = OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity));
+        let authority = rustls::Error::InvalidCertificate(CertificateError::Other(authority));
+        let of_handshake =
+            |error| handshake_words(&io::Error::new(io::ErrorKind::InvalidData, error));
+        assert!(of_handshake(authority).starts_with("the certificate is that of an authority"));
+        let other = rustls::Error::NoCertificatesPresented;
+        assert_eq!(of_handshake(other.clone()), other.to_string());
+        assert_eq!(handshake_words(&io::Error::other("x")), "x");
+    }
 }

@@ -96,11 +96,7 @@ impl StreamSettings {
         let connections = section.get(&MAX_CONNECTIONS).value();
         let timeout = section.get(&IDLE).value();
         Some(Self {
-            framing: Framing::new(
-                counts,
-                delimiter.as_bytes(),
-                usize::try_from(most).ok()?,
-            ),
+            framing: Framing::new(counts, delimiter.as_bytes(), usize::try_from(most).ok()?),
             connections_max: usize::try_from(connections).unwrap_or(0),
             timeout,
         })

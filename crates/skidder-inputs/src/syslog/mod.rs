@@ -13,9 +13,9 @@ mod tests;
 mod time;
 
 use crate::Context;
+use crate::bind::no_hosts;
 use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::DatagramServer;
-use crate::bind::no_hosts;
 use crate::stream::{StreamServer, StreamSettings, WORKERS, read_workers, serve};
 use crate::tcp::{self, TCP_SERVER};
 use crate::udp::{self, UDP_SERVER, UDP_WORKERS};
@@ -43,8 +43,8 @@ static SYSLOG_TCP: Group =
     Group::new("input.syslog.tcp", "Syslog over TCP.").include(&[&TCP_SERVER, &WORKERS]);
 
 /// Settings of `protocol.unix`.
-static SYSLOG_UNIX: Group =
-    Group::new("input.syslog.unix", "Syslog over a unix socket.").include(&[&UNIX_SERVER, &WORKERS]);
+static SYSLOG_UNIX: Group = Group::new("input.syslog.unix", "Syslog over a unix socket.")
+    .include(&[&UNIX_SERVER, &WORKERS]);
 
 mod datagrams {
     use super::*;

@@ -72,8 +72,8 @@ mod server {
 }
 
 pub use server::UDP_SERVER;
-pub(crate) use workers::UDP_WORKERS;
 use workers::NUMBER_OF_WORKERS;
+pub(crate) use workers::UDP_WORKERS;
 
 settings! {
     /// Settings of `udp`.

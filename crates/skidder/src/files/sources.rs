@@ -150,7 +150,9 @@ mod tests {
             text(&[], &receiving, &[], Asked::Registry),
             "no open sources of `apps`, `udp :1`: skidder is not running\n"
         );
-        assert!(text(&[], &receiving, &[], Asked::RegistryOfRunning).contains("`http.enabled` is off"));
+        assert!(
+            text(&[], &receiving, &[], Asked::RegistryOfRunning).contains("`http.enabled` is off")
+        );
         for (listening, open) in [
             (&receiving[..0], "0 sources are open; from the running skidder\n"),
             (&receiving[..1], "0 sources are open (`apps` listens); from the running skidder\n"),
