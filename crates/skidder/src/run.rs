@@ -273,6 +273,7 @@ impl Running {
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
         Ok(Self {
+            files: Files::of(&started),
             outputs: started,
             runtimes,
             happened,
@@ -282,7 +283,6 @@ impl Running {
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
-            files: Files::default(),
             interrupt: Arc::clone(&world.interrupt),
             tasks,
             sockets: world.sockets.clone(),

@@ -183,7 +183,8 @@ fn push_inputs(text: &mut String, look: &Look) {
     if more > 0 {
         writeln!(text, "{more} more inputs that read no files").expect("a string takes everything");
     }
-    writeln!(text, "\n{} sources open", grouped(look.sources_open))
+    let sources = if look.sources_open == 1 { "source" } else { "sources" };
+    writeln!(text, "\n{} {sources} open", grouped(look.sources_open))
         .expect("a string takes everything");
 }
 

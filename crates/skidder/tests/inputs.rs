@@ -181,6 +181,7 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     place.open_endpoint();
     let program = place.start(&[]);
     program.await_log("cannot listen");
+    program.await_log("another process does already; it is tried again");
     // The endpoint may not be there yet.
     let is_told = || {
         let status = place.run(&["status"]).out;
@@ -191,7 +192,8 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     patiently("the problem in `status`", is_told);
     drop(taken);
     program.await_log("receives datagrams");
-    program.terminate().succeeded();
+    let ended = program.terminate().succeeded();
+    assert!(!ended.log.contains("\"remedy\":\"\""), "{}", ended.log);
 }
 
 #[test]
@@ -585,6 +587,7 @@ fn syslog_messages_are_taken_apart_and_say_that_they_are_whole() {
     program.await_log("messages are not in the `format` of this input");
     drop(client);
     let ended = program.terminate().succeeded();
+    assert!(ended.log.contains("\"format\":\"auto\""), "{}", ended.log);
     assert_eq!(ended.ledger(), Ledger { read: 2, delivered: 2, ..Ledger::default() });
     let mut events: Vec<Value> = Vec::new();
     for file in std::fs::read_dir(place.path().join("out")).unwrap() {
