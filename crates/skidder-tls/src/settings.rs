@@ -124,7 +124,7 @@ fn words(error: &rustls::Error) -> String {
     }
 }
 
-/// [`words`] of an error of a handshake.
+/// An error of a handshake in words, also where it only names a variant.
 pub fn handshake_words(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|error| error.downcast_ref());
     inner.map_or_else(|| error.to_string(), words)
