@@ -3,7 +3,6 @@
 use crate::intake::Lane;
 use crate::task::{InputState, InputTask};
 use skidder_event::Bind;
-use skidder_os::Monotonic;
 use skidder_pipeline::{Driver, ReadOnce, Stage, join};
 use skidder_registry::Registry;
 use std::io;
@@ -13,6 +12,9 @@ use std::time::Duration;
 
 /// How long inputs may take after the request to stop to send what they have, before the queue closes.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// How long they may take in all, as long as the output settles what it gets.
+const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// How long they may take behind that, before they are ended wherever they are.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -239,20 +241,25 @@ fn stop_all(inputs: &[Arc<InputTask>], stage: &Stage) {
     for input in inputs {
         input.stop();
     }
-    let has_ended = || {
-        let deadline = stage.clock.monotonic() + STOP_GRACE;
-        // One that waits for room in the queue of a stuck output goes on when that closes.
+    let have_ended = |within: Duration| {
+        let deadline = stage.clock.monotonic() + within;
         let left = || deadline.since(stage.clock.monotonic());
         inputs.iter().all(|input| input.wait_ended(left()))
     };
-    if has_ended() {
-        return;
-    }
-    let now = stage.clock.monotonic();
-    let is_stuck = |since: Monotonic| now.since(since) >= STOP_GRACE / 2;
-    if !stage.queue.blocked_since().is_some_and(is_stuck) {
-        // What held them up was another output, whose queue closes now: this one takes the rest.
-        has_ended();
+    let limit = stage.clock.monotonic() + STOP_MAX;
+    let mut before = stage.queue.settle().total();
+    // Whether something else than this output may have held the inputs up: another one, whose queue closes now.
+    let mut may_be_held_up = true;
+    while !have_ended(STOP_GRACE) && stage.clock.monotonic() < limit {
+        let now = stage.queue.settle().total();
+        if now == before {
+            // An output that settles nothing is stuck: inputs that wait for room in its queue go on when that closes.
+            if stage.queue.blocked_since().is_some() || !may_be_held_up {
+                return;
+            }
+            may_be_held_up = false;
+        }
+        before = now;
     }
 }
 
