@@ -83,15 +83,18 @@ impl Caught {
         let work = move || {
             let mut stopped: Option<Monotonic> = None;
             for signal in signals.forever() {
+                if signal == SIGHUP && reloads {
+                    tell(Asked::Reload);
+                    continue;
+                }
                 let now = clock.monotonic();
-                tell(match stopped {
-                    _ if signal == SIGHUP && reloads => Asked::Reload,
-                    None => Asked::Stop,
-                    Some(first) if now.since(first) < ONE_REQUEST => continue,
-                    Some(_) => Asked::Leave,
-                });
-                if signal != SIGHUP || !reloads {
-                    stopped.get_or_insert(now);
+                match stopped {
+                    None => {
+                        stopped = Some(now);
+                        tell(Asked::Stop);
+                    }
+                    Some(first) if now.since(first) < ONE_REQUEST => {}
+                    Some(_) => tell(Asked::Leave),
                 }
             }
         };

@@ -105,19 +105,15 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Result<RunningPr
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())));
     let (mut http, data) = match parts {
         Ok(parts) => (parts.http, parts.data),
-        Err(error) => {
-            let Some((http, data)) = read_endpoint(&settings).filter(|(http, _)| http.enabled)
-            else {
-                return Err(error);
-            };
-            if !agent::is_running(&*world.fs, &data)? {
-                return Err(error);
+        Err(error) => match read_endpoint(&settings) {
+            Some((http, data)) if http.enabled && agent::is_running(&*world.fs, &data)? => {
+                tell(&format!(
+                    "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
+                ));
+                (http, data)
             }
-            tell(&format!(
-                "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
-            ));
-            (http, data)
-        }
+            _ => return Err(error),
+        },
     };
     if !agent::is_running(&*world.fs, &data)? {
         return Ok(Err(world.directory.join(&data)));

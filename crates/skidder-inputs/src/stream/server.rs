@@ -228,7 +228,7 @@ async fn accept_the_last(
         let accepted = poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await;
         match accepted {
             Poll::Pending if is_sure => return,
-            // The runtime may not have asked the system yet whether somebody waits; it has when a timer has fired.
+            // The runtime may not have polled the listener since the last client. It has once a timer fires.
             Poll::Pending => {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 is_sure = true;

@@ -397,7 +397,7 @@ impl FileReport<'_> {
         };
         let ignored = place.is_some() && self.files.is_ignored(modified, self.now.wall);
         let (state, reason) = self.explain(id, &look, cursor, ignored);
-        let at_rest = self.at_rest(id, &look).filter(|_| state == FileState::Reading);
+        let at_rest = (state == FileState::Reading).then(|| self.at_rest(id, &look)).flatten();
         let settings = &self.files.input.settings;
         let by_content = settings.identity.is_content();
         Some(FileLook {
@@ -473,6 +473,7 @@ impl FileReport<'_> {
         };
         (state, Some(reason))
     }
+
     /// What is to be said of a source whose last turn met trouble.
     fn trouble(&self, id: SourceId, look: &ReaderLook, trouble: Trouble) -> Reason {
         match trouble {
@@ -491,10 +492,8 @@ impl FileReport<'_> {
 
     /// What keeps a source that has a turn from its end when that is over.
     fn at_rest(&self, id: SourceId, look: &ReaderLook) -> Option<Reason> {
-        let source = self.files.sources.get(id)?;
-        match look.trouble {
-            Some(trouble) => Some(self.trouble(id, look, trouble)),
-            None => (source.compressed && !look.finished).then_some(Reason::BeingWritten),
-        }
+        let has_no_end = self.files.sources.get(id)?.compressed && !look.finished;
+        let trouble = look.trouble.map(|trouble| self.trouble(id, look, trouble));
+        trouble.or(has_no_end.then_some(Reason::BeingWritten))
     }
 }
