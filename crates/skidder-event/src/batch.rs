@@ -125,6 +125,8 @@ impl Row {
     pub(crate) const OFFSET: u8 = 2;
     /// The event was dropped and goes with the next [`Batch::remove_dropped`].
     pub(crate) const DROPPED: u8 = 4;
+    /// Other events have the nodes of `own`, too: they are copied before one of them changes.
+    pub(crate) const SHARED: u8 = 8;
 
     /// A fresh event of one line.
     #[inline]

@@ -37,8 +37,11 @@ pub(crate) enum Head {
 
 impl<'a> EventMut<'a> {
     pub(crate) fn new(batch: &'a mut Batch, row: usize, base: &'a Base) -> Self {
-        if batch.rows[row].layout != 0 {
+        let of = &batch.rows[row];
+        if of.layout != 0 {
             batch.make_nodes(row);
+        } else if of.has(Row::SHARED) {
+            batch.unshare(row);
         }
         Self { batch, row, base }
     }

@@ -143,6 +143,7 @@ impl Batch {
     /// later one's stay (`Update` of Filebeat's `mapstr.M`). Neither row is in the batch; `later` is not
     /// used again.
     pub fn absorb(&mut self, row: &mut Row, later: &Row) {
+        debug_assert!(!row.has(Row::SHARED), "fields of other events would change, too");
         row.own = self.merge_lists(row.own, later.own);
         row.metadata = self.merge_lists(row.metadata, later.metadata);
     }

@@ -27,6 +27,7 @@ mod merge;
 mod metrics;
 mod path;
 mod provenance;
+mod shared;
 mod short;
 mod slots;
 mod stored;
@@ -51,6 +52,7 @@ pub use provenance::{
     Acknowledge, Acknowledgement, DropCounts, DropReason, FilePart, Progress, Provenance,
     ResumePoint, SourceId, SourcePart, Tail,
 };
+pub use shared::SharedFields;
 pub use slots::NewFields;
 pub use stored::{Bases, RestoreError, TAG_NUMBER, TAG_OPAQUE, TAG_TIME};
 pub use time::{DateParts, TimeText};

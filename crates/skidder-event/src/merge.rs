@@ -156,7 +156,7 @@ impl<'a> Members<'a> {
 /// Appends the members of a touched event behind its timestamp, each with a leading comma, and the
 /// closing brace.
 pub(crate) fn write_touched(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
-    if row.flags == Row::MESSAGE && write_plain(out, batch, row, base) {
+    if row.flags & !Row::SHARED == Row::MESSAGE && write_plain(out, batch, row, base) {
         return;
     }
     if row.has(Row::OFFSET) && is_apart(batch, row, base) {
@@ -209,7 +209,7 @@ fn write_plain(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) -> bool
 /// untouched one: nothing, or its only field as it stands in the batch's bytes, of a name that the base does not have.
 #[inline]
 pub(crate) fn lone_member<'a>(batch: &'a Batch, row: &Row, base: &Base) -> Option<&'a [u8]> {
-    if row.flags != Row::MESSAGE | Row::OFFSET {
+    if row.flags & !Row::SHARED != Row::MESSAGE | Row::OFFSET {
         return None;
     }
     if row.own.is_none() {
@@ -379,6 +379,13 @@ fn write_member(members: &mut Members<'_>, id: NodeId) {
         write_key(members.out, members.batch, node);
         write_cell(members.out, members.batch, node.cell);
     }
+}
+
+/// Appends a member that only the event has, without a comma.
+pub(crate) fn append_member(out: &mut Vec<u8>, batch: &Batch, id: NodeId) {
+    let mut members = Members::new(out, batch, true);
+    write_member(&mut members, id);
+    members.end();
 }
 
 /// A value that hides whatever the base has in its place.

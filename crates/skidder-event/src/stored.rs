@@ -92,7 +92,9 @@ impl Batch {
             let has_message = row.has(Row::MESSAGE);
             let message = if has_message { self.text(row.message) } else { &[] };
             out.array(7)?.u64(row.offset)?.i64(row.time)?;
-            out.u32(row.line_bytes)?.u8(row.flags & !Row::DROPPED)?.bytes(message)?;
+            out.u32(row.line_bytes)?
+                .u8(row.flags & (Row::MESSAGE | Row::OFFSET))?
+                .bytes(message)?;
             match self.laid(row) {
                 Some(laid) => self.write_laid_fields(laid, Laid::FIRST, out)?,
                 None => self.write_fields(row.own, out)?,

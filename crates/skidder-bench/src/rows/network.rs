@@ -29,9 +29,16 @@ const SYSLOG: Goal =
 const DATAGRAM: Goal =
     ("x5", "CPU of a datagram with udp, over `recvmmsg` alone into a buffer", 2.0, 1.3, "");
 
-/// Before each line of the row about syslog.
-const SYSLOG_HEADER: &[u8] =
-    b"<165>1 2026-10-11T22:14:15.003Z web-1.example.com nginx 8710 ID47 [origin ip=\"192.0.2.1\" software=\"nginx\"] ";
+/// What stands before the text of a message of the row about syslog: six programs of one machine, of which two write
+/// structured data.
+const SYSLOG_HEADERS: [&str; 6] = [
+    "<165>1 TIME web-1.example.com nginx 8710 ID47 [origin ip=\"192.0.2.1\" software=\"nginx\"] ",
+    "<30>1 TIME web-1.example.com systemd 1 - - ",
+    "<86>1 TIME web-1.example.com sshd 20411 - - ",
+    "<134>1 TIME web-1.example.com haproxy 977 - - ",
+    "<78>1 TIME web-1.example.com CRON 31177 - - ",
+    "<165>1 TIME web-1.example.com payments 4120 order [app@32473 version=\"1.14.2\" zone=\"eu-1\" tier=\"gold\"] ",
+];
 
 /// Settings of an input of lines over TCP.
 const PLAIN: &str = "type: tcp, host: ADDRESS";
@@ -160,28 +167,52 @@ fn tcp_cost(stage: &Stage, input: &str, bytes: &[u8]) -> Result<f64> {
 
 fn syslog(stage: &Stage) -> Result<Vec<Row>> {
     let file = std::fs::read(stage.plain(stage.lines)?)?;
-    let mut bytes = Vec::with_capacity(file.len() + stage.lines as usize * SYSLOG_HEADER.len());
-    for line in file.split_inclusive(|byte| *byte == b'\n') {
-        bytes.extend_from_slice(SYSLOG_HEADER);
-        bytes.extend_from_slice(line);
-    }
+    let bytes = messages(&file, false);
+    let unlike = messages(&file, true);
     let parsed = "type: syslog, format: rfc5424, protocol.tcp.host: ADDRESS";
-    let (mut plain, mut over) = (Vec::new(), Vec::new());
+    let (mut plain, mut over, mut over_unlike) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..stage.runs {
         plain.push(tcp_cost(stage, PLAIN, &bytes)?);
         over.push(tcp_cost(stage, parsed, &bytes)?);
-        measure::note(&format!("syslog {}: {plain:?} {over:?}", run + 1));
+        over_unlike.push(tcp_cost(stage, parsed, &unlike)?);
+        measure::note(&format!("syslog {}: {plain:?} {over:?} {over_unlike:?}", run + 1));
     }
     let plain = summarize(&plain).context("no run was made")?;
     let over = summarize(&over).context("no run was made")?;
+    let unlike = summarize(&over_unlike).context("no run was made")?;
     let each = over.median / stage.lines as f64 * 1e6;
     let detail = format!(
-        "{} messages, {each:.2} µs each; {}; {}",
+        "{} messages, {each:.2} µs each; {}; {}; {:.2} if no two headers are the same",
         stage.lines,
         spread("s:", over),
-        spread("with tcp s:", plain)
+        spread("with tcp s:", plain),
+        unlike.median / plain.median
     );
     Ok(vec![row(&SYSLOG, over.median / plain.median, detail)])
+}
+
+/// The lines of a file as messages, each a millisecond later than the one before. `unlike`: each is of a process of its own.
+fn messages(file: &[u8], unlike: bool) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(file.len() * 2);
+    let lines = file.split_inclusive(|byte| *byte == b'\n');
+    for (number, line) in lines.enumerate() {
+        let seconds = number / 1000;
+        let time = format!(
+            "2026-10-11T22:{:02}:{:02}.{:03}Z",
+            seconds / 60 % 60,
+            seconds % 60,
+            number % 1000
+        );
+        // Programs write in bursts of different lengths.
+        let mut header =
+            SYSLOG_HEADERS[number / (1 + number % 3) % SYSLOG_HEADERS.len()].replace("TIME", &time);
+        if unlike {
+            header = header.replace("example", &format!("h{number}"));
+        }
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(line);
+    }
+    bytes
 }
 
 fn udp(stage: &Stage) -> Result<Vec<Row>> {

@@ -1,6 +1,7 @@
 //! Fields of a message, as Filebeat's input calls them: `hostname`, `process`, `syslog`, `event`.
 
 use super::message::{Datum, Message};
+use super::span;
 use skidder_event::{Arena, Batch, Cell, EventMut, FieldList, KeyBit, KeyFilter, NodeId, Text};
 use std::ops::Range;
 
@@ -224,10 +225,7 @@ impl Object {
 
 /// Makes `message` and the fields of an event whose line, at `line`, was cut.
 pub(super) fn put(event: &mut EventMut<'_>, line: Text, message: &Message, texts: &mut Texts) {
-    let span = |part: &Range<usize>| Text {
-        start: line.start + part.start as u32,
-        len: part.len() as u32,
-    };
+    let span = |part: &Range<usize>| span(line, part);
     event.set_message(span(&message.text));
     let data =
         if message.data.is_empty() { Object::EMPTY } else { structured(event, line, message) };
@@ -287,10 +285,7 @@ pub(super) fn put(event: &mut EventMut<'_>, line: Text, message: &Message, texts
 
 /// Structured data: an object for each element.
 fn structured(event: &mut EventMut<'_>, line: Text, message: &Message) -> Object {
-    let span = |part: &Range<usize>| Text {
-        start: line.start + part.start as u32,
-        len: part.len() as u32,
-    };
+    let span = |part: &Range<usize>| span(line, part);
     let mut data = Object::EMPTY;
     let mut element: Option<(Text, Object)> = None;
     for datum in &message.data {
@@ -389,7 +384,7 @@ mod tests {
         batch.push(Row::numbered(0, 1, text, 0));
         let mut texts = Texts::append(&mut batch);
         let mut message = Message::default();
-        assert!(message.parse(line, Format::Auto));
+        assert!(message.parse(line, Format::Auto, &|_, _| None));
         let mut event = batch.event_mut(0, &base);
         put(&mut event, text, &message, &mut texts);
         let path = |text| Path::parse(text).unwrap();

@@ -56,8 +56,26 @@ pub(super) struct Message {
     pub(super) kind: Range<usize>,
     /// RFC 5424: structured data.
     pub(super) data: Vec<Datum>,
+    /// RFC 5424: what stands between the time and the text, if nothing of it is wrong.
+    pub(super) header: Range<usize>,
+    /// RFC 5424: it is that of an earlier message, and its parts were not cut again.
+    pub(super) known: Option<Known>,
     /// The text.
     pub(super) text: Range<usize>,
+}
+
+/// Looks for what stands behind the time among the headers of earlier messages; priority and version are cut already.
+pub(super) type Find<'a> = &'a dyn Fn(&Message, &[u8]) -> Option<Known>;
+
+/// The header of an earlier message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// Which of the earlier ones.
+    pub(super) at: usize,
+    /// Bytes from behind the time to the text.
+    pub(super) len: usize,
+    /// There is structured data in it.
+    pub(super) has_data: bool,
 }
 
 /// A part of structured data.
@@ -77,19 +95,21 @@ pub(super) enum Datum {
 }
 
 impl Message {
-    /// Cuts `line` into its parts; `false` if it is no message of this format, and nothing of it is of use.
-    pub(super) fn parse(&mut self, line: &[u8], format: Format) -> bool {
+    /// Cuts `line` into its parts; `false` if it is no message of this format, and nothing of it is of use. `find` looks
+    /// for a known header.
+    pub(super) fn parse(&mut self, line: &[u8], format: Format, find: Find<'_>) -> bool {
         self.clear();
         let is_message = match format {
-            Format::Auto if rfc5424::begins(line) => rfc5424::parse(line, self),
-            Format::Rfc5424 => rfc5424::parse(line, self),
+            Format::Auto if rfc5424::begins(line) => rfc5424::parse(line, self, find),
+            Format::Rfc5424 => rfc5424::parse(line, self, find),
             Format::Auto | Format::Rfc3164 => rfc3164::parse(line, self),
         };
         let mark = "\u{feff}".as_bytes();
         if line[self.text.clone()].starts_with(mark) {
             self.text.start += mark.len();
         }
-        if !is_message || (self.text.is_empty() && self.data.is_empty()) {
+        let has_data = !self.data.is_empty() || self.known.is_some_and(|known| known.has_data);
+        if !is_message || (self.text.is_empty() && !has_data) {
             return false;
         }
         let text = &line[self.text.clone()];

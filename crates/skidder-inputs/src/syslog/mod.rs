@@ -5,6 +5,7 @@
 //! have; a parser changes the events of each batch before the processors see them.
 
 mod fields;
+mod headers;
 mod message;
 mod rfc3164;
 mod rfc5424;
@@ -20,13 +21,15 @@ use crate::stream::{StreamServer, StreamSettings, WORKERS, read_workers, serve};
 use crate::tcp::{self, TCP_SERVER};
 use crate::udp::{self, UDP_SERVER, UDP_WORKERS};
 use crate::unix::{self, UNIX_SERVER, Unix};
+use headers::Headers;
 use jiff::tz::TimeZone;
 use message::{Format, Message};
 use skidder_config::{Group, Key, OneOf, Part, Section, settings};
-use skidder_event::{Batch, Map};
+use skidder_event::{Base, Batch, Map, Text};
 use skidder_input::{Input, InputFuture, Intake, OnBatch};
 use skidder_os::Clock;
 use skidder_parse::syslog::timezone;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -244,25 +247,57 @@ impl Parser {
 
     /// Parses each message. One that cannot be parsed stays as it is, as in Filebeat.
     fn run(&self, batch: &mut Batch) {
-        let mut texts = fields::Texts::append(batch);
-        let year = self.zone.year(self.clock.wall().0);
-        let base = Arc::clone(batch.base());
-        let mut message = Message::default();
-        let mut unparsed = 0;
-        for row in 0..batch.len() {
-            let mut event = batch.event_mut(row, &base);
-            let Some(line) = event.own_message() else { continue };
-            let is_message = message.parse(event.text(line), self.format);
-            let time = is_message.then(|| message.stamp.nanoseconds(year, &self.zone)).flatten();
-            let Some(time) = time else {
-                unparsed += 1;
-                continue;
-            };
-            event.set_time(time);
-            fields::put(&mut event, line, &message, &mut texts);
-        }
+        let mut work = Work {
+            texts: fields::Texts::append(batch),
+            headers: Headers::default(),
+            message: Message::default(),
+            year: self.zone.year(self.clock.wall().0),
+            base: Arc::clone(batch.base()),
+        };
+        let unparsed = (0..batch.len()).filter(|row| !self.parse(batch, *row, &mut work)).count();
         if unparsed > 0 {
-            self.unparsed.add(unparsed, self.format, &*self.clock);
+            self.unparsed.add(unparsed as u64, self.format, &*self.clock);
         }
     }
+
+    /// Parses the message of one event; `false` if it cannot be parsed.
+    fn parse(&self, batch: &mut Batch, row: usize, work: &mut Work) -> bool {
+        let of_row = &batch.rows()[row];
+        let (Some(line), is_bare) = (of_row.text(), !of_row.has_own()) else { return true };
+        let (message, headers) = (&mut work.message, &mut work.headers);
+        let find = |of: &Message, rest: &[u8]| {
+            if is_bare { headers.find(batch, of, rest) } else { None }
+        };
+        if !message.parse(batch.text(line), self.format, &find) {
+            return false;
+        }
+        let Some(time) = message.stamp.nanoseconds(work.year, &self.zone) else { return false };
+        let mut event = batch.event_mut(row, &work.base);
+        event.set_time(time);
+        if let Some(known) = message.known {
+            event.set_message(span(line, &message.text));
+            headers.put(batch, row, known);
+            return true;
+        }
+        fields::put(&mut event, line, message, &mut work.texts);
+        if is_bare && !message.header.is_empty() {
+            headers.add(row, span(line, &message.header), message);
+        }
+        true
+    }
+}
+
+/// What is kept from one message of a batch to the next.
+struct Work {
+    texts: fields::Texts,
+    headers: Headers,
+    message: Message,
+    /// The year of times without one.
+    year: i64,
+    base: Arc<Base>,
+}
+
+/// The span in the batch of a part of the line.
+fn span(line: Text, part: &Range<usize>) -> Text {
+    Text { start: line.start + part.start as u32, len: part.len() as u32 }
 }

@@ -4,7 +4,7 @@
 //! Filebeat stops there and loses the text, an empty value and a backslash before another character are read as the RFC
 //! says, and if something else is wrong the text begins with the structured data.
 
-use super::message::{Datum, Message, digits, number};
+use super::message::{Datum, Find, Message, digits, number};
 use std::ops::Range;
 
 /// Most bytes of the host, the program, the process and the kind of message.
@@ -22,14 +22,21 @@ pub(super) fn begins(line: &[u8]) -> bool {
     head(line, &mut message).is_some_and(|at| line.get(at).is_some_and(u8::is_ascii_digit))
 }
 
-/// Cuts a line; `false` if its header is wrong.
-pub(super) fn parse(line: &[u8], message: &mut Message) -> bool {
-    header(line, message).is_some()
+/// Cuts a line; `false` if its header is wrong. `find` may know what stands from behind the time on.
+pub(super) fn parse(line: &[u8], message: &mut Message, find: Find<'_>) -> bool {
+    let Some(at) = head(line, message) else { return false };
+    let Some(at) = timestamp(line, at, message) else { return false };
+    if let Some(known) = find(message, &line[at..]) {
+        message.text = at + known.len..line.len();
+        message.known = Some(known);
+        return true;
+    }
+    fields(line, at, message).is_some()
 }
 
-fn header(line: &[u8], message: &mut Message) -> Option<()> {
-    let mut at = head(line, message)?;
-    at = timestamp(line, at, message)?;
+/// Cuts what stands behind the time.
+fn fields(line: &[u8], mut at: usize, message: &mut Message) -> Option<()> {
+    let header = at;
     let mut words = [0..0, 0..0, 0..0, 0..0];
     for (word, most) in words.iter_mut().zip(WORDS_MAX) {
         let length = line[at..].iter().take_while(|byte| byte.is_ascii_graphic()).count();
@@ -55,7 +62,10 @@ fn header(line: &[u8], message: &mut Message) -> Option<()> {
     }
     match line.get(at) {
         None => message.text = at..at,
-        Some(b' ') => message.text = at + 1..line.len(),
+        Some(b' ') => {
+            message.header = header..at + 1;
+            message.text = at + 1..line.len();
+        }
         Some(_) if message.data.is_empty() => return None,
         Some(_) => message.text = start..line.len(),
     }
@@ -91,12 +101,16 @@ fn timestamp(line: &[u8], start: usize, message: &mut Message) -> Option<usize> 
     let stamp = &mut message.stamp;
     let time = line.get(start..)?.first_chunk::<19>()?;
     let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
-    let parts = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19];
-    let is_number = |part: &Range<usize>| digits(&time[part.clone()]) == part.len();
-    if !separators.iter().all(|(at, byte)| time[*at] == *byte) || !parts.iter().all(is_number) {
+    let mut is_number = true;
+    let parts = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19].map(|part: Range<usize>| {
+        let digits = &time[part];
+        is_number &= digits.iter().all(u8::is_ascii_digit);
+        number_of(digits)
+    });
+    if !is_number || !separators.iter().all(|(at, byte)| time[*at] == *byte) {
         return None;
     }
-    let [year, month, day, hour, minute, second] = parts.map(|part| number(&time[part]));
+    let [year, month, day, hour, minute, second] = parts;
     let is_date = (1..=12).contains(&month) && (1..=31).contains(&day);
     if !is_date || hour > 23 || minute > 59 || second > 59 {
         return None;
@@ -120,6 +134,11 @@ fn timestamp(line: &[u8], start: usize, message: &mut Message) -> Option<usize> 
     };
     stamp.set_offset(&line[at..at + length]);
     (line.get(at + length) == Some(&b' ')).then_some(at + length + 1)
+}
+
+/// The number of a few digits; of no meaning if they are none.
+fn number_of(digits: &[u8]) -> i64 {
+    digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit.wrapping_sub(b'0')))
 }
 
 /// Structured data is not as it should be from some place on.

@@ -84,6 +84,74 @@ fn events_are_those_of_filebeat() {
 }
 
 #[test]
+fn messages_with_the_header_of_an_earlier_one_have_the_events_that_they_have_alone() {
+    let parts = |parts: &[&[u8]]| parts.concat();
+    let heads: [&[u8]; 4] = [b"<13>1 ", b"<14>1 ", b"<13>2 ", b"<013>1 "];
+    let times: [&[u8]; 3] =
+        [b"2026-10-11T22:14:15Z ", b"2026-10-11T22:14:15.5+01:00 ", b"2026-13-11T22:14:15Z "];
+    let headers: [&[u8]; 10] = [
+        b"h a 1 id - ",
+        b"h a 1 id -",
+        b"h a 1 id [e a=\"1\"] ",
+        b"h a 1 id [e a=\"1\"][f] ",
+        b"h a 1 id [e a=\"1\"]",
+        b"h a 1 id [e a=\"x\\\"]\\]\"] ",
+        b"h a 1 id [e a=\"1\" e.f=\"2\"] ",
+        b"h a 12 id - ",
+        b"- - - - - ",
+        b"h a\"b \\ id [wrong ",
+    ];
+    let texts: [&[u8]; 7] =
+        [b"text", b"", b"\n\n", b"\xef\xbb\xbfmarked", b" [f] x", b"\xff\"", b"-"];
+    let mut lines = Vec::new();
+    for (round, time) in times.iter().cycle().take(6).enumerate() {
+        for (at, text) in texts.iter().enumerate() {
+            for header in headers {
+                lines.push(parts(&[heads[(round + at) % 4], time, header, text]));
+            }
+        }
+    }
+    // More different headers than are remembered.
+    for number in 0..100 {
+        let header = format!("<13>1 2026-10-11T22:14:15Z h a {} id - text", number % 40);
+        lines.push(header.into_bytes());
+    }
+    let parser = parser(Format::Rfc5424, "UTC");
+    let lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+    let together = events(&parser, &lines);
+    let mut parsed = 0;
+    for (line, event) in lines.iter().zip(together) {
+        let shown = String::from_utf8_lossy(line);
+        assert_eq!(event, events(&parser, &[line])[0], "{shown:?}");
+        parsed += usize::from(event != "raw");
+    }
+    assert!((lines.len() / 3..lines.len() * 2 / 3).contains(&parsed), "{parsed}");
+}
+
+#[test]
+fn a_field_that_changes_on_one_event_stays_on_others_with_its_header() {
+    let line = b"<13>1 2026-10-11T22:14:15Z h a 1 id [e a=\"1\"] text";
+    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
+    let bytes = line.repeat(3);
+    let mut batch = Batch::new(bytes, true, Arc::clone(&base), Provenance::new(SourceId(1), 0..1));
+    for at in 0..3 {
+        let text = Text { start: at * line.len() as u32, len: line.len() as u32 };
+        batch.push(Row::numbered(u64::from(at), text.len, text, NOW));
+    }
+    parser(Format::Auto, "UTC").run(&mut batch);
+    let path = skidder_event::Path::parse("syslog.data.e.a").unwrap();
+    let value = skidder_event::Value::Int(2);
+    batch.event_mut(1, &base).put(&path, &value).unwrap();
+    let mut encoder = Encoder::new(Precision::default());
+    let found = [0, 1, 2].map(|row| {
+        let mut out = Vec::new();
+        encoder.write(&mut out, &batch, row);
+        serde_json::from_slice::<Value>(&out).unwrap()["syslog"]["data"]["e"]["a"].take()
+    });
+    assert_eq!(found, [json!("1"), json!(2), json!("1")]);
+}
+
+#[test]
 fn the_time_of_a_message_is_in_the_zone_of_the_settings_and_in_the_year_of_the_clock() {
     for (zone, expected) in [
         ("UTC", "2026-07-01T12:00:00.000Z"),
