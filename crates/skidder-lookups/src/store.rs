@@ -135,13 +135,9 @@ impl Store {
         self.state().contact == Contact::Listed
     }
 
-    /// Waits, at most for `limit`: for the end of the first attempt, or with `for_list` for a list.
-    pub(crate) fn wait(&self, limit: Duration, for_list: bool) {
-        let waits = |state: &mut State| match state.contact {
-            Contact::None => true,
-            Contact::Failed => for_list,
-            Contact::Listed => false,
-        };
+    /// Waits for the end of the first attempt, at most for `limit`.
+    pub(crate) fn wait(&self, limit: Duration) {
+        let waits = |state: &mut State| state.contact == Contact::None;
         let waited = self.changed.wait_timeout_while(self.state(), limit, waits);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }

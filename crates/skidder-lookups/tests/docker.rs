@@ -97,3 +97,26 @@ fn a_docker_that_comes_later_is_found() {
     docker.run('a', "first", json!({}));
     wait_until("Docker is found", LIMIT, || container(&plan, 'a')["id"] == id('a'));
 }
+
+#[test]
+fn files_wait_for_the_list_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("docker.sock");
+    let settings = |more: &str| {
+        let retry = "wait_for_metadata_retry_period: 10ms, wait_for_metadata: true";
+        format!("host: 'unix://{}', {retry}{more}", socket.display())
+    };
+    let clock = SimClock::new();
+    // Neither compiling nor binding waits for a Docker that is not there, with no end to the wait.
+    let endless = plan(&settings(""), &clock);
+    let limited = plan(&settings(", wait_for_metadata_timeout: 20s"), &clock);
+    assert_eq!(container(&endless, 'a'), Json::Null);
+    let hold = |plan: &Plan| plan.hold(&Map::new(), &Map::new());
+    assert!(endless.can_hold() && hold(&endless).is_some() && hold(&limited).is_some());
+    clock.advance(Duration::from_secs(20));
+    assert_eq!((hold(&endless).is_some(), hold(&limited)), (true, None));
+    let docker = Docker::serve(&socket);
+    docker.run('a', "first", json!({}));
+    wait_until("Docker is found", LIMIT, || hold(&endless).is_none());
+    assert_eq!(container(&endless, 'a')["name"], "first");
+}

@@ -15,6 +15,7 @@ use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventMut, Map, Path};
 use skidder_net::HttpClient;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
+use skidder_os::{Clock, Monotonic};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -57,11 +58,11 @@ settings! {
         .about("how long a container that ended is known after its events were last seen");
     WAIT_FOR_METADATA: bool = Key::new("wait_for_metadata")
         .default(false)
-        .about("whether the first events wait until Docker has told its containers; otherwise only \
-                for the end of the first attempt");
+        .about("whether files are not read until Docker has listed its containers; otherwise events \
+                wait only for the end of the first attempt");
     WAIT_FOR_METADATA_TIMEOUT: Duration = Key::new("wait_for_metadata_timeout")
         .default(Duration::ZERO)
-        .about("how long Docker is tried, and waited for with `wait_for_metadata`, if it was never \
+        .about("how long Docker is tried, and files wait for it with `wait_for_metadata`, if it was never \
                 there; 0 is for ever");
     WAIT_FOR_METADATA_RETRY_PERIOD: Duration = Key::new("wait_for_metadata_retry_period")
         .default(TIMEOUT)
@@ -71,6 +72,8 @@ settings! {
 
 /// How long Docker may take for an answer, and how long the first source waits for the first list.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a file that waits for the list looks.
+const HELD: Duration = Duration::from_millis(500);
 /// Longest wait for a list that has no end in Filebeat.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
@@ -85,8 +88,8 @@ fn path(text: &str) -> Path {
 #[derive(Debug)]
 pub(crate) struct AddDockerMetadata {
     docker: Arc<Docker>,
-    /// How long, and whether for success, the first source waits.
-    wait: (Duration, bool),
+    /// With `wait_for_metadata`: until when files wait for the first list.
+    wait: Option<Monotonic>,
     _watching: Option<Background>,
 }
 
@@ -98,6 +101,7 @@ struct Docker {
     source_index: Option<i64>,
     cgroups: Cgroups,
     store: Arc<Store>,
+    clock: Arc<dyn Clock>,
 }
 
 impl AddDockerMetadata {
@@ -138,15 +142,16 @@ impl AddDockerMetadata {
             source_index: match_source.then_some(index),
             cgroups: Cgroups::new(hostfs, context),
             store: Arc::clone(&store),
+            clock: Arc::clone(&context.clock),
         });
-        let watch = Watch { server: server?, store, dedot, short_ids, retry, limit };
+        let watch = Watch { server: server?, store, dedot, short_ids, retry, limit, wait };
         let watching = Background::start("docker", watch.run());
         if let Err(error) = &watching {
             tracing::error!(%error, "no thread for add_docker_metadata; it adds nothing");
             docker.store.failed();
         }
-        let wait = if wait { (limit, true) } else { (TIMEOUT * 2, false) };
-        Some(Self { docker, wait, _watching: watching.ok() })
+        let end = Monotonic(context.clock.monotonic().0.saturating_add(limit));
+        Some(Self { docker, wait: wait.then_some(end), _watching: watching.ok() })
     }
 }
 
@@ -246,7 +251,7 @@ impl Processor for AddDockerMetadata {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        self.docker.store.wait(self.wait.0, self.wait.1);
+        self.docker.store.wait(TIMEOUT * 2);
         Bound(Arc::clone(&self.docker)).run(event)
     }
 
@@ -259,8 +264,21 @@ impl Processor for AddDockerMetadata {
     }
 
     fn bound(&self) -> Option<Arc<dyn Processor>> {
-        self.docker.store.wait(self.wait.0, self.wait.1);
+        self.docker.store.wait(TIMEOUT * 2);
         Some(Arc::new(Bound(Arc::clone(&self.docker))))
+    }
+
+    fn looks_outside(&self) -> bool {
+        true
+    }
+
+    fn can_hold(&self) -> bool {
+        self.wait.is_some()
+    }
+
+    fn hold(&self, _: &Constants) -> Option<Duration> {
+        let waits = self.wait.is_some_and(|end| self.docker.clock.monotonic() < end);
+        (waits && !self.docker.store.is_listed()).then_some(HELD)
     }
 
     fn epoch(&self) -> u64 {

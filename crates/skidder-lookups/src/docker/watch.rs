@@ -29,6 +29,8 @@ pub(super) struct Watch {
     pub(super) retry: Duration,
     /// How long to try if it never could be.
     pub(super) limit: Duration,
+    /// Files wait for the list.
+    pub(super) wait: bool,
 }
 
 impl Watch {
@@ -41,12 +43,17 @@ impl Watch {
 
     async fn watch(&self) {
         let first = async {
+            let mut is_told = !self.wait;
             loop {
                 let error = self.listen().await;
                 if self.store.is_listed() {
                     return;
                 }
                 tracing::debug!(%error, host = ?self.server, "no Docker was found");
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(%error, host = ?self.server,
+                        "files wait until Docker is found (`wait_for_metadata` of add_docker_metadata)");
+                }
                 self.store.failed();
                 tokio::time::sleep(self.retry).await;
             }

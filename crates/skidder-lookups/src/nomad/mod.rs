@@ -174,7 +174,7 @@ impl Processor for AddNomadMetadata {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        self.bound.store.wait(TIMEOUT * 2, false);
+        self.bound.store.wait(TIMEOUT * 2);
         Now(Arc::clone(&self.bound)).run(event)
     }
 
@@ -187,8 +187,12 @@ impl Processor for AddNomadMetadata {
     }
 
     fn bound(&self) -> Option<Arc<dyn Processor>> {
-        self.bound.store.wait(TIMEOUT * 2, false);
+        self.bound.store.wait(TIMEOUT * 2);
         Some(Arc::new(Now(Arc::clone(&self.bound))))
+    }
+
+    fn looks_outside(&self) -> bool {
+        true
     }
 
     fn epoch(&self) -> u64 {

@@ -68,7 +68,7 @@ impl Plan {
             steps.push(Compiled::new(Builtin::new(builtin), None));
         }
         steps.extend_from_slice(global_processors);
-        let looks_outside = |processor: &&Arc<dyn Processor>| processor.bound().is_some();
+        let looks_outside = |processor: &&Arc<dyn Processor>| processor.looks_outside();
         let all = processors(&steps);
         let outside = all.iter().map(|(processor, _)| *processor).filter(looks_outside);
         let outside: Vec<Arc<dyn Processor>> = outside.cloned().collect();

@@ -95,6 +95,11 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
+    /// Whether it has a `bound`, without waiting for what that looks up.
+    fn looks_outside(&self) -> bool {
+        self.bound().is_some()
+    }
+
     /// Whether `hold` can ever return a time. Only called for processors that have a `bound`.
     fn can_hold(&self) -> bool {
         false
