@@ -88,6 +88,7 @@ pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
     tree::settle_lists(&mut root);
     let secrets = open_keystore(options, &root, &problems);
     let root = expand(options, &root, &root, &secrets);
+    check_places(&root, &problems);
     let paths = paths_of(&root);
     let pending = problems.sorted();
     Ok(Settings { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
@@ -187,6 +188,33 @@ fn paths_of(root: &Node) -> Paths {
         config: path("path.config", "."),
         data: path("path.data", "data"),
         logs: path("path.logs", "logs"),
+    }
+}
+
+/// Reports places that are no text: where state belongs is not guessed.
+fn check_places(root: &Node, problems: &Problems) {
+    for (section, keys) in
+        [("path", &["home", "config", "data", "logs"][..]), ("keystore", &["path"])]
+    {
+        let Some(node) = tree::find(root, section) else { continue };
+        let refuse = |node: &Node, path: &str, expected: &str| {
+            let message = format!("`{path}` is {}; expected {expected}", node.shown());
+            problems.push(Problem::error(node.position.clone(), message));
+        };
+        if node.as_map().is_none() && !node.is_null() {
+            refuse(node, section, "a map of settings");
+        }
+        for key in keys {
+            let path = format!("{section}.{key}");
+            // What is made of another one is reported there.
+            if let Some(node) = tree::find(root, &path)
+                && !node.is_null()
+                && node.position.source().name() != Source::DEFAULTS
+                && crate::read::text(node).is_err()
+            {
+                refuse(node, &path, "a path");
+            }
+        }
     }
 }
 

@@ -174,6 +174,27 @@ fn paths_come_from_flags_files_and_defaults() {
 }
 
 #[test]
+fn a_place_that_is_no_text_is_an_error_and_not_the_default() {
+    for (text, expected) in [
+        ("path.data: [/d]", "error: /a.yml:1:12: `path.data` is a list; expected a path"),
+        ("path.home: {a: 1}", "error: /a.yml:1:12: `path.home` is a map; expected a path"),
+        ("path: abc", "error: /a.yml:1:7: `path` is `abc`; expected a map of settings"),
+        ("path: [a]", "error: /a.yml:1:7: `path` is a list; expected a map of settings"),
+        ("keystore: abc", "error: /a.yml:1:11: `keystore` is `abc`; expected a map of settings"),
+        ("keystore.path: [a]", "error: /a.yml:1:16: `keystore.path` is a list; expected a path"),
+        ("path.data:", ""),
+        ("path:", ""),
+        ("keystore:", ""),
+    ] {
+        let fs = files(&[("/a.yml", text, 0o600, 7)]);
+        let settings = load_files(&fs, &["/a.yml"], &[], |_| {}).unwrap();
+        let problems = Problems::new();
+        settings.root(&problems).skip();
+        assert_eq!(problems.to_string(), expected, "{text}");
+    }
+}
+
+#[test]
 fn a_relative_file_is_also_looked_for_where_we_are() {
     let fs = files(&[("here.yml", "a: 1", 0o600, 7)]);
     load_files(&fs, &["here.yml"], &[], |_| {}).unwrap();

@@ -47,7 +47,7 @@ pub enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A message is longer than the limit.
-    #[error("a message is longer than `max_message_size` ({0} bytes)")]
+    #[error("a message with its delimiter or length is longer than `max_message_size` ({0} bytes)")]
     TooLong(usize),
     /// Digits at the start of a message are not a length.
     #[error(

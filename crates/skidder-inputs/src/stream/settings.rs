@@ -47,7 +47,7 @@ settings! {
     pub(crate) MAX_MESSAGE_SIZE: Size = Key::new("max_message_size")
         .default(MESSAGE_BYTES_MAX)
         .range(1, MESSAGE_BYTES_LIMIT)
-        .about("1 byte to 512 MiB; a longer message is dropped, and its connection closed");
+        .about("1 byte to 512 MiB; a message that is longer with its delimiter (`rfc6587`: its length) is dropped, and its connection closed");
     MAX_CONNECTIONS: i64 = Key::new("max_connections")
         .default(0)
         .noun("a number of connections")
