@@ -190,15 +190,16 @@ impl<'a> Section<'a> {
         words: &[(&str, T)],
         same: fn(&str, &str) -> bool,
     ) -> Setting<'a, T> {
-        let names: Vec<String> = words.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let names = words.iter().filter(|(name, _)| !name.is_empty());
+        let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
         let noun = match names.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
             None => "nothing".to_owned(),
         };
         self.setting(key, &noun, |node, _| {
-            let text = node.text().unwrap_or_default();
-            match words.iter().find(|(name, _)| same(name, text)) {
+            let is_meant = |name: &str| node.text().is_some_and(|text| same(name, text));
+            match words.iter().find(|(name, _)| is_meant(name)) {
                 Some((_, value)) => Ok(value.clone()),
                 None => Err(Refusal::Expected(noun.clone())),
             }
