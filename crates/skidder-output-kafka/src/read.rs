@@ -186,7 +186,8 @@ pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
         metadata: read_metadata(section),
         version,
         credentials: read_credentials(section),
-        tls: section.optional_part(&TLS).map(|ssl| {
+        // With nothing behind it, it is not there, as in Filebeat.
+        tls: section.optional_part(&TLS).filter(|_| section.has_key(&TLS)).map(|ssl| {
             let tls = TlsSettings::read(&ssl);
             ssl.finish();
             tls

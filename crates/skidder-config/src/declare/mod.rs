@@ -46,7 +46,7 @@ pub(crate) mod table;
 #[cfg(doc)]
 use crate::Section;
 pub use choice::{OrAuto, PartOrWord};
-pub(crate) use group::By;
+pub(crate) use group::{By, Known};
 pub use group::{Declared, Group, Inner, Kinds};
 pub use kind::{
     Any, Kind, NamedParts, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Switch,
