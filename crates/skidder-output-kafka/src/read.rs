@@ -66,7 +66,7 @@ settings! {
     pub static KAFKA = Group::new("output.kafka", "Records of topics of Kafka.")
         .include(&[&WITH_CODEC, &BACKOFF, &EVERY_OUTPUT]);
 
-    HOSTS: Vec<String> = Key::new("hosts")
+    HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()
         .noun("a list of brokers, as in `[\"localhost:9092\"]`")
         .about("`host[:9092]`, brokers that name the others");
