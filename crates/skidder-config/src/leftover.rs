@@ -1,5 +1,6 @@
 //! What is left of a [`Section`] when it ends: keys that nothing read, each with a reason or the nearest name.
 
+use crate::declare::Known;
 use crate::node::{Content, Entry, Map};
 use crate::problem::{Problem, Severity, Subject};
 use crate::rule::Rule;
@@ -20,7 +21,7 @@ impl Section<'_> {
 
     /// What is missing stands there under another name. In a lenient configuration that is only a warning.
     fn forget_missing(&self, name: &str) {
-        if self.problems.unknown_severity() == Severity::Error {
+        if !self.is_off.get() && self.problems.unknown_severity() == Severity::Error {
             self.problems.forget_missing(&format!("`{}` ", self.path_of(name)));
         }
     }
@@ -29,8 +30,24 @@ impl Section<'_> {
         let message = format!("unknown setting `{}`", self.path_of(key));
         let place = entry.key_position.clone();
         let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
-        let severity = self.problems.unknown_severity();
+        let severity =
+            if self.is_off.get() { Severity::Warning } else { self.problems.unknown_severity() };
         self.problems.push(Problem { severity, ..problem });
+    }
+
+    /// Whether it is no wonder that not all of its settings were read.
+    fn ends_early(&self) -> bool {
+        self.is_off.get() || self.problems.errors_told() > self.errors_before
+    }
+
+    /// What is declared about a key that was not read, as far as that excuses it: if the section is turned off, or
+    /// its reading may have ended early, after a mistake.
+    fn excuse(&self, key: &str, entry: &Entry) -> Known {
+        if !self.ends_early() && !entry.value.is_null() {
+            return Known::Not;
+        }
+        let groups = self.groups.borrow();
+        groups.iter().map(|group| group.known_inside(key)).fold(Known::Not, Known::max)
     }
 
     /// Reports the keys of `map` (at `prefix` below this section) that were not read.
@@ -42,7 +59,7 @@ impl Section<'_> {
             }
             if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
                 // Empty, and without effect, like `setup.kibana:` in Filebeat's own file.
-                if !entry.value.is_null() {
+                if !entry.value.is_null() && !self.is_off.get() {
                     self.report_rule(rule, &key, entry);
                 }
                 continue;
@@ -50,10 +67,13 @@ impl Section<'_> {
             let below = format!("{key}.");
             let leads_on = self.asked.borrow().iter().any(|asked| asked.starts_with(&below))
                 || self.rules.borrow().iter().any(|rule| rule.pattern.starts_with(&below));
+            let excuse = self.excuse(&key, entry);
             match &entry.value.content {
-                Content::Map(inner) if leads_on => self.check_keys(inner, &key),
+                Content::Map(inner) if leads_on || excuse != Known::Not => {
+                    self.check_keys(inner, &key);
+                }
                 // Empty, or reported as "must be a map" when a key below it was read.
-                _ if leads_on => {}
+                _ if leads_on || excuse != Known::Not => {}
                 _ => self.report_unknown(prefix, &key, entry),
             }
         }
@@ -71,7 +91,12 @@ impl Section<'_> {
         let asked = self.asked.borrow();
         let rules = self.rules.borrow();
         let rules = rules.iter().filter(|rule| !rule.is_idle());
-        let known = asked.iter().chain(rules.map(|rule| &rule.pattern));
+        let groups = self.groups.borrow();
+        // Those that were not read are no better names, unless nothing was.
+        let declared = groups.iter().flat_map(|group| group.own()).map(|key| key.spec().name);
+        let declared = declared.filter(|_| self.ends_early());
+        let known = asked.iter().chain(rules.map(|rule| &rule.pattern)).map(String::as_str);
+        let known = known.chain(declared);
         // Names on the same level as the unknown one.
         let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
         let siblings = known.filter_map(|known| known.strip_prefix(&start)).filter_map(|rest| {
@@ -95,7 +120,10 @@ impl Section<'_> {
 impl Drop for Section<'_> {
     fn drop(&mut self) {
         self.problems.add_asked(self.asked.borrow().iter().map(|key| self.path_of(key)));
+        // Nothing is known of what is turned off and not declared.
+        let is_known = !self.is_off.get() || !self.groups.borrow().is_empty();
         if !self.skipped.get()
+            && is_known
             && !std::thread::panicking()
             && let Some(map) = self.map
         {

@@ -7,7 +7,7 @@
 use crate::rule::Idle;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where settings come from: a file, or one `-E` of the command line.
@@ -181,6 +181,8 @@ impl fmt::Display for Problem {
 pub struct Problems {
     list: Mutex<Vec<Problem>>,
     lenient: AtomicBool,
+    /// How often an error was told.
+    errors_told: AtomicU64,
     /// Settings that do nothing here.
     idle: OnceLock<&'static [Idle]>,
     /// Full paths of the settings that were read, if they are recorded.
@@ -230,8 +232,16 @@ impl Problems {
         }
     }
 
+    /// How often an error was told so far, also one that is forgotten or told already.
+    pub(crate) fn errors_told(&self) -> u64 {
+        self.errors_told.load(Ordering::Relaxed)
+    }
+
     /// Adds a problem; the same one at the same place is kept once.
     pub fn push(&self, problem: Problem) {
+        if problem.severity == Severity::Error {
+            self.errors_told.fetch_add(1, Ordering::Relaxed);
+        }
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if !list.contains(&problem) {
             list.push(problem);

@@ -168,7 +168,7 @@ pub(crate) fn text_map(
     place: &Place<'_>,
 ) -> Result<BTreeMap<String, String>, Refusal> {
     let mut found = BTreeMap::new();
-    if !matches!(node.content, Content::Map(_) | Content::List(_)) {
+    if !matches!(node.content, Content::Map(_)) {
         return expected(TEXT_MAP);
     }
     let mut right = true;

@@ -31,6 +31,10 @@ pub struct Section<'a> {
     pub(crate) rules: RefCell<Vec<Rule>>,
     /// Nothing is to be checked at the end.
     pub(crate) skipped: Cell<bool>,
+    /// It is turned off.
+    pub(crate) is_off: Cell<bool>,
+    /// [`Problems::errors_told`] when it began.
+    pub(crate) errors_before: u64,
     /// It is no map, which is reported.
     is_reported: bool,
     /// The declarations that are read here; with none, any.
@@ -53,6 +57,8 @@ impl<'a> Section<'a> {
             rules: RefCell::default(),
             groups: RefCell::default(),
             skipped: Cell::new(false),
+            is_off: Cell::new(false),
+            errors_before: problems.errors_told(),
             is_reported: map.is_none() && node.is_some_and(|node| !node.is_null()),
         }
     }
@@ -190,15 +196,16 @@ impl<'a> Section<'a> {
         words: &[(&str, T)],
         same: fn(&str, &str) -> bool,
     ) -> Setting<'a, T> {
-        let names: Vec<String> = words.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let names = words.iter().filter(|(name, _)| !name.is_empty());
+        let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
         let noun = match names.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
             None => "nothing".to_owned(),
         };
         self.setting(key, &noun, |node, _| {
-            let text = node.text().unwrap_or_default();
-            match words.iter().find(|(name, _)| same(name, text)) {
+            let is_meant = |name: &str| node.text().is_some_and(|text| same(name, text));
+            match words.iter().find(|(name, _)| is_meant(name)) {
                 Some((_, value)) => Ok(value.clone()),
                 None => Err(Refusal::Expected(noun.clone())),
             }
@@ -344,8 +351,13 @@ impl<'a> Section<'a> {
         drop(self);
     }
 
-    /// Ends the reading without looking at the keys that are left, for a section that is turned
-    /// off (`enabled: false`).
+    /// For a section that is turned off (`enabled: false`): settings that are left need not be read. Names that are
+    /// not declared are only warnings: Filebeat does not look at it, and neither name nor value does any harm.
+    pub fn off(&self) {
+        self.is_off.set(true);
+    }
+
+    /// Ends the reading without looking at the keys that are left, for a section that is read elsewhere.
     pub fn skip(self) {
         self.skipped.set(true);
     }

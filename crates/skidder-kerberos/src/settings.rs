@@ -85,7 +85,7 @@ impl Settings {
     pub fn read(section: &Section<'_>) -> Option<Self> {
         let kerberos = section.optional_part(&SECTION)?;
         if !kerberos.get(&inside::ENABLED).value() {
-            kerberos.skip();
+            kerberos.off();
             return None;
         }
         let settings = Self::read_own(&kerberos);

@@ -197,7 +197,7 @@ settings! {
         Key::new("to_eventlog").default(false).about("refused: the event log is a part of Windows");
     pub(crate) FILES: Part = Key::part("files", &of_log::FILES).about("the files");
     pub(crate) EVENT_DATA: Part = Key::part("event_data", &event_data::EVENT_DATA).about("refused events in files");
-    pub(crate) WITH_FIELDS: Any = Key::new("with_fields")
+    pub(crate) WITH_FIELDS: Any = Key::new("with_fields").map()
         .default_words("`{}`")
         .about("fields of every line, with dotted names; a line's own win");
     pub(crate) METRICS: Part = Key::part("metrics", &metrics::METRICS).about("a line with metrics");

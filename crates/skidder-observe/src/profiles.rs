@@ -61,8 +61,7 @@ impl Profiling {
     /// Reads the section; mistakes go to its problems. Nothing if it is off.
     pub(crate) fn from_section(section: Section<'_>) -> Option<Self> {
         if !section.get(&ENABLED).value() {
-            // What tunes it does not matter then.
-            section.skip();
+            section.off();
             return None;
         }
         let heap_every = section.get(&MEM_PROFILE_RATE).value();

@@ -73,7 +73,7 @@ settings! {
                 ("xpack.*", "use `monitoring`"),
             ]);
 
-    pub(crate) HOSTS: Vec<String> = Key::new("hosts")
+    pub(crate) HOSTS: Vec<String> = Key::new("hosts").filled()
         .default_words("required, or `cloud.id`")
         .noun("a list of hosts, as in `[\"localhost:9200\"]`")
         .about("`[scheme://][user:password@]host[:9200][/path]`; what the URL has wins");

@@ -113,7 +113,8 @@ fn read_policy(section: &Section<'_>) -> Option<String> {
         policy.problem("dead_letter_index", message, "");
     }
     policy.any(&declared::DROP);
-    let index = policy.has("dead_letter_index").then(|| {
+    let has_index = policy.keys().contains(&"dead_letter_index");
+    let index = has_index.then(|| {
         let name = policy.get(&declared::DEAD_LETTER_INDEX).check(|name| {
             if name.is_empty() { Err("expected the name of an index".to_owned()) } else { Ok(()) }
         });

@@ -117,11 +117,10 @@ impl Partitioning {
             let message = format!("`{first}` and `{second}` are both set; expected one");
             section.problem(second, message, "");
         }
-        for way in &set {
-            // Without anything inside, as in `partition.hash: {}`.
-            section.accept(way.name());
-        }
-        let chosen = set.first().copied().unwrap_or(&HASH);
+        // Without anything inside, as in `partition.random:`.
+        let keys = section.keys();
+        let empty = ways.into_iter().find(|way| keys.contains(&way.name()));
+        let chosen = set.first().copied().or(empty).unwrap_or(&HASH);
         let inner = section.part(chosen);
         let reachable_only = inner.get(&every::REACHABLE_ONLY).value();
         let group = || inner.get(&in_groups::GROUP_EVENTS).value();

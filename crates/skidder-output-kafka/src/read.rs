@@ -66,7 +66,7 @@ settings! {
     pub static KAFKA = Group::new("output.kafka", "Records of topics of Kafka.")
         .include(&[&WITH_CODEC, &BACKOFF, &EVERY_OUTPUT]);
 
-    HOSTS: Vec<String> = Key::new("hosts")
+    HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()
         .noun("a list of brokers, as in `[\"localhost:9092\"]`")
         .about("`host[:9092]`, brokers that name the others");
@@ -186,7 +186,8 @@ pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
         metadata: read_metadata(section),
         version,
         credentials: read_credentials(section),
-        tls: section.optional_part(&TLS).map(|ssl| {
+        // With nothing behind it, it is not there, as in Filebeat.
+        tls: section.optional_part(&TLS).filter(|_| section.has_key(&TLS)).map(|ssl| {
             let tls = TlsSettings::read(&ssl);
             ssl.finish();
             tls

@@ -25,7 +25,7 @@ settings! {
     )
     .include(&[&BACKOFF, &PROXY, &HTTPS, &EVERY_OUTPUT]);
 
-    HOSTS: Vec<String> = Key::new("hosts")
+    HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()
         .noun("a list of hosts, as in `[\"localhost:4317\"]`")
         .about(

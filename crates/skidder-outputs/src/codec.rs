@@ -60,7 +60,10 @@ impl CodecConfig {
         let json = codec.has("json");
         let escape_html = codec.get(&keys::ESCAPE_HTML).value();
         let pretty = codec.get(&keys::PRETTY).or(pretty);
-        codec.accept("json");
+        if codec.keys().contains(&"format") && !codec.has(keys::FORMAT.name()) {
+            let hint = "give a format string like `'%{[message]}'`";
+            codec.missing(keys::FORMAT.name(), "is missing", hint);
+        }
         let parse = |text: String| Format::parse(&text).map_err(|error| error.to_string());
         let format = codec.get(&keys::FORMAT).try_map(parse);
         if format.is_set() && json {

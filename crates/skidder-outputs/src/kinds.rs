@@ -86,7 +86,10 @@ pub fn build(
         }
         let section = outputs.section(name);
         if !section.get(&ENABLED).value() {
-            section.skip();
+            if let Some(group) = outputs.declared_part(name) {
+                section.declared_by(group);
+            }
+            section.off();
             continue;
         }
         enabled.push(name);

@@ -289,9 +289,13 @@ impl Reading<'_> {
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
             let section = item.section();
+            if !item.is_map() {
+                inputs::refuse_empty(&item);
+                continue;
+            }
             if !section.get(&ENABLED).value() {
                 disabled += 1;
-                section.skip();
+                inputs::turned_off(&section);
                 continue;
             }
             let Some(mut reads) = inputs::read(&section, &surroundings, &tasks) else {

@@ -266,7 +266,9 @@ fn read_fields(section: &Section<'_>) -> Map {
             Map::new()
         }
         Some(_) => {
-            let message = format!("`{}` is no map", section.path_of(FIELDS.name()));
+            let shown = section.any(&FIELDS).map(|item| item.node().shown()).unwrap_or_default();
+            let path = section.path_of(FIELDS.name());
+            let message = format!("`{path}` is {shown}; expected a map of names to values");
             section.problem(FIELDS.name(), message, "for example `fields: {env: test}`");
             Map::new()
         }

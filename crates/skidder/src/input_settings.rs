@@ -14,7 +14,7 @@ mod events {
         pub(crate) TAGS: Vec<String> = Key::<Vec<String>>::new("tags")
             .default(&[])
             .about("go to `tags` of every event: those at the root first, then those of the input");
-        pub(crate) FIELDS: Any = Key::new("fields").default_words("`{}`").about(
+        pub(crate) FIELDS: Any = Key::new("fields").map().default_words("`{}`").about(
             "go under `fields`; those of the input win. Empty values are left out",
         );
         pub(crate) FIELDS_UNDER_ROOT: bool = Key::new("fields_under_root")

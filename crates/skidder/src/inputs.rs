@@ -5,7 +5,7 @@ use crate::filestream::{self, Surroundings, log};
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
 use crate::input_settings::{EVERY_INPUT, TYPE};
-use skidder_config::{Group, Kinds, Section, nearest};
+use skidder_config::{Group, Item, Kinds, Section, nearest};
 use skidder_event::Map;
 use skidder_inputs::Context;
 use skidder_read::{Bind, FilestreamSettings, InputKind, Peer, TakeOver};
@@ -189,6 +189,28 @@ pub(crate) fn read(
         section.problem(TYPE.name(), message, hint);
     }
     None
+}
+
+/// Reports an item without anything in it. Anything else that is no map is reported already.
+pub(crate) fn refuse_empty(item: &Item<'_>) {
+    if item.node().is_null() {
+        let hint = "for example `{type: filestream, id: logs, paths: [/var/log/*.log]}`";
+        item.problem(format!("`{}` is empty; expected an input", item.path()), hint);
+    }
+}
+
+/// Ends the reading of an input that is turned off: only names are checked, and nothing of a type that is not here.
+pub(crate) fn turned_off(section: &Section<'_>) {
+    let kind = section.item(TYPE.name()).and_then(|item| Some(item.node().text()?.to_owned()));
+    let kind = kind.as_deref().unwrap_or("log");
+    match kinds().into_iter().find(|(name, _)| *name == kind) {
+        Some((_, group)) => {
+            section.declared_by(&EVERY_INPUT);
+            section.declared_by(group);
+            section.off();
+        }
+        None => section.keys().into_iter().for_each(|key| section.accept(key)),
+    }
 }
 
 /// Refuses other inputs beside one of the standard input, as Filebeat does. `kinds` are the types of the inputs that are

@@ -130,7 +130,7 @@ impl Monitoring {
         problems: &Problems,
     ) -> Option<Self> {
         if !section.get(&ENABLED).value() {
-            section.skip();
+            section.off();
             return None;
         }
         let named = section.get(&CLUSTER_UUID).optional();

@@ -51,8 +51,8 @@ settings! {
         .default(0)
         .default_words("cores")
         .about("threads that read, decode, split and process. 0 = default");
-    pub(crate) INSTRUMENTATION: Any = Key::new("instrumentation").about("refused if it is `enabled`");
-    pub(crate) MANAGEMENT: Any = Key::new("management").about("refused if it is `enabled`");
+    pub(crate) INSTRUMENTATION: Any = Key::new("instrumentation").map().about("refused if it is `enabled`");
+    pub(crate) MANAGEMENT: Any = Key::new("management").map().about("refused if it is `enabled`");
     pub(crate) FQDN: Any =
         Key::new("features.fqdn").about("refused if it is `enabled`: `name` names the host");
 }

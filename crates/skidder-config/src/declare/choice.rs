@@ -89,7 +89,9 @@ impl Kind for PartOrWord {
     }
 
     fn schema(key: &Key<Self>) -> Json {
-        let words: Vec<&str> = key.extra.1.iter().map(|(word, ())| *word).collect();
+        // An empty text is not set.
+        let words = key.extra.1.iter().map(|(word, ())| *word);
+        let words: Vec<&str> = words.chain([""]).collect();
         json!({"enum": words})
     }
 

@@ -114,6 +114,37 @@ impl Group {
         self.all().into_iter().flat_map(|group| group.keys.iter().copied())
     }
 
+    /// What is declared about the dotted `key`.
+    pub(crate) fn known(&'static self, key: &str) -> Known {
+        let mut best = Known::Not;
+        for declared in self.declared() {
+            let spec = declared.spec();
+            for name in [spec.name, spec.alias].into_iter().filter(|name| !name.is_empty()) {
+                let below = |rest: &str| match declared.inner() {
+                    Some(Inner { group, is_list: false }) => group.known_inside(rest),
+                    // Its reader judges the value.
+                    _ => Known::Declared,
+                };
+                best = best.max(known_under(key, name, below));
+            }
+        }
+        let Some(Kinds { by, list, every }) = self.kinds else { return best };
+        let kinds = list();
+        let kinds = kinds.iter().map(|(name, group)| match by {
+            By::Tag { .. } => group.known(key),
+            By::Name => known_under(key, name, |rest| {
+                let every = every.iter().map(|group| group.known_inside(rest));
+                every.fold(group.known_inside(rest), Known::max)
+            }),
+        });
+        kinds.fold(best, Known::max)
+    }
+
+    /// [`Group::known`] for what stands in the map of a setting.
+    pub(crate) fn known_inside(&'static self, key: &str) -> Known {
+        if self.is_open { Known::Declared } else { self.known(key) }
+    }
+
     /// This group and every group that a setting of it leads to or that one of them includes, each once.
     pub fn reachable(&'static self) -> Vec<&'static Self> {
         let mut found: Vec<&'static Self> = Vec::new();
@@ -137,6 +168,28 @@ impl Group {
             }
         }
         found
+    }
+}
+
+/// What is declared about a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Known {
+    /// Nothing.
+    Not,
+    /// Settings stand below it.
+    Above,
+    /// It is a setting.
+    Declared,
+}
+
+/// What the setting `name` says about `key`; `below` for what is left of `key` behind it.
+fn known_under(key: &str, name: &str, below: impl FnOnce(&str) -> Known) -> Known {
+    let is_below = |rest: &str| rest.starts_with('.');
+    match key.strip_prefix(name) {
+        Some("") => Known::Declared,
+        Some(rest) if is_below(rest) => below(&rest[1..]),
+        _ if name.strip_prefix(key).is_some_and(is_below) => Known::Above,
+        _ => Known::Not,
     }
 }
 

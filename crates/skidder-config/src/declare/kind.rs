@@ -128,13 +128,16 @@ macro_rules! lists {
                 json!(value)
             }
 
-            fn schema(_: &Key<Self>) -> Json {
+            fn schema(key: &Key<Self>) -> Json {
                 let items = json!({"type": $item});
                 let mut schema = items.clone();
                 if let Some(kinds) = schema["type"].as_array_mut() {
                     kinds.extend([json!("array"), json!("null")]);
                 }
                 schema["items"] = items;
+                if key.spec.is_filled {
+                    schema["minItems"] = json!(1);
+                }
                 schema
             }
         }
@@ -260,7 +263,10 @@ impl Kind for Any {
         Json::Null
     }
 
-    fn schema(_: &Key<Self>) -> Json {
+    fn schema(key: &Key<Self>) -> Json {
+        if key.spec.is_map {
+            return json!({"type": ["object", "string", "null"], "pattern": VARIABLE});
+        }
         json!({})
     }
 }

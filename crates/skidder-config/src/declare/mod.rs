@@ -46,7 +46,7 @@ pub(crate) mod table;
 #[cfg(doc)]
 use crate::Section;
 pub use choice::{OrAuto, PartOrWord};
-pub(crate) use group::By;
+pub(crate) use group::{By, Known};
 pub use group::{Declared, Group, Inner, Kinds};
 pub use kind::{
     Any, Kind, NamedParts, OneOf, Part, Parts, PathList, Permissions, Readable, Size, Switch,
@@ -96,6 +96,10 @@ pub struct Spec {
     pub is_secret: bool,
     /// Its words are the same in upper and lower case.
     pub ignores_case: bool,
+    /// A list of it has at least one item.
+    pub is_filled: bool,
+    /// Its value is a map of any names.
+    pub is_map: bool,
     /// The group that it was declared in.
     pub group: Option<&'static Group>,
 }
@@ -164,6 +168,22 @@ impl Key<Switch> {
     }
 }
 
+impl Key<Vec<String>> {
+    /// It has at least one item, which its reader checks.
+    pub const fn filled(mut self) -> Self {
+        self.spec.is_filled = true;
+        self
+    }
+}
+
+impl Key<Any> {
+    /// Its value is a map of any names, which its reader checks.
+    pub const fn map(mut self) -> Self {
+        self.spec.is_map = true;
+        self
+    }
+}
+
 impl<K: Kind> Key<K> {
     const fn with(name: &'static str, extra: K::Extra) -> Self {
         let spec = Spec {
@@ -178,6 +198,8 @@ impl<K: Kind> Key<K> {
             is_hidden: K::IS_SECRET,
             is_secret: K::IS_SECRET,
             ignores_case: false,
+            is_filled: false,
+            is_map: false,
             group: None,
         };
         Self { spec, default: None, low: None, high: None, extra }

@@ -11,11 +11,12 @@ use std::ops::Bound;
 use std::time::Duration;
 
 /// A whole number in quotes: decimal, or with one of Go's prefixes.
-const WHOLE: &str = r"^\s*[-+]?(0[xXbBoO])?[0-9a-fA-F_]+(\.0*)?([eE]\+?[0-9]+)?\s*$";
+const WHOLE: &str = r"^\s*[-+]?(0[xX][0-9a-fA-F_]+|(0[bBoO])?[0-9_]+(\.0*)?([eE]\+?[0-9]+)?)\s*$";
 const NUMBER: &str = r"^\s*[-+.]?[0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?\s*$";
-const DURATION: &str = r"^\s*\+?([0-9]*\.?[0-9]*|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$";
+const DURATION: &str =
+    r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$";
 const SIGNED_DURATION: &str =
-    r"^\s*[-+]?([0-9]*\.?[0-9]*|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$";
+    r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$";
 const SIZE: &str = r"^\s*[0-9.,]+\s*([kKmMgGtTpP]?[iI]?[bB]?)\s*$";
 
 /// Checks the declared noun and bounds.
@@ -89,9 +90,9 @@ macro_rules! numbers {
 numbers! {
     u16, Some(json!(0)), Some(json!(u16::MAX)), "integer", WHOLE;
     u32, Some(json!(0)), Some(json!(u32::MAX)), "integer", WHOLE;
-    u64, Some(json!(0)), None, "integer", WHOLE;
-    usize, Some(json!(0)), None, "integer", WHOLE;
-    i64, None, None, "integer", WHOLE;
+    u64, Some(json!(0)), Some(json!(u64::MAX)), "integer", WHOLE;
+    usize, Some(json!(0)), Some(json!(usize::MAX)), "integer", WHOLE;
+    i64, Some(json!(i64::MIN)), Some(json!(i64::MAX)), "integer", WHOLE;
     f64, None, None, "number", NUMBER;
 }
 
@@ -180,7 +181,8 @@ impl Kind for Size {
 
     fn schema(key: &Key<Self>) -> Json {
         let low = key.low.unwrap_or(0);
-        number("integer", SIZE, Some(json!(low)), key.high.map(|high| json!(high)))
+        // A fraction of a byte is cut off.
+        number("number", SIZE, Some(json!(low)), key.high.map(|high| json!(high)))
     }
 }
 

@@ -114,6 +114,13 @@ impl<'a> Section<'a> {
         self.bool(name).optional().map(Ok)
     }
 
+    /// The settings of the map at `name`, if a group of this section declares them.
+    pub fn declared_part(&self, name: &str) -> Option<&'static Group> {
+        let groups = self.groups.borrow();
+        let mut keys = groups.iter().flat_map(|group| group.own());
+        Some(keys.find(|key| key.spec().name == name)?.inner()?.group)
+    }
+
     /// Accepts `key` and everything below it, which is read elsewhere.
     pub fn accept_key<K: Kind>(&self, key: &Key<K>) {
         self.accept(self.name_of(&key.spec));

@@ -324,7 +324,7 @@ fn the_schema_and_the_table_have_choices() {
     let workers = &properties["workers"]["anyOf"];
     assert_eq!((&workers[0]["const"], &workers[1]["maximum"]), (&json!("auto"), &json!(9)));
     let policy = &properties["policy"]["anyOf"];
-    assert_eq!(policy[0], json!({"enum": ["drop"]}));
+    assert_eq!(policy[0], json!({"enum": ["drop", ""]}));
     assert_eq!(policy[1]["$ref"], "#/$defs/letters");
     assert_eq!(properties["enabled"]["anyOf"][0]["enum"], json!(["true", "auto", true]));
     let pressed = properties["pressed"]["pattern"].as_str().unwrap();

@@ -237,7 +237,10 @@ fn settings_are_those_of_filebeat() {
         ("protocol.unix:", "`protocol.unix.path` is missing; expected the path of a socket"),
         ("protocol.tls.host: ':1'", "`protocol.tls"),
         ("{protocol.udp.host: ':1', format: bsd}", "`format` is `bsd`"),
-        ("{protocol.udp.host: ':1', timezone: Nowhere}", "`Nowhere` is not a time zone"),
+        (
+            "{protocol.udp.host: ':1', timezone: Nowhere}",
+            "`timezone` is `Nowhere`; not a time zone",
+        ),
         ("{protocol.udp.host: ':1', keep_null: x}", "`keep_null`"),
     ] {
         let (read, problems) = input(text, &Sockets::default());

@@ -90,7 +90,8 @@ pub fn read_server(
     let host = section.get(&HOST).required();
     no_hosts(section);
     let mut tls = None;
-    if let Some(ssl) = section.optional_part(&SSL) {
+    // With nothing behind it, it is not there, as in Filebeat.
+    if let Some(ssl) = section.optional_part(&SSL).filter(|_| section.has_key(&SSL)) {
         let is_off = ssl.has("enabled") && !ssl.bool("enabled").or(true);
         if let Some(settings) = TlsServerSettings::read(&ssl) {
             match TlsServer::new(&settings, Arc::clone(&context.fs)) {

@@ -20,7 +20,7 @@ settings! {
     TYPE: String = Key::new("type")
         .required()
         .about("what is asked: `A`, `AAAA`, `TXT`, or `PTR`, which is also `reverse`");
-    FIELDS: Any = Key::new("fields")
+    FIELDS: Any = Key::new("fields").map()
         .required()
         .about("the field with the name or the address, and the field that the answer goes to, as \
                 many as needed; nested or with dots");

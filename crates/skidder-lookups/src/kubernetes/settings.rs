@@ -355,7 +355,7 @@ fn read_indexers(section: &Section<'_>) -> Vec<Indexer> {
                 "pod_uid" => Indexer::PodUid,
                 "ip_port" => Indexer::IpPort,
                 _ => {
-                    let message = format!("unknown indexer `{name}`");
+                    let message = format!("`{}`: unknown indexer `{name}`", item.path());
                     let hint = "there are `container`, `pod_name`, `pod_uid` and `ip_port`";
                     entry.problem(name, message, hint);
                     continue;
@@ -412,7 +412,7 @@ fn read_matcher(entry: &Section<'_>, name: &str, item: &Item<'_>) -> Option<Matc
     let Some(settings) = entry.kind(name, &kinds::MATCHER) else {
         entry.accept(name);
         let hint = "there are `fields`, `field_format` and `logs_path`";
-        item.problem(format!("unknown matcher `{name}`"), hint);
+        item.problem(format!("`{}`: unknown matcher `{name}`", item.path()), hint);
         return None;
     };
     match name {

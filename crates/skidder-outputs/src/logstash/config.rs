@@ -26,7 +26,7 @@ settings! {
         ("protocol", "`ssl.enabled` says whether TLS is spoken"),
     ]);
 
-    HOSTS: Vec<String> = Key::new("hosts").required().noun("a list of hosts, as in `[\"localhost\"]`").about("`host[:5044]`");
+    HOSTS: Vec<String> = Key::new("hosts").filled().required().noun("a list of hosts, as in `[\"localhost\"]`").about("`host[:5044]`");
     WORKERS: usize = settings::workers("a number of connections", 1024)
         .about("connections for each host, 1 to 1024, with `loadbalance`");
     LOADBALANCE: bool = settings::loadbalance(false);

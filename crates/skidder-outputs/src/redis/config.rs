@@ -30,7 +30,7 @@ settings! {
     pub static REDIS = Group::new("output.redis", "Lists or channels of Redis.")
         .include(&[&WITH_CODEC, &BACKOFF, &SOCKS, &TLS, &EVERY_OUTPUT]);
 
-    HOSTS: Vec<String> = Key::new("hosts").required().noun("a list of hosts, as in `[\"localhost\"]`").about(
+    HOSTS: Vec<String> = Key::new("hosts").filled().required().noun("a list of hosts, as in `[\"localhost\"]`").about(
         "`[redis[s]://][[user]:password@]host[:6379][/db]`; what the URL has wins; `rediss` is TLS",
     );
     INDEX: String = Key::new("index")

@@ -14,7 +14,7 @@ settings! {
     /// Settings of `decode_csv_fields`.
     pub(crate) static DECODE_CSV_FIELDS = Group::new("processor.decode_csv_fields", "Takes a line of comma-separated values apart into a list of texts.");
 
-    FIELDS: Any = Key::new("fields")
+    FIELDS: Any = Key::new("fields").map()
         .required()
         .about("a map of fields to targets: `message: csv`; the target may be the field itself");
     SEPARATOR: String = Key::new("separator")

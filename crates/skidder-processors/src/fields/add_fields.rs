@@ -14,7 +14,7 @@ settings! {
     /// Settings of `add_fields`.
     pub(crate) static ADD_FIELDS = Group::new("processor.add_fields", "Adds constant fields.");
 
-    FIELDS: Any = Key::new("fields")
+    FIELDS: Any = Key::new("fields").map()
         .required()
         .about("names and values; `null` is left out");
     TARGET: String = Key::new("target")

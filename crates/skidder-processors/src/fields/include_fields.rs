@@ -44,7 +44,7 @@ impl IncludeFields {
 
     /// `fields`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        if !settings.has_key(&FIELDS) {
+        if !settings.keys().contains(&FIELDS.name()) {
             let message = format!("`{}` is missing", settings.path_of(FIELDS.name()));
             settings.problem(
                 FIELDS.name(),

@@ -186,7 +186,7 @@ pub(super) fn read_identity(
         let Some(kind) = settings.kind(name, &kinds::FILE_IDENTITY) else {
             let names = kinds::list();
             let known: Vec<String> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
-            let message = format!("there is no file identity `{name}`");
+            let message = format!("`{}`: there is no file identity `{name}`", settings.path());
             settings.problem(name, message, format!("there are {}", known.join(", ")));
             settings.accept(name);
             continue;

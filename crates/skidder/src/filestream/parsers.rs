@@ -335,16 +335,11 @@ fn read_syslog(section: &Section<'_>) -> Option<Parser> {
     let format = section.get(&kinds::SYSLOG_FORMAT).value();
     let add_error_key = section.get(&kinds::SYSLOG_ADD_ERROR_KEY).value();
     let log_errors = section.get(&kinds::SYSLOG_LOG_ERRORS).value();
-    match syslog::timezone(&section.get(&kinds::TIMEZONE).value()) {
-        Ok(timezone) => {
-            let settings = syslog::Settings { format, timezone, add_error_key };
-            Some(Parser::Syslog { settings, log_errors })
-        }
-        Err(error) => {
-            section.problem(kinds::TIMEZONE.name(), error.to_string(), "");
-            None
-        }
-    }
+    let zone = |name: String| syslog::timezone(&name).map_err(|error| error.to_string());
+    let zone = section.get(&kinds::TIMEZONE).try_map(zone);
+    let is_wrong = zone.is_wrong();
+    let settings = syslog::Settings { format, timezone: zone.value(), add_error_key };
+    (!is_wrong).then_some(Parser::Syslog { settings, log_errors })
 }
 
 fn read_auditd(section: &Section<'_>) -> Option<Parser> {

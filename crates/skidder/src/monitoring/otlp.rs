@@ -67,7 +67,7 @@ impl Otlp {
     pub(crate) fn read(section: Section<'_>, fs: &Arc<dyn Fs>) -> Option<Self> {
         section.declared_by(&OTLP);
         if !section.get(&ENABLED).value() {
-            section.skip();
+            section.off();
             return None;
         }
         let known = |protocol: &String| match protocol.as_str() {

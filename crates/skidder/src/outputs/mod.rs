@@ -236,9 +236,7 @@ impl Outputs {
         let number = self.ids.len();
         self.ids.push(id);
         if !section.get(&ENABLED).value() {
-            for key in section.keys() {
-                section.accept(key);
-            }
+            section.off();
             return;
         }
         let built = skidder_outputs::build(section, &BESIDE, context, started, &at_root.others);

@@ -34,6 +34,14 @@ impl QueueSettings {
     /// Reads a section; what is not said is as in `base`. `shared`: it stands at the root.
     pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool, fs: &dyn Fs) -> Self {
         section.declared_by(&QUEUE);
+        if section.keys().contains(&ON_DISK.name()) && !section.has_key(&ON_DISK) {
+            let message = format!(
+                "`{}` is empty; expected a map of settings",
+                section.path_of(ON_DISK.name())
+            );
+            let hint = "give it a `max_size`, for example `10GB`; 0 = as much as there is";
+            section.problem(ON_DISK.name(), message, hint);
+        }
         let (has_disk, has_mem) = (section.has_key(&ON_DISK), section.has_key(&IN_MEM));
         if has_disk && has_mem {
             let message = "`queue.mem` and `queue.disk` are both there";
@@ -137,7 +145,7 @@ fn read_disk(disk: Section<'_>, shared: bool, fs: &dyn Fs) -> Option<Disk> {
 fn read_key(disk: &Section<'_>, fs: &dyn Fs) -> Option<DiskQueueKey> {
     let section = disk.optional_part(&on_disk::ENCRYPTED)?;
     if !section.get(&encryption::ENABLED).value() {
-        section.skip();
+        section.off();
         return None;
     }
     let said = section.get(&encryption::KEY).try_map(|text| parse_key(text.reveal())).optional();
