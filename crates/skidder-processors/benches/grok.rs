@@ -2,6 +2,8 @@
 //!
 //! Both sides put their values into events, in turn on the same lines; a row is the median of many batches.
 
+#![expect(clippy::print_stdout, reason = "the table is the result")]
+
 use regex::bytes::{CaptureLocations, Regex};
 use skidder_config::{Problems, Settings};
 use skidder_event::*;

@@ -2,12 +2,13 @@
 //!
 //! Each pattern is one regular expression that is searched for anywhere in the text, in linear time. Most
 //! lines are made for their pattern, though, and match from their first byte, each part where the part before
-//! it ends: that is tried first (`steps.rs`), and costs a fraction of the search.
+//! it ends: that is tried first (`steps.rs`), and costs a fraction of the search. Else the search says where the
+//! match begins, and the steps are tried from there.
 
 use super::steps::{Leaves, Steps};
 use regex_automata::meta::{self, Regex};
 use regex_automata::util::primitives::NonMaxUsize;
-use regex_automata::{Input, util::syntax};
+use regex_automata::{Anchored, Input, util::syntax};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -46,13 +47,23 @@ impl Engine {
     pub(super) fn find(&self, text: &[u8], slots: &mut Slots) -> bool {
         slots.clear();
         slots.resize(self.slots, None);
-        if let Some(steps) = &self.steps {
-            if steps.run(text, slots) {
+        let Some(steps) = &self.steps else {
+            return self.regex.search_slots(&Input::new(text), slots).is_some();
+        };
+        if steps.run(text, 0, slots) {
+            return true;
+        }
+        // To find only where the match is costs less than its groups.
+        let Some(found) = self.regex.search(&Input::new(text)) else { return false };
+        if found.start() > 0 {
+            slots.fill(None);
+            if steps.run(text, found.start(), slots) {
                 return true;
             }
-            slots.fill(None);
         }
-        self.regex.search_slots(&Input::new(text), slots).is_some()
+        slots.fill(None);
+        let input = Input::new(text).range(found.range()).anchored(Anchored::Yes);
+        self.regex.search_slots(&input, slots).is_some()
     }
 
     /// The same without trying the steps.

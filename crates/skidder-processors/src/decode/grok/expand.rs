@@ -163,10 +163,10 @@ impl<'a> Expansion<'a> {
         let own = self.bank.own.get_key_value(name).map(|(own, _)| own.as_str());
         self.open
             .push(own.or_else(|| library::names().find(|own| *own == name)).unwrap_or_default());
-        self.text(text, library).map_err(|error| match library {
+        self.text(text, library).map_err(|error| {
             // The innermost pattern of the user is where the error is.
-            false if !error.starts_with("pattern `") => format!("pattern `{name}`: {error}"),
-            _ => error,
+            let is_here = !library && !error.starts_with("pattern `");
+            if is_here { format!("pattern `{name}`: {error}") } else { error }
         })?;
         self.open.pop();
         Ok(())

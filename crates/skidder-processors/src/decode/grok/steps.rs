@@ -1,4 +1,4 @@
-//! The short way to a match: from the first byte, each part of a pattern where the part before it ends.
+//! The short way to a match from a place on: each part of a pattern where the part before it ends.
 //!
 //! A search prefers, of all ways to match, the first in the order in which a backtracking engine tries them.
 //! Steps follow only that order's first way: each part takes what it prefers by itself. If that leads to the end,
@@ -43,7 +43,7 @@ enum Step {
     /// As few letters of a class as possible up to a text.
     UntilText {
         class: Class,
-        text: Finder<'static>,
+        text: Box<Finder<'static>>,
     },
     /// As few letters of a class as possible up to one of another class.
     UntilClass {
@@ -67,9 +67,9 @@ enum Way {
 }
 
 impl Steps {
-    /// Whether the first way fits, from the start of the text. Fills the slots of its groups.
-    pub(super) fn run(&self, text: &[u8], slots: &mut Slots) -> bool {
-        matches!(self.walk(text, 0, slots), Way::End(_))
+    /// Whether the first way fits, from `at` on. Fills the slots of its groups.
+    pub(super) fn run(&self, text: &[u8], at: usize, slots: &mut Slots) -> bool {
+        matches!(self.walk(text, at, slots), Way::End(_))
     }
 
     fn walk(&self, text: &[u8], mut at: usize, slots: &mut Slots) -> Way {

@@ -1,7 +1,6 @@
 //! Addresses, hosts and URIs.
 
 use super::Pattern;
-use std::fmt::Write as _;
 
 pub(super) const PATTERNS: &[Pattern] = &[
     ("CISCOMAC", r"(?:[0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}"),
@@ -41,12 +40,12 @@ pub(super) fn ipv6() -> String {
             0 => ":".to_owned(),
             _ => format!("(?:{NUMBER}:){{{before}}}"),
         };
-        let _ = write!(text, "|{first}(?:");
+        text += &format!("|{first}(?:");
         if most >= 2 {
-            let _ = write!(text, "(?::{NUMBER}){{0,{}}}:%{{IPV4}}|", most - 2);
+            text += &format!("(?::{NUMBER}){{0,{}}}:%{{IPV4}}|", most - 2);
         }
         if most >= 1 {
-            let _ = write!(text, "(?::{NUMBER}){{1,{most}}}|");
+            text += &format!("(?::{NUMBER}){{1,{most}}}|");
         }
         text.push_str(":)");
     }

@@ -80,7 +80,9 @@ fn flatten<'a>(part: &'a Hir, parts: &mut Vec<Part<'a>>) {
     match part.kind() {
         HirKind::Empty => {}
         HirKind::Concat(inner) if has_groups(part) || is_plain(inner) => {
-            inner.iter().for_each(|part| flatten(part, parts));
+            for part in inner {
+                flatten(part, parts);
+            }
         }
         HirKind::Capture(group) => {
             parts.push(Part::Slot(2 * group.index as usize));
@@ -179,7 +181,7 @@ fn until(class: Class, behind: &[Part<'_>]) -> Option<Step> {
     };
     match next.kind() {
         HirKind::Literal(literal) => {
-            Some(Step::UntilText { class, text: Finder::new(&literal.0).into_owned() })
+            Some(Step::UntilText { class, text: Box::new(Finder::new(&literal.0).into_owned()) })
         }
         HirKind::Class(stop) => Some(Step::UntilClass { class, stop: Class::new(stop) }),
         HirKind::Repetition(repetition) if repetition.min == 1 && repetition.greedy => {
