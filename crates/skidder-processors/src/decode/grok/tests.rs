@@ -89,6 +89,14 @@ fn every_pattern_of_the_library_compiles_with_both_names() {
 }
 
 #[test]
+fn the_page_names_every_pattern_of_the_library() {
+    let page = include_str!("../../../golden/grok.yml");
+    for name in library::names() {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
 fn no_two_patterns_of_the_library_have_one_name() {
     let mut names: Vec<&str> = library::names().collect();
     let all = names.len();
