@@ -7,6 +7,32 @@ use crate::section::Section;
 use crate::{suggest, tree};
 
 impl Section<'_> {
+    /// Reports `key`, if it is set, as a setting that is unknown here, with what to write instead. `meant` is the
+    /// setting in whose place it stands: that this one is missing is not said then. Empty for none.
+    pub fn unknown(&self, key: &str, meant: &str, hint: &str) {
+        let Some(entry) = self.entry(key) else { return };
+        self.accept(key);
+        if !meant.is_empty() {
+            self.forget_missing(meant);
+        }
+        self.push_unknown(key, entry, hint);
+    }
+
+    /// What is missing stands there under another name. In a lenient configuration that is only a warning.
+    fn forget_missing(&self, name: &str) {
+        if self.problems.unknown_severity() == Severity::Error {
+            self.problems.forget_missing(&format!("`{}` ", self.path_of(name)));
+        }
+    }
+
+    fn push_unknown(&self, key: &str, entry: &Entry, hint: &str) {
+        let message = format!("unknown setting `{}`", self.path_of(key));
+        let place = entry.key_position.clone();
+        let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
+        let severity = self.problems.unknown_severity();
+        self.problems.push(Problem { severity, ..problem });
+    }
+
     /// Reports the keys of `map` (at `prefix` below this section) that were not read.
     fn check_keys(&self, map: &Map, prefix: &str) {
         for entry in map.iter() {
@@ -57,20 +83,12 @@ impl Section<'_> {
         let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
         let hint = match suggest::nearest(&entry.key, siblings) {
             Some(name) => {
-                let meant = meant(name);
-                // In a lenient one the misspelt name is a warning only.
-                if self.problems.unknown_severity() == Severity::Error {
-                    self.problems.forget_missing(&format!("`{meant}` "));
-                }
+                self.forget_missing(&format!("{start}{name}"));
                 format!("did you mean `{name}`?")
             }
             None => String::new(),
         };
-        let message = format!("unknown setting `{}`", self.path_of(key));
-        let place = entry.key_position.clone();
-        let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
-        let severity = self.problems.unknown_severity();
-        self.problems.push(Problem { severity, ..problem });
+        self.push_unknown(key, entry, &hint);
     }
 }
 

@@ -405,7 +405,7 @@ impl<'a> Section<'a> {
     }
 
     /// The entry at a dotted key, also if its value is empty.
-    fn entry(&self, key: &str) -> Option<&'a Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&'a Entry> {
         let (above, last) = match key.rsplit_once('.') {
             Some((above, last)) => (self.find(above, false)?.as_map()?, last),
             None => (self.map?, key),

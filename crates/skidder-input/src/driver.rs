@@ -234,6 +234,28 @@ impl TaskInputs {
     }
 }
 
+/// Asks inputs to stop, and waits until they have sent what they have, as long as they may take.
+fn stop_all(inputs: &[Arc<InputTask>], stage: &Stage) {
+    for input in inputs {
+        input.stop();
+    }
+    let has_ended = || {
+        let deadline = stage.clock.monotonic() + STOP_GRACE;
+        // One that waits for room in the queue of a stuck output goes on when that closes.
+        let left = || deadline.since(stage.clock.monotonic());
+        inputs.iter().all(|input| input.wait_ended(left()))
+    };
+    if has_ended() {
+        return;
+    }
+    let now = stage.clock.monotonic();
+    let is_stuck = |since: Monotonic| now.since(since) >= STOP_GRACE / 2;
+    if !stage.queue.blocked_since().is_some_and(is_stuck) {
+        // What held them up was another output, whose queue closes now: this one takes the rest.
+        has_ended();
+    }
+}
+
 impl Driver for TaskDriver {
     fn start(&mut self, stage: &Stage) -> io::Result<()> {
         let mut state = self.shared.lock();
@@ -266,23 +288,10 @@ impl Driver for TaskDriver {
         self.shared.ending.notify_all();
         let Some(stage) = stage else { return };
         let inputs = self.shared.inputs();
-        for input in &inputs {
-            input.stop();
-        }
-        let wait = || {
-            let deadline = stage.clock.monotonic() + STOP_GRACE;
-            for input in &inputs {
-                // One that waits for room in the queue of a stuck output goes on when that closes.
-                input.wait_ended(deadline.since(stage.clock.monotonic()));
-            }
-        };
-        wait();
-        let now = stage.clock.monotonic();
-        let is_stuck = |since: Monotonic| now.since(since) >= STOP_GRACE / 2;
-        if !stage.queue.blocked_since().is_some_and(is_stuck) {
-            // What held them up was another output, whose queue closes now: this one takes the rest.
-            wait();
-        }
+        let (last, first): (Vec<_>, Vec<_>) =
+            inputs.into_iter().partition(|input| input.stops_last());
+        stop_all(&first, &stage);
+        stop_all(&last, &stage);
     }
 
     fn join(&mut self) {
@@ -304,5 +313,76 @@ impl Driver for TaskDriver {
         for thread in changing {
             join(thread);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Setup;
+    use crate::{Input, InputFuture, Intake};
+    use skidder_event::Unprocessed;
+    use skidder_os::{RealFs, SystemClock};
+    use skidder_pipeline::{Commits, Queue, QueueLimits, Settle};
+    use skidder_registry::Options;
+
+    /// Takes its time to stop, unless it is to stop last, and writes down what happens.
+    struct Slow {
+        stops_last: bool,
+        seen: Arc<Mutex<Vec<&'static str>>>,
+    }
+
+    impl Input for Slow {
+        fn kind(&self) -> &'static str {
+            "slow"
+        }
+
+        fn stops_last(&self) -> bool {
+            self.stops_last
+        }
+
+        fn run(self: Box<Self>, intake: Intake) -> InputFuture {
+            Box::pin(async move {
+                intake.stopped().await;
+                let what =
+                    if self.stops_last { "the last one is asked" } else { "another one has ended" };
+                if !self.stops_last {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+                Ok(())
+            })
+        }
+    }
+
+    #[test]
+    fn what_nobody_sends_again_is_taken_until_all_other_inputs_have_ended() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.expect("threads");
+        let clock: Arc<dyn skidder_os::Clock> = Arc::new(SystemClock::new());
+        let place = tempfile::tempdir().expect("a directory");
+        let opened =
+            Registry::open(Arc::new(RealFs), Arc::clone(&clock), place.path(), Options::default());
+        let registry = Arc::new(opened.expect("an empty directory").0);
+        let seen = Arc::<Mutex<Vec<_>>>::default();
+        let lane = |(slot, stops_last)| {
+            let input = Box::new(Slow { stops_last, seen: Arc::clone(&seen) });
+            let setup = Setup {
+                id: "".into(),
+                name: "".into(),
+                run: "run".into(),
+                once: false,
+                clock: Arc::clone(&clock),
+            };
+            let input = InputTask::new(input, setup, 1, runtime.handle().clone());
+            LaneOf { input, slot, bind: Unprocessed::bind(), registry: Arc::clone(&registry) }
+        };
+        let mut driver = TaskDriver::new([(0, true), (1, false)].map(lane).into());
+        let queue = Queue::new(QueueLimits::default(), Settle::new());
+        driver.start(&Stage { queue, commits: Commits::default(), clock }).expect("it starts");
+        driver.stop();
+        driver.join();
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(*seen, ["another one has ended", "the last one is asked"]);
     }
 }

@@ -65,6 +65,12 @@ pub trait Input: Send {
         true
     }
 
+    /// Whether it stops after all inputs for which this does not hold: nothing keeps or sends again what comes to it
+    /// while the program waits for the others.
+    fn stops_last(&self) -> bool {
+        false
+    }
+
     /// What each of its events has in `@metadata`.
     fn metadata(&self) -> Map {
         Map::new()

@@ -45,6 +45,7 @@ pub enum InputState {
 /// One input, and the outputs that it feeds.
 pub struct InputTask {
     kind: &'static str,
+    stops_last: bool,
     setup: Setup,
     metrics: Arc<InputMetrics>,
     runtime: Handle,
@@ -89,11 +90,12 @@ impl InputTask {
         metrics: Arc<InputMetrics>,
     ) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
-        let kind = input.kind();
+        let (kind, stops_last) = (input.kind(), input.stops_last());
         let state =
             State { input: Some(input), lanes: Vec::new(), task: None, now: InputState::Waiting };
         Arc::new(Self {
             kind,
+            stops_last,
             setup,
             metrics,
             runtime,
@@ -107,6 +109,11 @@ impl InputTask {
     /// Its type.
     pub fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// See [`Input::stops_last`].
+    pub(crate) fn stops_last(&self) -> bool {
+        self.stops_last
     }
 
     /// Its id; empty if it has none.

@@ -26,6 +26,11 @@ pub(crate) fn read_host(section: &Section<'_>, text: &str) -> Option<(String, u1
     }
 }
 
+/// Reports `hosts`, as outputs have it.
+pub(crate) fn no_hosts(section: &Section<'_>) {
+    section.unknown("hosts", "host", "did you mean `host`? An input listens on one address");
+}
+
 /// What the input before has left, when it was its turn; nothing if there is none, or if the input must stop before.
 pub(crate) async fn take_over<T: Any + Send>(claim: &Claim, intake: &Intake) -> Option<T> {
     tokio::select! {

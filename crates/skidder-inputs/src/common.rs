@@ -1,30 +1,15 @@
 //! What every input has: settings that all types share, and the sockets that a configuration has given out.
 
-use skidder_config::{Any, Group, Key, Section, settings};
+use skidder_config::{Group, Key, Section, settings};
 use skidder_net::{Claim, Family, SocketKey, Sockets};
 use std::sync::{Arc, Mutex, PoisonError};
 
 settings! {
-    /// Settings of every input; all but `keep_null` are read by the program.
+    /// A setting of every input here, beside those of all inputs, which the program declares.
     pub static EVERY_INPUT = Group::new("input.task.*", "What every input has.").common();
 
-    TYPE: String = Key::new("type").required().about("what kind of input it is");
-    ID: String = Key::new("id").about("names the input in the log, in metrics and on the page");
-    ENABLED: bool = Key::new("enabled").default(true).about("`false`: as though it were not there");
-    OUTPUTS: Any = Key::new("outputs").ours().default_words("all").about("ids of the outputs that it feeds");
-    TAGS: Vec<String> = Key::new("tags").about("go to `tags` of each event");
-    FIELDS: Any = Key::new("fields").about("go under `fields` of each event");
-    FIELDS_UNDER_ROOT: bool =
-        Key::new("fields_under_root").default(false).about("they go to the root instead");
-    PROCESSORS: Any = Key::new("processors").about("run over its events before those of the root");
-    PIPELINE: String = Key::new("pipeline").about("ingest pipeline of Elasticsearch");
-    INDEX: String = Key::new("index").about("index of Elasticsearch");
     KEEP_NULL: bool =
         Key::new("keep_null").default(false).about("fields that are null stay on events; these have none");
-    SERVICE_TYPE: String = Key::new("service.type").about("`service.type` of each event");
-    DISABLE_HOST: bool = Key::new("publisher_pipeline.disable_host")
-        .default(false)
-        .about("events get no `host.name`");
 }
 
 /// Begins to read an input with the settings of `group`, which includes [`EVERY_INPUT`].

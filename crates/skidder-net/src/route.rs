@@ -4,7 +4,7 @@ use crate::first::first_of;
 use crate::{HttpProxy, SocksProxy, Steps};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use skidder_tls::{TlsClient, VerificationMode};
+use skidder_tls::{TlsClient, VerificationMode, handshake_words};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ pub enum NetError {
         what: String,
     },
     /// The handshake failed.
-    #[error("no TLS connection with `{name}`: {source}{}", tls_remedy(.source))]
+    #[error("no TLS connection with `{name}`: {}{}", handshake_words(.source), tls_remedy(.source))]
     Tls {
         /// The server's name.
         name: String,

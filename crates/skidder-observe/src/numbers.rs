@@ -157,7 +157,7 @@ pub struct RegistrarNumbers {
 }
 
 impl InputNumbers {
-    /// Without a name, its number is told beside its `id`.
+    /// If its id is not its name, it is called by its address, or by its number beside its id.
     pub(crate) fn of(
         source: &InputSource,
         output: Option<&String>,
@@ -166,7 +166,11 @@ impl InputNumbers {
     ) -> Self {
         let InputSource { id, number, .. } = source;
         Self {
-            name: if is_name { id.clone() } else { format!("{id}#{number}") },
+            name: match source.counts.task() {
+                _ if is_name => id.clone(),
+                Some(_) if id.is_empty() => source.title.clone(),
+                _ => format!("{id}#{number}"),
+            },
             title: source.title.clone(),
             slot: source.slot,
             ledger,

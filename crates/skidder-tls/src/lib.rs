@@ -11,5 +11,5 @@ mod verify;
 pub use read::SSL;
 pub use reload::{TlsClient, TlsServer};
 pub use server::{ClientAuthentication, SSL_SERVER, TlsServerSettings};
-pub use settings::{Pem, TlsError, TlsSettings, VerificationMode};
+pub use settings::{Pem, TlsError, TlsSettings, VerificationMode, handshake_words};
 pub use verify::is_authority_as_server;

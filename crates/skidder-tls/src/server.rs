@@ -93,6 +93,12 @@ impl TlsServerSettings {
             let hint = "set `ssl.client_authentication` to `optional` or `required`";
             section.warning("certificate_authorities", message, hint);
         }
+        if client_authentication != ClientAuthentication::None && !has_authorities {
+            let message = "clients need a certificate of an authority that this system knows, as \
+                           `ssl.certificate_authorities` is not set";
+            let hint = "set `ssl.certificate_authorities` to the authority of your clients";
+            section.warning("client_authentication", message, hint);
+        }
         if client_authentication != ClientAuthentication::None
             && common.verification_mode == VerificationMode::None
         {
@@ -173,12 +179,21 @@ mod tests {
                 ", certificate_authorities: [ca.pem], client_authentication: optional",
                 ClientAuthentication::Optional,
             ),
-            (", client_authentication: required", ClientAuthentication::Required),
         ] {
             let (read, problems) = read(&format!("ssl: {{certificate: c, key: k{text}}}"));
             let found = read.map(|settings| settings.client_authentication);
             assert_eq!((found, problems.as_str()), (Some(expected), ""), "{text}");
         }
+    }
+
+    #[test]
+    fn changed_files_are_read_again_unless_that_is_turned_off() {
+        let read = |text: &str| read(&format!("ssl: {{certificate: c, key: k{text}}}"));
+        let reload = |text: &str| read(&format!(", certificate_reload: {text}")).0.unwrap().reloads;
+        assert!(read("").0.unwrap().reloads);
+        assert!(reload("{reload_interval: 1m}"));
+        assert!(!reload("{enabled: false, reload_interval: 1m}"));
+        assert!(read(", certificate_reload.reload_interval: soon").1.contains("soon"));
     }
 
     #[test]
@@ -196,6 +211,9 @@ mod tests {
         let unused =
             "{certificate: c, key: k, certificate_authorities: [a], client_authentication: none}";
         assert!(read(&format!("ssl: {unused}")).1.contains("clients are not asked"));
+        let anyone = "ssl: {certificate: c, key: k, client_authentication: required}";
+        let (read_anyone, problems) = read(anyone);
+        assert!(read_anyone.is_some() && problems.contains("that this system knows"), "{problems}");
         let checked =
             "{certificate: c, key: k, certificate_authorities: [a], verification_mode: none}";
         assert!(read(&format!("ssl: {checked}")).1.contains("checked nevertheless"));

@@ -4,12 +4,15 @@
 //! accepted by its common name, which Filebeat's `full` mode would still do.
 
 use crate::keys;
-use crate::verify::{NoCheck, Verifier};
+use crate::verify::{NoCheck, Verifier, is_authority_as_server};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{CipherSuite, ClientConfig, NamedGroup, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    CipherSuite, ClientConfig, InconsistentKeys, NamedGroup, RootCertStore,
+    SupportedProtocolVersion,
+};
 use skidder_config::Secret;
 use skidder_os::Fs;
 use std::io;
@@ -108,6 +111,25 @@ impl Default for TlsSettings {
     }
 }
 
+/// An error of rustls in words, also where it only names a variant.
+fn words(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            "the key in `ssl.key` does not belong to the certificate".to_owned()
+        }
+        rustls::Error::InvalidCertificate(error) if is_authority_as_server(error) => {
+            "the certificate is that of an authority, not of a server or client".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// [`words`] of an error of a handshake.
+pub fn handshake_words(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|error| error.downcast_ref());
+    inner.map_or_else(|| error.to_string(), words)
+}
+
 /// Why encryption cannot be set up. All are mistakes of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -141,7 +163,7 @@ pub enum TlsError {
     #[error("no certificate authority was found{0}; set `ssl.certificate_authorities`")]
     NoAuthorities(String),
     /// A certificate, or a key that does not fit it.
-    #[error("`{setting}` cannot be used: {source}")]
+    #[error("`{setting}` cannot be used: {}", words(.source))]
     Certificate {
         /// The setting.
         setting: &'static str,
@@ -317,4 +339,28 @@ pub(crate) fn certificates(
     let wrong = |reason: String| TlsError::Pem { setting, reason };
     let found = found.map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() { Err(wrong("it has no certificate".to_owned())) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{CertificateError, OtherError};
+
+    #[test]
+    fn errors_that_only_name_a_variant_are_put_in_words() {
+        let key = rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch);
+        let setting = "ssl.certificate";
+        assert_eq!(
+            TlsError::Certificate { setting, source: key }.to_string(),
+            "`ssl.certificate` cannot be used: the key in `ssl.key` does not belong to the certificate"
+        );
+        let authority = OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity));
+        let authority = rustls::Error::InvalidCertificate(CertificateError::Other(authority));
+        let of_handshake =
+            |error| handshake_words(&io::Error::new(io::ErrorKind::InvalidData, error));
+        assert!(of_handshake(authority).starts_with("the certificate is that of an authority"));
+        let other = rustls::Error::NoCertificatesPresented;
+        assert_eq!(of_handshake(other.clone()), other.to_string());
+        assert_eq!(handshake_words(&io::Error::other("x")), "x");
+    }
 }

@@ -99,9 +99,12 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
             rows.push(Row::new(file, keep));
         }
     })?;
-    let mut open = Vec::new();
+    let (mut open, mut listening) = (Vec::new(), Vec::new());
     if asked == Asked::Endpoint && paths.is_empty() {
         open = sources::ask(&parts, output, input, &options.sort)?;
+        if open.is_empty() && !options.json {
+            listening = sources::listening(&parts, input)?;
+        }
     }
     for path in &paths {
         let shown = rows.iter().any(|row| PathBuf::from(&row.path).starts_with(path));
@@ -125,7 +128,7 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
             print_table(&rows, asked)?;
         }
         if paths.is_empty() {
-            print(&sources::text(&open, &receiving, asked))?;
+            print(&sources::text(&open, &receiving, &listening, asked))?;
         }
         for (input, finding) in &findings {
             let found = format!("! input `{input}`: {finding}; {}", finding.remedy());

@@ -5,9 +5,10 @@ use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
 use crate::config_files::with_files;
 use crate::world::World;
-use crate::{cloud, plain, secrets};
+use crate::{cloud, plain, schema, secrets};
 use anyhow::Result;
 use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
+use skidder_observe::HttpConfig;
 use std::path::{Path, PathBuf};
 
 /// Default of `-c`, looked for in `path.config`.
@@ -114,6 +115,15 @@ pub(crate) fn read_parts(
         }
         _ => Err(told(&problems)),
     }
+}
+
+/// Reads only the settings of the endpoint, and where the data directory is: what else is wrong does not matter. `None` if
+/// they are wrong themselves.
+pub(crate) fn read_endpoint(settings: &Settings) -> Option<(HttpConfig, PathBuf)> {
+    let problems = Problems::new();
+    let root = settings.root(&problems);
+    let http = HttpConfig::from_section(root.part(&schema::HTTP));
+    (!problems.has_errors()).then(|| (http, settings.paths().data.clone()))
 }
 
 #[expect(

@@ -16,14 +16,14 @@ const DOOR_FILE: &str = "page.html";
 
 /// `skidder page`.
 pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Result<ExitCode> {
-    let parts = match crate::status::running(global, world)? {
-        Ok(parts) => parts,
+    let program = match crate::status::running(global, world)? {
+        Ok(program) => program,
         Err(data) => bail!(
             "{}hint: give the same `-c` and `--path.data` as it has",
             crate::status::not_running(&data)
         ),
     };
-    let (host, port) = match &parts.http.endpoint {
+    let (host, port) = match &program.http.endpoint {
         Endpoint::Tcp { host, port } => (browsable(host), port),
         Endpoint::Unix(path) => {
             let path = path.display();
@@ -34,8 +34,8 @@ pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Resul
         }
     };
     let mut url = format!("http://{host}:{port}/ui/");
-    if asks_for_token(&parts.http) {
-        let path = parts.data.join(TOKEN_FILE);
+    if asks_for_token(&program.http) {
+        let path = program.data.join(TOKEN_FILE);
         let token = read(&*world.fs, &path, None).with_context(|| {
             let path = path.display();
             format!(
@@ -47,7 +47,7 @@ pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Resul
     }
     print(&format!("{url}\n"))?;
     if !what.print && io::stdout().is_terminal() {
-        match open_browser(&*world.fs, &parts.data, &url) {
+        match open_browser(&*world.fs, &program.data, &url) {
             Ok(true) => {}
             Ok(false) => tell("there is no desktop here: open this address in a browser\n"),
             Err(error) => tell(&format!("no browser was opened ({error}): open this address\n")),

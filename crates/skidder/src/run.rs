@@ -30,7 +30,7 @@ use anyhow::{Context as _, Result, bail};
 use ending::Files;
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
-use outcome::Undelivered;
+use outcome::{Settles, Undelivered};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_net::Sockets;
@@ -39,9 +39,9 @@ use skidder_os::{Clock, Fs, Monotonic};
 use skidder_pipeline::{Patience, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::Span;
@@ -203,14 +203,20 @@ pub(crate) fn runtime(name: &'static str, threads: usize) -> Result<Runtime> {
 }
 
 /// Passes signals on.
-fn listen(world: &World, once: bool, send: Sender<Happened>) -> Result<()> {
-    world.caught.listen(!once, move |asked| {
+fn listen(
+    world: &World,
+    once: bool,
+    send: Sender<Happened>,
+    settles: Arc<OnceLock<Settles>>,
+) -> Result<()> {
+    world.caught.listen(!once, Arc::clone(&world.clock), move |asked| {
         // The main thread may be gone already.
         drop(send.send(match asked {
             Asked::Reload => Happened::Reload,
             Asked::Stop => Happened::Signal,
             Asked::Leave => {
                 // A second signal does not wait for anything but the log.
+                outcome::log_given_up(settles.get().into_iter().flatten());
                 logging::flush();
                 std::process::exit(1);
             }
@@ -246,7 +252,8 @@ impl Running {
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
             world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
-        listen(world, once, send.clone())?; // Before anything is received.
+        let settles = Arc::default();
+        listen(world, once, send.clone(), Arc::clone(&settles))?; // Before anything is received.
         let mut tasks = Tasks::of(&parts.agent, world, once, parts.workers);
         tasks.expect(outputs.iter().flat_map(|output| &output.inputs));
         let mut started = Vec::with_capacity(outputs.len());
@@ -260,10 +267,13 @@ impl Running {
             );
             runtimes.push(runtime);
         }
+        let of = |output: &RunningOutput| (output.id.clone(), Arc::clone(&output.settle));
+        settles.get_or_init(|| started.iter().map(of).collect());
         world.startup.step(|| "outputs and readers started".to_owned());
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
         Ok(Self {
+            files: Files::of(&started),
             outputs: started,
             runtimes,
             happened,
@@ -273,7 +283,6 @@ impl Running {
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
-            files: Files::default(),
             interrupt: Arc::clone(&world.interrupt),
             tasks,
             sockets: world.sockets.clone(),

@@ -6,7 +6,13 @@
 use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use skidder_os::{Clock, Monotonic};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Signals to stop within this time are one request: `timeout` and supervisors signal a process and then its group, and
+/// Ctrl-C reaches a group whose leader passes it on.
+const ONE_REQUEST: Duration = Duration::from_secs(1);
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +21,7 @@ pub(crate) enum Asked {
     Reload,
     /// To end in order.
     Stop,
-    /// To end at once: it was asked to stop before.
+    /// To end at once: it was asked to stop before, at least [`ONE_REQUEST`] ago.
     Leave,
 }
 
@@ -63,6 +69,7 @@ impl Caught {
     pub(crate) fn listen(
         &self,
         reloads: bool,
+        clock: Arc<dyn Clock>,
         mut tell: impl FnMut(Asked) + Send + 'static,
     ) -> Result<()> {
         let cannot = "cannot listen to signals";
@@ -74,13 +81,18 @@ impl Caught {
             signals.add_signal(signal).context(cannot)?;
         }
         let work = move || {
-            let mut stopping = false;
+            let mut stopped: Option<Monotonic> = None;
             for signal in signals.forever() {
-                tell(match signal {
-                    SIGHUP if reloads => Asked::Reload,
-                    _ if std::mem::replace(&mut stopping, true) => Asked::Leave,
-                    _ => Asked::Stop,
+                let now = clock.monotonic();
+                tell(match stopped {
+                    _ if signal == SIGHUP && reloads => Asked::Reload,
+                    None => Asked::Stop,
+                    Some(first) if now.since(first) < ONE_REQUEST => continue,
+                    Some(_) => Asked::Leave,
                 });
+                if signal != SIGHUP || !reloads {
+                    stopped.get_or_insert(now);
+                }
             }
         };
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(work);

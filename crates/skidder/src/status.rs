@@ -13,19 +13,18 @@ pub(crate) use sources::{SOURCE_HEAD, SourceLook};
 pub(crate) use text::span;
 
 use crate::agent::{self, Agent};
-use crate::assemble::Parts;
 use crate::cli::{Global, Status};
 use crate::endpoint;
-use crate::load::{load_settings, read_parts};
+use crate::load::{load_settings, read_endpoint, read_parts};
 use crate::logging;
 use crate::problems;
 use crate::table::{or_dash, path_width, shortened, table};
-use crate::terminal::print;
+use crate::terminal::{print, tell};
 use crate::world::World;
 use anyhow::{Result, bail};
 use look::{FileLook, OutputLook};
 use serde_json::{Value, json};
-use skidder_observe::{bytes_text, grouped, is_well};
+use skidder_observe::{HttpConfig, bytes_text, grouped, is_well};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,8 +51,8 @@ const INPUTS_SHOWN: usize = 20;
 /// Says how it stands.
 pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<ExitCode> {
     logging::start(Level::WARN);
-    let parts = match running(global, world)? {
-        Ok(parts) => parts,
+    let program = match running(global, world)? {
+        Ok(program) => program,
         Err(data) => {
             let text = if what.json {
                 format!("{:#}\n", json!({"running": false, "data": data}))
@@ -64,10 +63,10 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
             return Ok(ExitCode::from(NOT_RUNNING));
         }
     };
-    let before = Sample::ask(&parts.http, what.seconds, what.behind)?;
+    let before = Sample::ask(&program.http, what.seconds, what.behind)?;
     let (_kept, never) = channel::<()>();
     never.recv_timeout(what.seconds).expect_err("nobody sends: this waits");
-    let now = Sample::ask(&parts.http, what.seconds, what.behind)?;
+    let now = Sample::ask(&program.http, what.seconds, what.behind)?;
     let mut look = Look::of(&before, &now);
     let good = is_well(&look.problems);
     if what.json {
@@ -91,24 +90,48 @@ pub(crate) fn not_running(data: &Path) -> String {
     )
 }
 
-/// The configuration of the program that runs on its data directory and can be asked; the directory if none runs.
-pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, PathBuf>> {
+/// A program that runs.
+pub(crate) struct RunningProgram {
+    /// Where it answers.
+    pub(crate) http: HttpConfig,
+    /// Its data directory.
+    pub(crate) data: PathBuf,
+}
+
+/// The program that runs on the data directory of the configuration and can be asked; the directory if none runs. Other
+/// mistakes in the configuration are reported, and do not matter: the program may run with one from before them.
+pub(crate) fn running(global: &Global, world: &World) -> Result<Result<RunningProgram, PathBuf>> {
     let settings = load_settings(global, world)?;
-    let mut parts =
-        read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    if !agent::is_running(&*world.fs, &parts.data)? {
-        return Ok(Err(world.directory.join(&parts.data)));
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())));
+    let (mut http, data) = match parts {
+        Ok(parts) => (parts.http, parts.data),
+        Err(error) => {
+            let Some((http, data)) = read_endpoint(&settings).filter(|(http, _)| http.enabled)
+            else {
+                return Err(error);
+            };
+            if !agent::is_running(&*world.fs, &data)? {
+                return Err(error);
+            }
+            tell(&format!(
+                "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
+            ));
+            (http, data)
+        }
+    };
+    if !agent::is_running(&*world.fs, &data)? {
+        return Ok(Err(world.directory.join(&data)));
     }
-    if !parts.http.enabled {
+    if !http.enabled {
         bail!(
             "skidder is running, but `http.enabled` is off: there is nobody to ask\nhint: set \
              `http.enabled: true`, or look at its log"
         );
     }
-    parts.http.auth.own = crate::page_token::kept_token(&*world.fs, &parts.data);
-    let id = agent::kept_id(&*world.fs, &parts.data);
-    endpoint::check(&parts.http, id.as_deref())?;
-    Ok(Ok(parts))
+    http.auth.own = crate::page_token::kept_token(&*world.fs, &data);
+    let id = agent::kept_id(&*world.fs, &data);
+    endpoint::check(&http, id.as_deref())?;
+    Ok(Ok(RunningProgram { http, data }))
 }
 
 /// All of it on one screen.
@@ -160,7 +183,8 @@ fn push_inputs(text: &mut String, look: &Look) {
     if more > 0 {
         writeln!(text, "{more} more inputs that read no files").expect("a string takes everything");
     }
-    writeln!(text, "\n{} sources open", grouped(look.sources_open))
+    let sources = if look.sources_open == 1 { "source" } else { "sources" };
+    writeln!(text, "\n{} {sources} open", grouped(look.sources_open))
         .expect("a string takes everything");
 }
 

@@ -30,8 +30,8 @@ pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode>
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         bail!("`top` needs a terminal; `skidder status` does not");
     }
-    let parts = match running(global, world)? {
-        Ok(parts) => parts,
+    let program = match running(global, world)? {
+        Ok(program) => program,
         Err(data) => {
             print(&not_running(&data))?;
             return Ok(ExitCode::from(NOT_RUNNING));
@@ -40,7 +40,7 @@ pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode>
     let (send, answers) = channel();
     // It ends when nobody listens any more.
     let (stop, stopped) = channel::<()>();
-    let http = parts.http.clone();
+    let http = program.http.clone();
     let asker = std::thread::Builder::new()
         .name("asker".to_owned())
         .spawn(move || ask(&http, what, &send, &stopped))

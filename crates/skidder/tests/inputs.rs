@@ -181,6 +181,7 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     place.open_endpoint();
     let program = place.start(&[]);
     program.await_log("cannot listen");
+    program.await_log("another process does already; it is tried again");
     // The endpoint may not be there yet.
     let is_told = || {
         let status = place.run(&["status"]).out;
@@ -191,7 +192,8 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     patiently("the problem in `status`", is_told);
     drop(taken);
     program.await_log("receives datagrams");
-    program.terminate().succeeded();
+    let ended = program.terminate().succeeded();
+    assert!(!ended.log.contains("\"remedy\":\"\""), "{}", ended.log);
 }
 
 #[test]
@@ -462,6 +464,71 @@ fn a_stuck_output_takes_nothing_away_from_another_one_at_a_stop() {
     let all = Ledger { read: 10_000, delivered: 10_000, ..Ledger::default() };
     assert_eq!(ended.ledger_of("good"), all, "{}", ended.log);
     assert_eq!(ended.ledger_of("stuck").dropped, 10_000, "{}", ended.log);
+    assert!(ended.log.contains("\"lost\":10000"), "{}", ended.log);
+}
+
+#[test]
+fn a_program_that_goes_on_after_a_refused_reload_answers_beside_the_mistake() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    drop(connect(&path));
+    patiently("the endpoint", || place.stat("/skidder/sources/received_events"));
+    let named = format!("input=\"unix {}\"", path.display());
+    assert!(place.get("/metrics").contains(&named), "an input without an id");
+    place.configure(&place.configuration().replace("type: unix,", "type: unix, framing: bad,"));
+    let status = place.run(&["status"]);
+    assert!(status.out.contains("unix"), "{status:?}");
+    assert!(status.log.contains("what runs is an earlier one"), "{status:?}");
+    assert!(status.log.contains("`bad`; expected"), "{status:?}");
+    program.terminate().succeeded();
+    let status = place.run(&["status"]);
+    assert!(status.log.starts_with("error: ") && status.out.is_empty(), "{status:?}");
+}
+
+#[test]
+fn signals_at_the_same_time_are_one_request_to_stop() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    let text = place.configuration();
+    let slow = "flush.min_events: 400, flush.timeout: 1h";
+    place.configure(&text.replace("flush.min_events: 50, flush.timeout: 10ms", slow));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    connect(&path).write_all(&lines("a", 0..100)).unwrap();
+    let read = || (place.stat("/filebeat/events/added")? == 100).then_some(());
+    patiently("all lines in the queue", read);
+    program.signal(Signal::TERM);
+    program.signal(Signal::INT);
+    program.terminate().succeeded();
+    accept("three signals at once", judge(&[("a", 100)], &server.documents()), 0);
+}
+
+#[test]
+fn a_later_signal_ends_at_once_and_the_log_says_how_much_is_lost() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    let text = place.configuration();
+    place.configure(&text.replace("shutdown_timeout: 20s", "shutdown_timeout: 1h"));
+    place.open_endpoint();
+    server.hold();
+    let program = place.start(&[]);
+    connect(&path).write_all(&lines("a", 0..100)).unwrap();
+    let read = || (place.stat("/filebeat/events/added")? == 100).then_some(());
+    patiently("all lines in the queue", read);
+    let line = program.await_log_while("ended before everything was delivered", || {
+        program.signal(Signal::TERM);
+    });
+    assert!(line.contains("\"lost\":100}"), "{line}");
+    assert_eq!(program.end().code(), Some(1));
+    server.release();
 }
 
 #[test]
@@ -520,6 +587,7 @@ fn syslog_messages_are_taken_apart_and_say_that_they_are_whole() {
     program.await_log("messages are not in the `format` of this input");
     drop(client);
     let ended = program.terminate().succeeded();
+    assert!(ended.log.contains("\"format\":\"auto\""), "{}", ended.log);
     assert_eq!(ended.ledger(), Ledger { read: 2, delivered: 2, ..Ledger::default() });
     let mut events: Vec<Value> = Vec::new();
     for file in std::fs::read_dir(place.path().join("out")).unwrap() {

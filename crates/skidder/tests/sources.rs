@@ -60,6 +60,11 @@ fn inputs_without_files_show_their_sources_instead() {
     assert!(!one.contains("local"), "{one}");
 
     let program = place.start(&[]);
+    patiently("a listener that the endpoint knows", || {
+        let shown = place.run(&["files", "--input", "local"]).out;
+        let listens = "0 sources are open (`local` listens); from the running skidder\n";
+        (shown == listens).then_some(())
+    });
     let mut client = patiently("a listener", || TcpStream::connect(("127.0.0.1", port)).ok());
     client.write_all(&lines("a", 0..3)).unwrap();
     let mut local = patiently("a listener", || UnixStream::connect(&path).ok());
@@ -128,7 +133,7 @@ fn files_and_sources_are_shown_beside_each_other() {
     let one = files(&[&log.display().to_string()]);
     assert!(one.contains("a.log") && !one.contains("open"), "{one}");
     let status = place.run(&["status", "--seconds", "0.2"]).succeeded().out;
-    for part in ["\nlogs ", "\nunix /", "1 sources open\n", "\n1 files, 0 of them behind"] {
+    for part in ["\nlogs ", "\nunix /", "1 source open\n", "\n1 files, 0 of them behind"] {
         assert!(status.contains(part), "{part} is not in {status}");
     }
     program.terminate().succeeded();

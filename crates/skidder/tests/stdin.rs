@@ -214,3 +214,38 @@ fn beside_other_inputs_it_is_refused() {
         .configure(&text.replace("- type: filestream\n", "- type: filestream\n  enabled: false\n"));
     place.run(&["test", "config"]).succeeded();
 }
+
+#[test]
+fn options_of_log_inputs_about_files_are_notices_and_parsers_have_a_hint() {
+    let place = Place::with_output("output.console.enabled: true\n");
+    let options = [
+        "exclude_files: [a]",
+        "recursive_glob.enabled: false",
+        "symlinks: true",
+        "scan_frequency: 1s",
+        "scan.sort: modtime",
+        "ignore_older: 1h",
+        "harvester_limit: 2",
+        "file_identity.path: ~",
+        "clean_inactive: 2h",
+        "clean_removed: true",
+        "tail_files: true",
+        "close_inactive: 1m",
+        "close_removed: true",
+        "close_renamed: true",
+        "close_timeout: 1m",
+        "close_eof: true",
+        "backoff: 1s",
+        "max_backoff: 2s",
+        "backoff_factor: 3",
+    ];
+    with_stdin(&place, &format!(", {}", options.join(", ")));
+    let ended = place.run(&["test", "config"]).succeeded();
+    assert_eq!(ended.log.matches("has no effect here").count(), options.len(), "{}", ended.log);
+    // The hint is not that of inputs in general.
+    assert!(!ended.log.contains("filestream"), "{}", ended.log);
+    with_stdin(&place, ", parsers: [{ndjson: {}}]");
+    let ended = place.run(&["test", "config"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("hint: `stdin` has `json` and `multiline`"), "{}", ended.log);
+}

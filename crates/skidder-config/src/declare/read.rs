@@ -7,14 +7,15 @@ use crate::section::Section;
 use crate::setting::Setting;
 
 impl<'a> Section<'a> {
-    /// This section has the settings of `group`. Says what is known about those that it does not have; a debug build
-    /// then refuses to read a key of any other group.
+    /// This section has the settings of `group`. Says what is known about those that it does not have, before what was
+    /// said in general of a group that was declared earlier; a debug build then refuses to read a key of any other group.
     pub fn declared_by(&self, group: &'static Group) {
         let rules = |patterns: &[(&str, &str)], verdict| {
             for (pattern, advice) in patterns {
                 self.add_rules(&[pattern], verdict, advice);
             }
         };
+        let earlier = self.rules.borrow().len();
         for group in group.all() {
             if self.groups.borrow().iter().any(|known| known.id == group.id) {
                 continue;
@@ -24,6 +25,7 @@ impl<'a> Section<'a> {
             rules(group.without_effect, Verdict::NoEffect);
             self.groups.borrow_mut().push(group);
         }
+        self.rules.borrow_mut().rotate_left(earlier);
     }
 
     /// Reads the setting `key`. End with [`Setting::value`] if it declares a default, with [`Setting::required`] or

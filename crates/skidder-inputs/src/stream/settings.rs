@@ -1,7 +1,7 @@
 //! Settings that all servers of streams share.
 
 use super::framing::Framing;
-use skidder_config::{Group, Key, Section, Size, settings};
+use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use std::time::Duration;
 
 /// `max_message_size`.
@@ -34,9 +34,9 @@ settings! {
     /// Settings of all streams.
     pub static CONNECTIONS = Group::new("input.connections", "How streams are split into messages.");
 
-    FRAMING: String = Key::new("framing")
+    FRAMING: OneOf<bool> = Key::one_of("framing", &[("delimiter", false), ("rfc6587", true)])
+        .ignore_case()
         .default("delimiter")
-        .noun("`delimiter` or `rfc6587`")
         .about(
             "or `rfc6587`: octet counting, or lines where a message does not begin with a digit",
         );
@@ -85,17 +85,7 @@ pub struct StreamSettings {
 impl StreamSettings {
     /// Reads the settings of [`CONNECTIONS`]. `None`, and the problems are reported, if something is wrong.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        let counts = |framing: String| match &*framing.to_ascii_lowercase() {
-            "" | "delimiter" => Ok(false),
-            "rfc6587" => Ok(true),
-            _ => Err("expected `delimiter` or `rfc6587`".to_owned()),
-        };
-        let framing = section.get(&FRAMING);
-        let is_set = framing.is_set();
-        let counts = framing.try_map(counts).optional();
-        if is_set && counts.is_none() {
-            return None;
-        }
+        let counts = section.get(&FRAMING).value();
         let delimiter = section.get(&DELIMITER).value();
         if delimiter.is_empty() {
             let message = format!("`{}` is empty", section.path_of("line_delimiter"));
@@ -106,11 +96,7 @@ impl StreamSettings {
         let connections = section.get(&MAX_CONNECTIONS).value();
         let timeout = section.get(&IDLE).value();
         Some(Self {
-            framing: Framing::new(
-                counts.unwrap_or(false),
-                delimiter.as_bytes(),
-                usize::try_from(most).ok()?,
-            ),
+            framing: Framing::new(counts, delimiter.as_bytes(), usize::try_from(most).ok()?),
             connections_max: usize::try_from(connections).unwrap_or(0),
             timeout,
         })

@@ -16,6 +16,21 @@ pub(super) enum Format {
     Auto,
 }
 
+impl Format {
+    /// Each with its word.
+    pub(super) const WORDS: [(&str, Self); 3] =
+        [("rfc3164", Self::Rfc3164), ("rfc5424", Self::Rfc5424), ("auto", Self::Auto)];
+
+    /// Its word.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Rfc3164 => "rfc3164",
+            Self::Rfc5424 => "rfc5424",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// The parts of a message, which are spans of it. Empty: not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {

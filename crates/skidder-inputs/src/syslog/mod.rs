@@ -13,11 +13,12 @@ mod tests;
 mod time;
 
 use crate::Context;
+use crate::bind::no_hosts;
 use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::DatagramServer;
-use crate::stream::{StreamServer, StreamSettings, serve};
+use crate::stream::{StreamServer, StreamSettings, WORKERS, read_workers, serve};
 use crate::tcp::{self, TCP_SERVER};
-use crate::udp::{self, UDP_SERVER};
+use crate::udp::{self, UDP_SERVER, UDP_WORKERS};
 use crate::unix::{self, UNIX_SERVER, Unix};
 use jiff::tz::TimeZone;
 use message::{Format, Message};
@@ -37,13 +38,21 @@ const KIND: &str = "syslog";
 /// How often the log says that messages could not be parsed, at most.
 const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
+/// Settings of `protocol.tcp`.
+static SYSLOG_TCP: Group =
+    Group::new("input.syslog.tcp", "Syslog over TCP.").include(&[&TCP_SERVER, &WORKERS]);
+
+/// Settings of `protocol.unix`.
+static SYSLOG_UNIX: Group = Group::new("input.syslog.unix", "Syslog over a unix socket.")
+    .include(&[&UNIX_SERVER, &WORKERS]);
+
 mod datagrams {
     use super::*;
 
     settings! {
         /// Settings of `protocol.udp`.
         pub static SYSLOG_UDP =
-            Group::new("input.syslog.udp", "Syslog in datagrams.").include(&[&UDP_SERVER]);
+            Group::new("input.syslog.udp", "Syslog in datagrams.").include(&[&UDP_WORKERS, &UDP_SERVER]);
 
         pub(super) HOST: String = Key::new("host")
             .required()
@@ -58,21 +67,18 @@ settings! {
     /// Settings of `syslog`.
     pub static SYSLOG = Group::new("input.syslog", "Syslog messages.").include(&[&EVERY_INPUT]);
 
-    FORMAT: OneOf<Format> = Key::one_of(
-        "format",
-        &[("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424), ("auto", Format::Auto)],
-    )
-    .default("rfc3164")
-    .about("`auto`: each message by how it begins");
+    FORMAT: OneOf<Format> = Key::one_of("format", &Format::WORDS)
+        .default("rfc3164")
+        .about("`auto`: each message by how it begins");
     TIMEZONE: String = Key::new("timezone")
         .default("Local")
         .about("of times without one: `UTC`, a name as `Europe/Berlin`, an offset as `+0200`");
-    OVER_TCP: Part = Key::part("protocol.tcp", &TCP_SERVER)
-        .about("options of [`tcp`](#tcp-unix), without `number_of_workers`");
+    OVER_TCP: Part =
+        Key::part("protocol.tcp", &SYSLOG_TCP).about("options of [`tcp`](#tcp-unix)");
     OVER_UDP: Part = Key::part("protocol.udp", &SYSLOG_UDP)
-        .about("options of [`udp`](#udp), without `number_of_workers`; `host` is required");
-    OVER_UNIX: Part = Key::part("protocol.unix", &UNIX_SERVER)
-        .about("options of [`unix`](#tcp-unix), without `number_of_workers`");
+        .about("options of [`udp`](#udp); `host` is required");
+    OVER_UNIX: Part =
+        Key::part("protocol.unix", &SYSLOG_UNIX).about("options of [`unix`](#tcp-unix)");
 }
 
 /// The input.
@@ -91,13 +97,16 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let tcp = section.optional_part(&OVER_TCP);
     let udp = section.optional_part(&OVER_UDP);
     let unix = section.optional_part(&OVER_UNIX);
-    let mut server = match (&tcp, &udp, &unix) {
+    let mut server = match (tcp, udp, unix) {
         (Some(tcp), None, None) => {
-            let settings = StreamSettings::read(tcp);
-            let server = tcp::read_server(tcp, context, settings?)?;
+            read_workers(&tcp);
+            let settings = StreamSettings::read(&tcp);
+            let server = tcp::read_server(&tcp, context, settings?)?;
             Syslog::Stream(Box::new(server))
         }
         (None, Some(udp), None) => {
+            udp::read_workers(&udp);
+            no_hosts(&udp);
             let host = udp.get(&datagrams::HOST).required();
             if host.is_empty() {
                 // That is reported if it is missing.
@@ -106,25 +115,47 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
                 }
                 return None;
             }
-            Syslog::Datagram(udp::read_server(udp, context, host)?)
+            Syslog::Datagram(udp::read_server(&udp, context, host)?)
         }
-        (None, None, Some(unix)) => match unix::read_either(unix, context)? {
-            Unix::Stream(server) => Syslog::Stream(server),
-            Unix::Datagram(server) => Syslog::Datagram(server),
-        },
-        _ => {
-            let name = section.path_of("protocol");
-            let message = format!("`{name}` has to be one of `tcp`, `udp` and `unix`");
-            let hint = "as in `protocol.udp: {host: \"localhost:9000\"}`";
-            section.problem("protocol", message, hint);
+        (None, None, Some(unix)) => {
+            read_workers(&unix);
+            match unix::read_either(&unix, context)? {
+                Unix::Stream(server) => Syslog::Stream(server),
+                Unix::Datagram(server) => Syslog::Datagram(server),
+            }
+        }
+        (tcp, udp, unix) => {
+            let protocols: Vec<_> = [tcp, udp, unix].into_iter().flatten().collect();
+            not_one_protocol(section, protocols);
             return None;
         }
     };
+    no_host(section);
     match &mut server {
         Syslog::Stream(server) => server.on_batch = Some(parser),
         Syslog::Datagram(server) => server.settings.on_batch = Some(parser),
     }
     Some(Box::new(server))
+}
+
+/// Reports that there is no protocol, or more than one; what is in them does not matter then.
+fn not_one_protocol(section: &Section<'_>, protocols: Vec<Section<'_>>) {
+    let name = section.path_of("protocol");
+    if protocols.is_empty() {
+        let hint = "as in `protocol.udp: {host: \"localhost:9000\"}`";
+        section.missing("protocol", "has to be one of `tcp`, `udp` and `unix`", hint);
+    } else {
+        let message = format!("`{name}` has several; it has to be one of `tcp`, `udp` and `unix`");
+        section.problem("protocol", message, "make an input of each");
+    }
+    no_host(section);
+    protocols.into_iter().for_each(Section::skip);
+}
+
+/// Reports `host`, which is in another place.
+fn no_host(section: &Section<'_>) {
+    let hint = "it belongs to the protocol: `protocol.tcp.host` or `protocol.udp.host`";
+    section.unknown("host", "protocol", hint);
 }
 
 impl Input for Syslog {
@@ -137,6 +168,10 @@ impl Input for Syslog {
             Self::Stream(server) => &server.device,
             Self::Datagram(server) => &server.settings.device,
         })
+    }
+
+    fn stops_last(&self) -> bool {
+        matches!(self, Self::Datagram(_))
     }
 
     fn metadata(&self) -> Map {
@@ -190,7 +225,7 @@ impl Unparsed {
         if is_due {
             tracing::warn!(
                 messages,
-                ?format,
+                format = format.name(),
                 "messages are not in the `format` of this input, and are sent as they are"
             );
         }

@@ -160,7 +160,10 @@ fn settings_are_those_of_filebeat() {
         ("protocol: {unix: {path: /run/s, socket_type: datagram}}", ""),
         ("protocol: {udp: {host: ':1', read_buffer: 1MiB, max_message_size: 64KiB}}", ""),
         ("{}", "`protocol` has to be one of `tcp`, `udp` and `unix`"),
-        ("protocol: {tcp: {host: ':1'}, udp: {host: ':1'}}", "`protocol` has to be one of"),
+        ("protocol: {tcp: {host: ':1'}, udp: {host: ':1'}}", "`protocol` has several"),
+        ("host: ':1'", "hint: it belongs to the protocol: `protocol.tcp.host` or"),
+        ("{protocol.udp.host: ':1', host: ':1'}", "hint: it belongs to the protocol"),
+        ("protocol.udp.hosts: [':1']", "hint: did you mean `host`?"),
         ("protocol.udp:", "`protocol.udp.host` is missing; expected an address to listen on"),
         ("protocol.tcp:", "`protocol.tcp.host` is missing; expected an address to listen on"),
         ("protocol.unix:", "`protocol.unix.path` is missing; expected the path of a socket"),
@@ -168,12 +171,29 @@ fn settings_are_those_of_filebeat() {
         ("{protocol.udp.host: ':1', format: bsd}", "`format` is `bsd`"),
         ("{protocol.udp.host: ':1', timezone: Nowhere}", "`Nowhere` is not a time zone"),
         ("{protocol.udp.host: ':1', keep_null: x}", "`keep_null`"),
-        ("{protocol.udp: {host: ':1', number_of_workers: 2}}", "`protocol.udp.number_of_workers`"),
     ] {
         let (read, problems) = input(text, &Sockets::default());
         assert!(problems.contains(expected), "{text}: {problems}");
         assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
         assert!(read.is_some() || !expected.is_empty(), "{text}");
+    }
+    // One mistake is one error.
+    for text in ["protocol: {tcp: {host: ':1'}, udp: {host: ':1'}}", "host: ':1'"] {
+        let (_, problems) = input(text, &Sockets::default());
+        assert_eq!(problems.matches("error: ").count(), 1, "{text}: {problems}");
+    }
+    for (protocol, expected) in [
+        ("tcp: {host: ':1', ", "each connection runs the processors"),
+        ("udp: {host: ':1', ", "one thread receives the datagrams"),
+        ("unix: {path: /run/s, ", "each connection runs the processors"),
+    ] {
+        let text = format!("protocol: {{{protocol}number_of_workers: 2}}}}");
+        let (read, problems) = input(&text, &Sockets::default());
+        assert!(read.is_some() && problems.starts_with("warning: "), "{problems}");
+        assert!(problems.contains(expected), "{problems}");
+    }
+    for (word, format) in Format::WORDS {
+        assert_eq!(format.name(), word);
     }
     let metadata = input("protocol.udp.host: ':1'", &Sockets::default()).0.unwrap().metadata();
     assert_eq!(metadata.get("truncated"), Some(&skidder_event::Value::Bool(false)));

@@ -10,7 +10,7 @@ mod cost;
 mod tests;
 
 use crate::Context;
-use crate::bind::read_host;
+use crate::bind::{no_hosts, read_host};
 use crate::common::{EVERY_INPUT, begin};
 use crate::stream::{
     CONNECTIONS, StreamAddress, StreamServer, StreamSettings, WORKERS, read_workers, serve,
@@ -88,6 +88,7 @@ pub fn read_server(
     let family = section.get(&NETWORK).value();
     let tls_fields = section.get(&TLS_FIELDS).value();
     let host = section.get(&HOST).required();
+    no_hosts(section);
     let mut tls = None;
     if let Some(ssl) = section.optional_part(&SSL) {
         let is_off = ssl.has("enabled") && !ssl.bool("enabled").or(true);

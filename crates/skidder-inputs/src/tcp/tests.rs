@@ -115,6 +115,12 @@ fn settings_are_those_of_filebeat() {
         ("{host: ':9000', number_of_workers: 4}", "each connection runs the processors by itself"),
         ("{host: ':9000', ssl: {certificate: a, key: b, client_authentication: x}}", "`required`"),
         ("host: 9000", "expected `host:port`"),
+        ("{host: ':9000', framing: ''}", ""),
+        (
+            "{host: ':9000', hosts: [':9001']}",
+            "unknown setting `hosts`\nhint: did you mean `host`?",
+        ),
+        ("host: ':99999'", "ports go up to 65535"),
         ("{host: ':9000', network: udp}", "`network` is `udp`"),
         ("{host: ':9000', ssl.enabled: true}", "`ssl.certificate` and `ssl.key`"),
         ("{host: ':9000', ssl: {certificate: /nowhere, key: /nowhere}}", "/nowhere"),
@@ -125,4 +131,7 @@ fn settings_are_those_of_filebeat() {
         assert!(read.is_some() || !expected.is_empty(), "{text}: {problems}");
         assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
     }
+    // That `host` is missing is not said then.
+    let (_, problems) = read_text("hosts: [':9000']", &sockets);
+    assert_eq!(problems.matches("error: ").count(), 1, "{problems}");
 }

@@ -4,7 +4,7 @@
 //! Filebeat leaves the system's default, and a datagram that was cut is marked on Linux too.
 
 use crate::Context;
-use crate::bind::read_host;
+use crate::bind::{no_hosts, read_host};
 use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
@@ -25,6 +25,21 @@ const MESSAGE_BYTES_LIMIT: u64 = 20 << 20;
 
 /// Most that `read_buffer` may be.
 const READ_BUFFER_LIMIT: u64 = 1 << 30;
+
+mod workers {
+    use super::*;
+
+    settings! {
+        /// A setting that Filebeat needs and we do not.
+        pub(crate) static UDP_WORKERS = Group::new("input.udp.workers", "Who runs the processors.");
+
+        pub(super) NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
+            .default(1)
+            .range(1, 1024)
+            .noun("a number of workers")
+            .about("more has no effect, with a notice: one thread receives hundreds of datagrams at a time");
+    }
+}
 
 mod server {
     use super::*;
@@ -57,17 +72,15 @@ mod server {
 }
 
 pub use server::UDP_SERVER;
+use workers::NUMBER_OF_WORKERS;
+pub(crate) use workers::UDP_WORKERS;
 
 settings! {
     /// Settings of `udp`.
-    pub static UDP = Group::new("input.udp", "Each datagram is an event.").include(&[&UDP_SERVER, &EVERY_INPUT]);
+    pub static UDP = Group::new("input.udp", "Each datagram is an event.")
+        .include(&[&UDP_WORKERS, &UDP_SERVER, &EVERY_INPUT]);
 
     LISTEN: String = Key::new("host").default(HOST).about("as for `tcp`");
-    NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
-        .default(1)
-        .range(1, 1024)
-        .noun("a number of workers")
-        .about("more has no effect, with a notice: one thread receives hundreds of datagrams at a time");
 }
 
 /// The input.
@@ -77,6 +90,15 @@ pub struct Udp(DatagramServer);
 /// Reads its settings.
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
     begin(section, &UDP);
+    read_workers(section);
+    no_hosts(section);
+    let device = section.get(&LISTEN).hint("as in `host: \"0.0.0.0:514\"`").value();
+    let server = read_server(section, context, device)?;
+    Some(Box::new(Udp(server)))
+}
+
+/// Reads `number_of_workers`, which has no effect.
+pub(crate) fn read_workers(section: &Section<'_>) {
     if section.get(&NUMBER_OF_WORKERS).value() > 1 {
         section.warning(
             NUMBER_OF_WORKERS.name(),
@@ -84,9 +106,6 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
             "remove it; Filebeat needs it because it handles one datagram at a time",
         );
     }
-    let device = section.get(&LISTEN).hint("as in `host: \"0.0.0.0:514\"`").value();
-    let server = read_server(section, context, device)?;
-    Some(Box::new(Udp(server)))
 }
 
 /// Reads the settings of a server whose `host` is read.
@@ -117,6 +136,10 @@ impl Input for Udp {
         Some(&self.0.settings.device)
     }
 
+    fn stops_last(&self) -> bool {
+        true
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(self.0.run(intake))
     }
@@ -125,7 +148,8 @@ impl Input for Udp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::read_with;
+    use crate::testing::{context, read_with};
+    use skidder_net::Sockets;
 
     fn parse_host(text: &str) -> Option<(String, u16)> {
         read_with("{}", |section| read_host(section, text)).0
@@ -138,6 +162,19 @@ mod tests {
         assert_eq!(parse_host("a.b:0"), Some(("a.b".to_owned(), 0)));
         for wrong in ["", "514", "::1:514", "a b:1", "a:70000"] {
             assert_eq!(parse_host(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_version_of_ip_is_chosen_and_more_workers_are_of_no_use() {
+        let read =
+            |text: &str| read_with(text, |section| read(section, &context(&Sockets::default())));
+        let (input, problems) = read("{host: 'localhost:0', network: udp4, number_of_workers: 2}");
+        assert_eq!(input.unwrap().address(), Some("localhost:0"));
+        assert!(problems.contains("one thread receives the datagrams"), "{problems}");
+        let (_, problems) = read("{host: 'localhost:0', network: ip, number_of_workers: 0}");
+        for expected in ["`udp4`", "a number of workers"] {
+            assert!(problems.contains(expected), "{problems}");
         }
     }
 }

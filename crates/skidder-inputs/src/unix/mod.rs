@@ -184,6 +184,11 @@ impl Input for Unix {
         })
     }
 
+    // The sender of a datagram waits for room in a unix socket, and gets an error when the socket is gone.
+    fn stops_last(&self) -> bool {
+        matches!(self, Self::Datagram(_))
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         match *self {
             Self::Stream(server) => Box::pin(serve(*server, intake)),

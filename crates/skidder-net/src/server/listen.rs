@@ -6,7 +6,7 @@ use crate::route::Stream;
 use rustix::net::{SocketType, listen};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
 use tokio::net::{TcpListener, UnixListener};
@@ -43,10 +43,19 @@ impl ListenAddress {
     pub fn parse_tcp(text: &str) -> Result<Self, String> {
         let expected = "expected `host:port`, as in `localhost:9000`";
         let (host, port) = text.rsplit_once(':').ok_or(expected)?;
-        let port = port.parse().map_err(|_| expected)?;
+        let Ok(port) = port.parse() else {
+            let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+            let more = if is_number { "; ports go up to 65535" } else { "" };
+            return Err(format!("{expected}{more}"));
+        };
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let host = match bare {
             Some(address) => address,
+            None if host.parse::<Ipv6Addr>().is_ok() => {
+                return Err(format!(
+                    "expected `host:port` with brackets around an IPv6 address: `[{host}]:{port}`"
+                ));
+            }
             None if host.contains([':', '/', ' ']) => return Err(expected.to_owned()),
             None => host,
         };
@@ -287,6 +296,14 @@ mod tests {
         for wrong in ["", "9000", "localhost", "::1:9000", "a b:1", "http://a:1", "a:70000"] {
             let error = ListenAddress::parse_tcp(wrong).unwrap_err();
             assert!(error.starts_with("expected `host:port`"), "{wrong}");
+        }
+        for (wrong, end) in [
+            ("a:70000", "; ports go up to 65535"),
+            ("a:http-alt", "as in `localhost:9000`"),
+            ("::1:9100", "around an IPv6 address: `[::1]:9100`"),
+        ] {
+            let error = ListenAddress::parse_tcp(wrong).unwrap_err();
+            assert!(error.ends_with(end), "{error}");
         }
     }
 

@@ -45,7 +45,7 @@ pub use session::{ClientCertificate, TlsSession};
 pub use sockets::{Claim, InheritError, SocketKey, Sockets};
 
 use crate::route::Stream;
-use skidder_tls::TlsServer;
+use skidder_tls::{TlsServer, handshake_words};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,7 @@ pub struct ServerConnection {
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
     /// The client does not speak TLS, or its certificate is missing or not accepted.
-    #[error("no TLS connection with {peer}: {source}{}", handshake_remedy(.source))]
+    #[error("no TLS connection with {peer}: {}{}", handshake_words(.source), handshake_remedy(.source))]
     Failed {
         /// The client.
         peer: Peer,

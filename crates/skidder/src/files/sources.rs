@@ -9,7 +9,7 @@ use crate::status::{SOURCE_HEAD, SourceLook};
 use crate::table::table;
 use anyhow::Result;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The output that is wanted, if it is one of several: one alone is not known by its id.
 pub(super) fn one_of_several<'a>(parts: &Parts, output: Option<&'a str>) -> Option<&'a str> {
@@ -44,6 +44,22 @@ pub(super) fn ask(
     Ok(open)
 }
 
+/// What the inputs are called that listen now, of the running skidder: all of them or one.
+pub(super) fn listening(parts: &Parts, input: Option<&str>) -> Result<Vec<String>> {
+    let inputs = endpoint::get(&parts.http, "/inputs/")?;
+    let listens = |entry: &&Value| {
+        let address = entry.get("device").or_else(|| entry.get("path"));
+        address.is_some() && entry["skidder"]["trouble"].is_null()
+    };
+    let called = |entry: &Value| entry["skidder"]["name"].as_str().map(str::to_owned);
+    let is_wanted = |name: &String| input.is_none_or(|wanted| name == wanted);
+    let inputs = inputs.as_array().map_or(&[][..], Vec::as_slice);
+    // One that feeds several outputs is there for each.
+    let names: BTreeSet<String> =
+        inputs.iter().filter(listens).filter_map(called).filter(is_wanted).collect();
+    Ok(names.into_iter().collect())
+}
+
 /// What the inputs are called that read no files, or one of them.
 pub(super) fn receiving(parts: &Parts, wanted: Option<&str>) -> Vec<String> {
     let inputs = parts.running().flat_map(|output| &output.inputs);
@@ -55,8 +71,14 @@ pub(super) fn receiving(parts: &Parts, wanted: Option<&str>) -> Vec<String> {
     names.into_values().collect()
 }
 
-/// The table of the open sources, or why they are not known; nothing if all inputs read files.
-pub(super) fn text(open: &[Value], receiving: &[String], asked: Asked) -> String {
+/// The table of the open sources, or why they are not known; nothing if all inputs read files. `listening` are the
+/// inputs that could get some, if there are none.
+pub(super) fn text(
+    open: &[Value],
+    receiving: &[String],
+    listening: &[String],
+    asked: Asked,
+) -> String {
     if receiving.is_empty() && open.is_empty() {
         return String::new();
     }
@@ -73,7 +95,12 @@ pub(super) fn text(open: &[Value], receiving: &[String], asked: Asked) -> String
             let count = rows.len();
             let have = if count == 1 { "source is" } else { "sources are" };
             let table = if rows.is_empty() { String::new() } else { table(SOURCE_HEAD, &rows) };
-            format!("{table}{count} {have} open; from the running skidder\n")
+            let listen = match listening {
+                [] => String::new(),
+                [one] => format!(" (`{one}` listens)"),
+                more => format!(" ({} listen)", quoted(more)),
+            };
+            format!("{table}{count} {have} open{listen}; from the running skidder\n")
         }
     }
 }
@@ -92,7 +119,7 @@ mod tests {
         let fresh =
             json!({"input_name": "tcp :9000", "name": "b", "events": 0, "bytes": 0, "open_ms": 20});
         let receiving = ["tcp :9000".to_owned()];
-        let shown = text(&[source, fresh], &receiving, Asked::Endpoint);
+        let shown = text(&[source, fresh], &receiving, &[], Asked::Endpoint);
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
@@ -118,15 +145,23 @@ mod tests {
     #[test]
     fn without_a_running_skidder_it_says_why_there_are_no_sources() {
         let receiving = ["apps".to_owned(), "udp :1".to_owned()];
-        assert_eq!(text(&[], &[], Asked::Registry), "", "all inputs read files");
+        assert_eq!(text(&[], &[], &[], Asked::Registry), "", "all inputs read files");
         assert_eq!(
-            text(&[], &receiving, Asked::Registry),
+            text(&[], &receiving, &[], Asked::Registry),
             "no open sources of `apps`, `udp :1`: skidder is not running\n"
         );
-        assert!(text(&[], &receiving, Asked::RegistryOfRunning).contains("`http.enabled` is off"));
-        assert_eq!(
-            text(&[], &receiving, Asked::Endpoint),
-            "0 sources are open; from the running skidder\n"
+        assert!(
+            text(&[], &receiving, &[], Asked::RegistryOfRunning).contains("`http.enabled` is off")
         );
+        for (listening, open) in [
+            (&receiving[..0], "0 sources are open; from the running skidder\n"),
+            (&receiving[..1], "0 sources are open (`apps` listens); from the running skidder\n"),
+            (
+                &receiving[..],
+                "0 sources are open (`apps`, `udp :1` listen); from the running skidder\n",
+            ),
+        ] {
+            assert_eq!(text(&[], &receiving, listening, Asked::Endpoint), open);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! How a run with `--once`, or `ship`, ends: with 0 only if everything was read and everything was accepted.
 
-use super::RunningOutput;
+use super::output::{RunningInput, RunningOutput};
 use crate::cli::FailOn;
 use crate::plain::{plain, shown};
 use crate::terminal::tell;
@@ -51,6 +51,12 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// Before anything was looked at.
+    pub(crate) fn of(outputs: &[RunningOutput]) -> Self {
+        let mut inputs = outputs.iter().flat_map(|output| &output.inputs);
+        Self { expected: inputs.any(RunningInput::reads_files), ..Self::default() }
+    }
+
     /// Asks the scanner of an output that has read everything.
     pub(crate) fn look(&mut self, output: &RunningOutput) {
         self.looked = true;
@@ -163,9 +169,11 @@ impl Shortfall {
             ));
         }
         if !self.files.looked {
-            text.push_str(
-                "! stopped before everything was read; the next run goes on from here in files\n",
-            );
+            text.push_str(if self.files.expected {
+                "! stopped before everything was read; the next run goes on from here in files\n"
+            } else {
+                "! stopped before all inputs had ended\n"
+            });
         }
         if self.files.unknown {
             text.push_str("! which files were not read is not known: the scanner did not answer\n");
@@ -225,6 +233,15 @@ mod tests {
             "! not read to its end: /a: damaged: x\n! 3 events were refused; `skidder deadletters list` \
              shows those that were kept\n"
         );
+    }
+
+    #[test]
+    fn a_stop_speaks_of_files_only_if_an_input_reads_some() {
+        let stopped = |expected| {
+            Shortfall::of_files(Files { expected, looked: false, ..Files::default() }).text()
+        };
+        assert!(stopped(true).ends_with("; the next run goes on from here in files\n"));
+        assert_eq!(stopped(false), "! stopped before all inputs had ended\n");
     }
 
     #[test]

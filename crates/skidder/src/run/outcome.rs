@@ -1,7 +1,9 @@
 //! How a run ended.
 
 use super::span_of;
+use skidder_event::DropReason;
 use skidder_pipeline::Settle;
+use std::sync::Arc;
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -23,16 +25,28 @@ pub(crate) struct Outcome {
 pub(super) struct Undelivered {
     /// The id of the output, if there are several.
     output: Option<String>,
-    /// Events that nobody can send again: they are dropped.
+    /// Events that nobody can send again, in the queue or before it: they are dropped.
     lost: u64,
     /// Events that the next start reads again, or the far side sends again.
     in_flight: u64,
 }
 
+/// The outputs by their ids, each with the verdicts on what it was given.
+pub(super) type Settles = Vec<(Option<String>, Arc<Settle>)>;
+
+/// Logs what outputs have not delivered when the program ends at once.
+pub(super) fn log_given_up<'a>(outputs: impl Iterator<Item = &'a (Option<String>, Arc<Settle>)>) {
+    for (id, settle) in outputs {
+        Undelivered::of(id.clone(), settle).log();
+    }
+}
+
 impl Undelivered {
     /// Of an output that has ended.
     pub(super) fn of(output: Option<String>, settle: &Settle) -> Self {
-        Self { output, lost: settle.give_up_unrepeatable(), in_flight: settle.in_flight() }
+        settle.give_up_unrepeatable();
+        let lost = settle.total().dropped().get(DropReason::Stopped);
+        Self { output, lost, in_flight: settle.in_flight() }
     }
 
     fn log(&self) {

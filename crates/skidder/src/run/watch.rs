@@ -171,7 +171,7 @@ impl Watch {
                 tell(&problems::lines(&problem));
             }
             if is_log_there || logging::is_elsewhere() {
-                let (what, remedy) = (problems::line(&problem), problem.remedy.unwrap_or_default());
+                let (what, remedy) = (problems::line(&problem), problem.remedy.as_deref());
                 tracing::error!(remedy, "at the end: {what}");
             }
         }
@@ -188,7 +188,7 @@ impl Watch {
         let sources = Arc::clone(&self.sources);
         let work = move || {
             for problem in Problems::of_inputs(&sources, None) {
-                let remedy = problem.remedy.unwrap_or_default();
+                let remedy = problem.remedy.as_deref();
                 tracing::warn!(remedy, "{}", problem.what);
             }
         };
