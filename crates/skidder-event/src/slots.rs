@@ -140,6 +140,12 @@ impl NewFields<'_> {
             _ => self.refused = true,
         }
     }
+
+    /// The text says nothing about the next field: it stays as it is.
+    #[inline]
+    pub fn skip(&mut self) {
+        self.paths.next();
+    }
 }
 
 impl Batch {

@@ -17,7 +17,9 @@ mod plan;
 mod text;
 
 pub use condition::{Bounds, CONDITION, Condition, EqualsValue, Network, NetworkError};
-pub use decode::{DecodeCef, DecodeJsonFields, Dissect, ParseAwsVpcFlowLog, Syslog, Timestamp};
+pub use decode::{
+    DecodeCef, DecodeJsonFields, Dissect, Grok, ParseAwsVpcFlowLog, Syslog, Timestamp,
+};
 pub use fields::{
     AddFields, AddTags, DropEvent, DropFields, IncludeFields, Pairs, RawIndex, Verb, fields_of,
 };

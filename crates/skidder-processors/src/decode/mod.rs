@@ -7,6 +7,7 @@ mod csv;
 mod decode_json_fields;
 mod dissect;
 mod duration;
+mod grok;
 mod gzip;
 mod in_place;
 mod object;
@@ -19,6 +20,7 @@ pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
 pub use cef::DecodeCef;
 pub use decode_json_fields::DecodeJsonFields;
 pub use dissect::Dissect;
+pub use grok::Grok;
 pub use syslog::Syslog;
 pub use timestamp::Timestamp;
 
@@ -51,6 +53,7 @@ pub(crate) const KINDS: &[Kind] = &[
         shared(DecodeField::read(settings, gzip::Gzip))
     }),
     ("dissect", &dissect::read::DISSECT, |settings, _| shared(Dissect::read(settings))),
+    ("grok", &grok::read::GROK, |settings, _| shared(Grok::read(settings))),
     ("parse_aws_vpc_flow_log", &aws_vpc_flow_log::PARSE_AWS_VPC_FLOW_LOG, |settings, _| {
         shared(ParseAwsVpcFlowLog::read(settings))
     }),

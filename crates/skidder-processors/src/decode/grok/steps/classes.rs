@@ -1,0 +1,136 @@
+//! Classes of letters.
+
+use regex_syntax::hir;
+use std::sync::Arc;
+
+/// Letters, by their bytes if they are ASCII.
+#[derive(Clone, Debug)]
+pub(super) struct Class(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    bytes: [Member; 256],
+    /// Letters beyond ASCII, in ascending order.
+    letters: Vec<(char, char)>,
+}
+
+/// What a byte says about the letter that it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    No,
+    Yes,
+    /// The whole letter must be looked at.
+    Look,
+}
+
+impl Class {
+    pub(super) fn new(class: &hir::Class) -> Self {
+        let mut inner = Inner { bytes: [Member::No; 256], letters: Vec::new() };
+        match class {
+            hir::Class::Bytes(class) => {
+                for range in class.ranges() {
+                    inner.bytes[range.start() as usize..=range.end() as usize].fill(Member::Yes);
+                }
+            }
+            hir::Class::Unicode(class) => {
+                for range in class.ranges() {
+                    inner.add(range.start(), range.end());
+                }
+            }
+        }
+        Self(Arc::new(inner))
+    }
+
+    /// The class of one letter or byte.
+    pub(super) fn of_byte(byte: u8) -> Self {
+        let mut inner = Inner { bytes: [Member::No; 256], letters: Vec::new() };
+        inner.bytes[byte as usize] = Member::Yes;
+        Self(Arc::new(inner))
+    }
+
+    /// The end of the letter at `at`, if it is one of these.
+    #[inline]
+    fn step(&self, text: &[u8], at: usize) -> Option<usize> {
+        match self.0.bytes[*text.get(at)? as usize] {
+            Member::No => None,
+            Member::Yes => Some(at + 1),
+            Member::Look => self.look(text, at),
+        }
+    }
+
+    #[cold]
+    fn look(&self, text: &[u8], at: usize) -> Option<usize> {
+        let len = match text[at] {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => return None,
+        };
+        let letter = std::str::from_utf8(text.get(at..at + len)?).ok()?.chars().next()?;
+        let behind = self.0.letters.partition_point(|(_, last)| *last < letter);
+        let is_in = self.0.letters.get(behind).is_some_and(|(first, _)| *first <= letter);
+        is_in.then_some(at + len)
+    }
+
+    /// As many letters as there are, at least `least` and at most `most`.
+    pub(super) fn run(&self, text: &[u8], at: usize, least: usize, most: usize) -> Option<usize> {
+        let (mut end, mut count) = (at, 0);
+        while count < most
+            && let Some(next) = self.step(text, end)
+        {
+            end = next;
+            count += 1;
+        }
+        (count >= least).then_some(end)
+    }
+
+    /// Whether a part of the text consists of these letters.
+    pub(super) fn covers(&self, text: &[u8], start: usize, end: usize) -> bool {
+        let text = &text[..end];
+        let mut at = start;
+        while let Some(next) = self.step(text, at) {
+            at = next;
+        }
+        at == end
+    }
+
+    /// The last place before which there are only these letters, at least `least` of them, and behind it `stop`.
+    pub(super) fn until_last(
+        &self,
+        text: &[u8],
+        at: usize,
+        least: usize,
+        stop: &[u8],
+    ) -> Option<usize> {
+        let first = self.run(text, at, least, least)?;
+        let last = self.run(text, first, 0, usize::MAX)?;
+        let to = text.len().min(last + stop.len());
+        memchr::memmem::rfind(&text[first..to], stop).map(|found| first + found)
+    }
+
+    /// Whether one of these letters may begin with this byte.
+    pub(super) fn may_begin(&self, byte: u8) -> bool {
+        self.0.bytes[byte as usize] != Member::No
+    }
+
+    /// The first letter of `stop` behind any number of these.
+    pub(super) fn until(&self, text: &[u8], at: usize, stop: &Self) -> Option<usize> {
+        let mut end = at;
+        while stop.step(text, end).is_none() {
+            end = self.step(text, end)?;
+        }
+        Some(end)
+    }
+}
+
+impl Inner {
+    fn add(&mut self, first: char, last: char) {
+        for letter in (first as u32)..=(last as u32).min(127) {
+            self.bytes[letter as usize] = Member::Yes;
+        }
+        if last as u32 > 127 {
+            self.letters.push((first.max('\u{80}'), last));
+            self.bytes[128..].fill(Member::Look);
+        }
+    }
+}
