@@ -37,11 +37,8 @@ pub(crate) enum Head {
 
 impl<'a> EventMut<'a> {
     pub(crate) fn new(batch: &'a mut Batch, row: usize, base: &'a Base) -> Self {
-        let of = &batch.rows[row];
-        if of.layout != 0 {
-            batch.make_nodes(row);
-        } else if of.has(Row::SHARED) {
-            batch.unshare(row);
+        if batch.rows[row].layout != 0 || batch.rows[row].has(Row::SHARED) {
+            batch.own_nodes(row);
         }
         Self { batch, row, base }
     }

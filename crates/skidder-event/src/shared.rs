@@ -66,9 +66,13 @@ impl Batch {
         is_free
     }
 
-    /// Gives a row fields of its own in the place of those that it shares.
+    /// Gives a row nodes of its own in the place of the values that are kept instead, or of those that it shares.
     #[cold]
-    pub(crate) fn unshare(&mut self, row: usize) {
+    pub(crate) fn own_nodes(&mut self, row: usize) {
+        if self.rows[row].layout != 0 {
+            self.make_nodes(row);
+            return;
+        }
         let own = self.copy_list(self.rows[row].own);
         let row = &mut self.rows[row];
         row.own = own;
