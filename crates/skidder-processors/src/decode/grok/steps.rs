@@ -72,6 +72,17 @@ impl Steps {
         matches!(self.walk(text, at, slots), Way::End(_))
     }
 
+    /// Empties the slots of its groups.
+    fn forget(&self, slots: &mut Slots) {
+        for step in &self.0 {
+            match step {
+                Step::Slot(slot) => slots[*slot] = None,
+                Step::Choice(choice) => choice.iter().for_each(|steps| steps.forget(slots)),
+                _ => {}
+            }
+        }
+    }
+
     fn walk(&self, text: &[u8], mut at: usize, slots: &mut Slots) -> Way {
         // Whether there is no other way to come to this part.
         let mut only = true;
@@ -121,7 +132,8 @@ impl Steps {
 fn choose(choice: &[Steps], text: &[u8], at: usize, slots: &mut Slots) -> Way {
     for steps in choice {
         match steps.walk(text, at, slots) {
-            Way::No => {}
+            // What it found before it came to what does not fit is no part of the match.
+            Way::No => steps.forget(slots),
             way => return way,
         }
     }

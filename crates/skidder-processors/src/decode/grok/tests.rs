@@ -595,3 +595,57 @@ fn steps_find_what_the_search_finds() {
         }
     }
 }
+
+/// A part of a random expression.
+fn part(random: &mut Random, depth: u64) -> String {
+    let texts = [
+        "a", "b", "ab", "-", "[ab]", "[^b]", "[a-]+", "b*", "a?", ".*", ".*?", "[^-]*?", ".",
+        "(?m:$)", "a{1,2}",
+    ];
+    if depth == 0 || random.one_in(3) {
+        return texts[random.below(texts.len() as u64) as usize].to_owned();
+    }
+    let parts = |random: &mut Random| {
+        let count = 1 + random.below(3);
+        (0..count).map(|_| part(random, depth - 1)).collect::<String>()
+    };
+    match random.below(5) {
+        0 => format!("({})", parts(random)),
+        1 => format!("({})?", parts(random)),
+        2 => format!("(?:{}|{})", parts(random), parts(random)),
+        3 => format!("(?:({})|({}))", parts(random), parts(random)),
+        _ => format!("(?:{}){}", parts(random), ["*", "+", "?", "{2}"][random.below(4) as usize]),
+    }
+}
+
+#[test]
+fn groups_of_random_patterns_are_those_that_the_search_finds() {
+    let mut random = Random::new(11);
+    let mut with_steps = 0;
+    for _ in 0..3_000 {
+        let count = 1 + random.below(4);
+        let expression: String = (0..count).map(|_| part(&mut random, 3)).collect();
+        let engine = Engine::new(&expression, &mut Leaves::default()).unwrap();
+        with_steps += usize::from(engine.has_steps());
+        for _ in 0..20 {
+            let len = random.below(10);
+            let line: Vec<u8> = (0..len).map(|_| b"aaabb-\n"[random.below(7) as usize]).collect();
+            let (mut slots, mut searched) = (Slots::new(), Slots::new());
+            let is_found = engine.find(&line, &mut slots);
+            assert_eq!(is_found, engine.search(&line, &mut searched), "{expression} {line:?}");
+            if is_found {
+                // The whole match is not kept by the steps.
+                let line = String::from_utf8_lossy(&line);
+                assert_eq!(slots[2..], searched[2..], "`{expression}` in {line:?}");
+            }
+        }
+    }
+    assert!(with_steps > 500, "{with_steps}");
+}
+
+#[test]
+fn a_choice_that_does_not_fit_leaves_nothing_behind() {
+    let pattern = "(?:(?<one>a)x|(?<two>a)y)(?<rest>.*)";
+    assert_eq!(captures(pattern, "ay1").unwrap(), "two=a|rest=1");
+    assert_eq!(captures(pattern, "zax1").unwrap(), "one=a|rest=1");
+}
