@@ -2,16 +2,23 @@
 //! sender pays for that. The sink asks to be woken once a quarter of a megabyte, so that what is measured
 //! is the sender's own work.
 
+use rustix::event::Timespec;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
+
+/// Longest wait for so many bytes: when memory is short, the kernel may take less from the sender than it was asked to
+/// wait for, and neither side would go on (seen once: a request came to an end by its timeout of 90 s).
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Waits until `bytes` can be read, the stream has ended, or the kernel has no room for more.
 pub(super) fn wait_for(stream: &TcpStream, bytes: usize) -> io::Result<()> {
     set_low_water(stream, bytes)?;
     let mut polled = [rustix::event::PollFd::new(stream, rustix::event::PollFlags::IN)];
     loop {
-        match rustix::event::poll(&mut polled, None) {
+        match rustix::event::poll(&mut polled, Some(&PATIENCE)) {
+            // A read would wait for as many.
+            Ok(0) => return as_usual(stream),
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
