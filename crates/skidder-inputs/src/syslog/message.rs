@@ -23,11 +23,7 @@ impl Format {
 
     /// Its word.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Rfc3164 => "rfc3164",
-            Self::Rfc5424 => "rfc5424",
-            Self::Auto => "auto",
-        }
+        Self::WORDS.iter().find(|(_, format)| *format == self).map_or("", |(word, _)| word)
     }
 }
 
