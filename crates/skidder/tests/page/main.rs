@@ -304,6 +304,10 @@ const OVERFLOW: &str = "(() => {
   return bad.join('\\n');
 })()";
 
+/// Gives each file a reason, which they have only now and then.
+const REASONS: &str = "for (const reason of document.querySelectorAll('#files-rows td.text')) \
+  reason.innerText = 'read to its end; some lines are waiting for their output';\n";
+
 #[test]
 fn nothing_stands_out_of_a_telephone_a_tablet_or_a_screen_in_light_and_dark() {
     let mut run = Run::start("");
@@ -342,6 +346,8 @@ fn nothing_stands_out_of_a_telephone_a_tablet_or_a_screen_in_light_and_dark() {
                 browser.picture(&format!("{view}-{width}-{scheme}"));
                 let bad = browser.value(OVERFLOW);
                 assert_eq!(bad, "", "{view} at {width}, {scheme}");
+                let bad = browser.value(&format!("{REASONS}{OVERFLOW}"));
+                assert_eq!(bad, "", "{view} with reasons at {width}, {scheme}");
             }
         }
     }
