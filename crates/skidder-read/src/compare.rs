@@ -32,7 +32,7 @@ pub(crate) enum PartCrc {
     Shorter,
 }
 
-/// What a compressed file is compressed with. Where that cannot be told any more, decoding fails in the same way.
+/// The codec of a compressed file. If it cannot be detected any more, decoding fails in the same way.
 pub(crate) fn codec_of(file: &dyn File) -> Codec {
     Codec::detect(file).ok().flatten().unwrap_or(Codec::Gzip)
 }

@@ -1,4 +1,4 @@
-//! What the readers need to know and tell about cursors: the settle and the registry behind a trait.
+//! How the readers load and report cursors: the settle and the registry behind a trait.
 
 use skidder_event::SourceId;
 use skidder_registry::{Cursor, FileEntry, Meta};

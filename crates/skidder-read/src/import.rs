@@ -88,7 +88,7 @@ pub enum Skip {
 pub struct Adopted {
     /// Number of the entry.
     pub entry: usize,
-    /// The `id` of the input that gets it; nothing if none does.
+    /// The `id` of the input that gets it; `None` if none does.
     pub input: Option<String>,
     /// The configuration has no such input: it is kept for one.
     pub absent_input: bool,

@@ -61,9 +61,9 @@ pub enum ReaderState {
     WaitingForSlot,
 }
 
-/// What there is none of, for a source that waits for a place.
+/// The limit that keeps a source waiting for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum ReaderLimit {
     /// [`ReadersLimits::open_files`].
     OpenFile,
     /// `harvester_limit` of its input.
@@ -96,7 +96,7 @@ pub struct ReaderLook {
     /// Bytes of its file, as stored, that were looked at.
     pub stored_seen: u64,
     /// What it waits for, if it waits for a place.
-    pub waits: Option<Lack>,
+    pub waits: Option<ReaderLimit>,
     /// Why its last turn could not go on: the scan decides what to do.
     pub trouble: Option<Trouble>,
 }
@@ -118,7 +118,7 @@ pub enum Trouble {
 pub struct Readers {
     state: Mutex<State>,
     work: Condvar,
-    /// Told when nothing is being read any more.
+    /// Notified when no turn is running any more.
     quiet: Condvar,
     /// Whether files are closed at their end, to make room, as far as is known without the lock.
     crowded: AtomicBool,
@@ -152,7 +152,7 @@ impl Readers {
             decoders: 0,
             open_of: foldhash::HashMap::default(),
             running: 0,
-            napping: 0,
+            idle_workers: 0,
             closing: Vec::new(),
             draining: None,
             stopped: false,
@@ -172,7 +172,7 @@ impl Readers {
         self.lock().slots.get(&id).map(|slot| slot.seen())
     }
 
-    /// Where many sources stand, a few at a time, so that nobody waits for long.
+    /// The states of many sources, a few at a time, so that no thread waits long for the lock.
     pub fn look_each(
         &self,
         ids: impl IntoIterator<Item = SourceId>,
@@ -189,7 +189,7 @@ impl Readers {
         }
     }
 
-    /// Sources that should be in a line and are in none: nobody would ever give them a turn.
+    /// Sources that should be in a line and are in none: they would never get a turn.
     pub fn lost(&self) -> Vec<SourceId> {
         let state = self.lock();
         let waits = |slot: &Slot| matches!(slot.phase, Phase::Ready | Phase::Waiting);
@@ -223,7 +223,7 @@ impl Readers {
         is_asked || (sleeps && has_time)
     }
 
-    /// Whether the path of a source leads to the file that it is; nothing if it has a turn, or there is none.
+    /// Whether the path of a source leads to the file that it is; `None` if it has a turn, or there is none.
     pub(crate) fn can_open_again(&self, id: SourceId) -> Option<bool> {
         let state = self.lock();
         let slot = state.slots.get(&id)?;
@@ -275,11 +275,11 @@ impl Readers {
         }
     }
 
-    /// What says whether somebody tells of every write to this source, so that its reader need not look by
-    /// itself; nothing if nobody does.
-    pub(crate) fn set_teller(&self, id: SourceId, teller: Option<Arc<AtomicBool>>) {
+    /// Sets the flag that is true while every write to this source is notified, so that its reader need not
+    /// poll; `None` if it must.
+    pub(crate) fn set_watched(&self, id: SourceId, watched: Option<Arc<AtomicBool>>) {
         if let Some(slot) = self.lock().slots.get_mut(&id) {
-            slot.teller = teller;
+            slot.watched = watched;
         }
     }
 
@@ -310,7 +310,7 @@ impl Readers {
         self.ask(id, |slot| slot.asked().remove = true);
     }
 
-    /// Something is asked for, and done at once unless the source has a turn.
+    /// Records a request, and applies it at once unless the source has a turn.
     fn ask(&self, id: SourceId, what: impl FnOnce(&mut Slot)) {
         let mut state = self.lock();
         if let Some(slot) = state.slots.get_mut(&id) {
@@ -332,15 +332,15 @@ impl Readers {
     pub fn wait(&self, limit: Duration) {
         let mut state = self.lock();
         if state.ready.is_empty() && !state.stopped {
-            state.napping += 1;
+            state.idle_workers += 1;
             let waited = self.work.wait_timeout(state, limit);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.napping -= 1;
+            state.idle_workers -= 1;
         }
     }
 
-    /// Whether a turn may go on with another chunk: no other source waits for anything, and nothing was asked of
-    /// this one.
+    /// Whether a turn may go on with another chunk: no other source waits for anything, and this one has no
+    /// request.
     pub fn may_go_on(&self, turn: &Turn) -> bool {
         let state = self.lock();
         let is_asked = |slot: &Slot| slot.awake().asked.is_some();
@@ -354,7 +354,7 @@ impl Readers {
     /// Gives a source back after its turn.
     pub fn finish(&self, turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
         let state = self.give_back(turn, end, had_data, now);
-        if state.napping > 0 && !state.ready.is_empty() {
+        if state.idle_workers > 0 && !state.ready.is_empty() {
             self.work.notify_one();
         }
         close_unlocked(state);
@@ -370,7 +370,7 @@ impl Readers {
     ) -> Next {
         let mut state = self.give_back(turn, end, had_data, now);
         let next = state.next(now);
-        if state.napping > 0 && !state.ready.is_empty() {
+        if state.idle_workers > 0 && !state.ready.is_empty() {
             self.work.notify_one();
         }
         close_unlocked(state);
@@ -384,7 +384,7 @@ impl Readers {
         had_data: bool,
         now: Monotonic,
     ) -> MutexGuard<'_, State> {
-        // The file system is asked without the lock, if it will probably be wanted.
+        // Checks the file system without the lock, if the result will probably be needed.
         let asks = matches!(end, TurnEnd::Waiting) && self.crowded.load(Ordering::Relaxed);
         let can_open_again = asks.then(|| turn.can_open_again());
         let mut state = self.lock();
@@ -399,7 +399,7 @@ impl Readers {
 
     /// Lets go of the lock and calls a worker, if one waits.
     fn call_one(&self, state: MutexGuard<'_, State>) {
-        let is_waited_for = state.napping > 0;
+        let is_waited_for = state.idle_workers > 0;
         close_unlocked(state);
         if is_waited_for {
             self.work.notify_one();
@@ -413,7 +413,7 @@ impl Readers {
     }
 
     /// No file is opened any more. Those that are open, of inputs with `read_until_eof`, are read on to
-    /// their end, each for at most its input's time; all others are closed. Says how long that may take.
+    /// their end, each for at most its input's time; all others are closed. Returns how long that may take.
     pub fn drain(&self, now: Monotonic) -> Duration {
         let mut state = self.lock();
         state.drain(now);
@@ -442,7 +442,7 @@ impl Readers {
         self.lock().is_quiet()
     }
 
-    /// Waits until nothing is being read, at most `limit`; says whether it is so.
+    /// Waits until nothing is being read, at most `limit`; returns whether it is so.
     pub fn wait_quiet(&self, limit: Duration) -> bool {
         let waited = self.quiet.wait_timeout_while(self.lock(), limit, |state| !state.is_quiet());
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -33,7 +33,7 @@ pub enum Finding {
     Unreadable {
         /// The first of them.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: String,
         /// How many.
         count: usize,
@@ -182,7 +182,7 @@ fn look(
     }
 }
 
-/// Why a pattern finds nothing; nothing if it finds something that another rule keeps out on purpose.
+/// Why a pattern finds nothing; `None` if it finds something that another rule keeps out on purpose.
 fn why_none(fs: &dyn Fs, settings: &ScanSettings, pattern: &Pattern) -> Option<Finding> {
     let written = pattern.as_str().to_owned();
     if let Some(path) = pattern.only_path() {

@@ -70,7 +70,7 @@ pub(crate) struct Memory {
     keys: Mutex<BTreeMap<SourceId, String>>,
     /// Entries that were forgotten while their sources go on.
     unsaved: Mutex<BTreeMap<String, FileEntry>>,
-    /// Something is said to be under way.
+    /// Pretends that something is under way.
     held: AtomicBool,
     /// So often the entries cannot be had all together.
     failures: AtomicU32,
@@ -338,22 +338,22 @@ impl Input {
         Watcher::new(self.fs.notifier().expect("a simulated disk has one"))
     }
 
-    /// A scan that looks where something was told, or everywhere.
+    /// A scan that looks where something was notified, or everywhere.
     pub(crate) fn scan_watched(&mut self, watcher: &mut Watcher, full: bool) -> ScanSummary {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
-        self.hear(watcher);
+        self.take_notices(watcher);
         self.catalog.scan(Some(watcher), full, now).0
     }
 
-    /// What happens between two scans; says whether notices were lost.
+    /// What happens between two scans; returns whether notices were lost.
     pub(crate) fn react(&mut self, watcher: &mut Watcher) -> bool {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
-        let lost = self.hear(watcher);
+        let lost = self.take_notices(watcher);
         self.catalog.react(watcher, now);
         lost
     }
 
-    fn hear(&mut self, watcher: &mut Watcher) -> bool {
+    fn take_notices(&mut self, watcher: &mut Watcher) -> bool {
         watcher.take(&mut |_, notice| self.catalog.notice(notice)).lost
     }
 

@@ -11,7 +11,7 @@ use super::watchdog::is_behind;
 use crate::Now;
 use crate::errors::FileError;
 use crate::fingerprint::HeadError;
-use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
+use crate::readers::{ReaderLimit, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::{FileId, Metadata, Timestamp};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which files are asked for.
+/// Which files to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileQuery {
     /// Only those behind this path, in the order of the paths.
@@ -47,7 +47,7 @@ pub struct FilePage {
 pub struct FileLook {
     /// Its path.
     pub path: Arc<Path>,
-    /// Its key in the registry; nothing while it has none.
+    /// Its key in the registry; `None` while it has none.
     pub key: Option<String>,
     /// What stands in the key for the file.
     pub identity: Option<String>,
@@ -73,11 +73,11 @@ pub struct FileLook {
     pub reason: Option<Reason>,
     /// While it is read: what keeps it from its end when its turn is over, which may be just a look for more.
     pub at_rest: Option<Reason>,
-    /// Its name inside this run; nothing while it has none.
+    /// Its name inside this run; `None` while it has none.
     pub source: Option<SourceId>,
     /// Which file it is, as the last scan saw it.
     pub id: FileId,
-    /// How long it takes until rotation deletes it; nothing if that is not known.
+    /// How long it takes until rotation deletes it; `None` if that is not known.
     pub deleted_in: Option<Duration>,
     /// The last error that was met with it.
     pub error: Option<FileError>,
@@ -112,7 +112,7 @@ pub enum FileState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// All places of this kind are taken.
-    Waiting(Lack),
+    Waiting(ReaderLimit),
     /// A processor waits for metadata.
     Metadata,
     /// `ignore_older`.
@@ -209,10 +209,10 @@ impl FileState {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Waiting(Lack::OpenFile) => "waiting for a place: open files",
+            Self::Waiting(ReaderLimit::OpenFile) => "waiting for a place: open files",
             Self::Metadata => "waiting for metadata that a processor adds",
-            Self::Waiting(Lack::OfInput) => "waiting for a slot of harvester_limit",
-            Self::Waiting(Lack::Decoder) => "waiting for a decoder",
+            Self::Waiting(ReaderLimit::OfInput) => "waiting for a slot of harvester_limit",
+            Self::Waiting(ReaderLimit::Decoder) => "waiting for a decoder",
             Self::Older(limit) => return write!(f, "ignored: older than {}", Span(*limit)),
             Self::NotModified => "ignored: not modified since the start (ignore_inactive)",
             Self::SameAs(path) => return write!(f, "identity equals {}", path.display()),
@@ -474,7 +474,7 @@ impl FileReport<'_> {
         (state, Some(reason))
     }
 
-    /// What is to be said of a source whose last turn met trouble.
+    /// The reason to report for a source whose last turn met trouble.
     fn trouble(&self, id: SourceId, look: &ReaderLook, trouble: Trouble) -> Reason {
         match trouble {
             Trouble::Damaged => {

@@ -188,7 +188,7 @@ impl SavedEntries {
         for (candidate, print) in std::mem::take(candidates).into_iter().zip(prints) {
             let alone = self.prints.is_empty() && heads.get(&print.hash) == Some(&1);
             let claim = if alone { Ok(None) } else { self.claim(files, &candidate, &print) };
-            // An error is ignored here: the registry is asked again when the file becomes a source.
+            // An error is ignored here: the registry is read again when the file becomes a source.
             let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
             ranked.push((rank, candidate));
         }

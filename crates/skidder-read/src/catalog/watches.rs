@@ -66,9 +66,9 @@ impl Watches {
         self.directories.is_restless()
     }
 
-    /// A flag that says whether every change of a file is reported; `None` if some may not be.
-    pub(super) fn teller_of(&self, path: &Path) -> Option<Arc<AtomicBool>> {
-        self.directories.tells_of(path)
+    /// A flag that says whether every change of a file is notified; `None` if some may not be.
+    pub(super) fn watched_flag(&self, path: &Path) -> Option<Arc<AtomicBool>> {
+        self.directories.watched_flag(path)
     }
 
     /// Lists directories that may have changed, or all of them if `full`.

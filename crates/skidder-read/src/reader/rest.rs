@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// What is needed of a closed reader, which is of no use any more; nothing if that is more than it has there.
+    /// What is needed of a closed reader, which is of no use any more; `None` if that is more than it has there.
     pub(crate) fn take_rest(&mut self) -> Option<Rest> {
         if self.is_open() || self.remembers_groups() {
             return None;

@@ -1,4 +1,4 @@
-//! The end of the program: files that are open are read to their end, where that is asked for.
+//! Shutdown: open files are read to their end, where `read_until_eof` is set.
 
 use super::schedule::State;
 use super::slot::{Phase, Slot};
@@ -32,7 +32,7 @@ impl State {
         self.ready.retain(|id| slots.get(id).is_some_and(|slot| slot.phase == Phase::Ready));
     }
 
-    /// Whether a source gets no turn any more because the program is asked to stop.
+    /// Whether a source gets no turn any more because the program is stopping.
     pub(super) fn is_over(&self, slot: &Slot, now: Monotonic) -> bool {
         let Some(since) = self.draining else { return false };
         !slot.is_read_to_end()

@@ -26,7 +26,7 @@ const STALE_MAX: usize = 1024;
 /// a moment only.
 const LOWERED_FOR: Duration = Duration::from_mins(1);
 
-/// Sleepers that are asked whether they can open their file again when a place is needed: most can.
+/// Sleepers to check for one that can open its file again, when a place is needed: most can.
 const SLEEPERS_ASKED: usize = 16;
 
 /// When the sleep of a parked source is over.
@@ -81,7 +81,7 @@ impl Readers {
         sleeper.is_some()
     }
 
-    /// A source has no more turns, and keeps its file open for whoever wakes it.
+    /// A source has no more turns, and keeps its file open until it is woken.
     pub(crate) fn park(&self, id: SourceId) {
         self.ask(id, |slot| slot.asked().park = true);
     }
@@ -139,7 +139,7 @@ impl State {
         }
     }
 
-    /// Nobody but [`Readers::wake`] gives a source a turn, and its file makes way for no other. One without an open file is
+    /// Only [`Readers::wake`] gives a source a turn, and its file makes way for no other. One without an open file is
     /// closed.
     pub(super) fn park(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };

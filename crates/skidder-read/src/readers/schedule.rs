@@ -3,7 +3,7 @@
 use super::holding::{Lowered, sleeper};
 use super::slot::{Phase, Slot, Span};
 use super::turn::trouble;
-use super::{Lack, Next, ReadersLimits, TURNS_MAX, Turn};
+use super::{Next, ReaderLimit, ReadersLimits, TURNS_MAX, Turn};
 use crate::reader::TurnEnd;
 use foldhash::HashMap;
 use skidder_event::SourceId;
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) open_of: HashMap<usize, usize>,
     pub(super) running: usize,
     /// Workers that wait for work.
-    pub(super) napping: usize,
+    pub(super) idle_workers: usize,
     /// Files that were closed, until the lock is let go of.
     pub(super) closing: Vec<Box<dyn File>>,
     /// Since when only open files are read, to their end.
@@ -49,7 +49,7 @@ pub(super) struct State {
     pub(super) stopped: bool,
 }
 
-/// Sources that wait for a place, by what there is none of.
+/// Sources that wait for a place, by the limit that they wait for.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) open: VecDeque<SourceId>,
@@ -145,17 +145,17 @@ impl State {
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
         let is_counted = slot.awake().is_counted;
         let (list, sleeper) = if !is_counted && self.open >= self.limits.open_files {
-            let list = (&mut self.waiting.open, Lack::OpenFile);
+            let list = (&mut self.waiting.open, ReaderLimit::OpenFile);
             (Some(list), sleeper(&self.slots, self.idle.iter().copied()))
         } else if !is_counted && of_input >= limit_of_input {
             let of_input =
                 |id: &SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
             let sleeper = sleeper(&self.slots, self.idle.iter().copied().filter(of_input));
             let list = self.waiting.of_input.entry(input).or_default();
-            (Some((list, Lack::OfInput)), sleeper)
+            (Some((list, ReaderLimit::OfInput)), sleeper)
         } else if compressed && slot.awake().decoders == 0 && self.decoders >= self.limits.decoders
         {
-            (Some((&mut self.waiting.decoder, Lack::Decoder)), None)
+            (Some((&mut self.waiting.decoder, ReaderLimit::Decoder)), None)
         } else {
             (None, None)
         };
@@ -218,7 +218,7 @@ impl State {
         self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty()
     }
 
-    /// A turn is over. `can_open_again` says whether the file can be opened again, if that was asked already.
+    /// A turn is over. `can_open_again` says whether the file can be opened again, if that was checked already.
     pub(super) fn end(
         &mut self,
         mut turn: Turn,
@@ -444,7 +444,7 @@ impl State {
         }
     }
 
-    /// Does what was asked for, unless the source has a turn just now.
+    /// Applies the pending request, unless the source has a turn just now.
     pub(super) fn apply(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         if slot.phase == Phase::Running {

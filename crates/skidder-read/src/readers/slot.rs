@@ -1,6 +1,6 @@
-//! One source as the scheduler sees it: its reader, its phase, and what was asked for meanwhile.
+//! One source as the scheduler sees it: its reader, its phase, and its pending request.
 
-use super::{Lack, ReaderLook, ReaderState, Trouble};
+use super::{ReaderLimit, ReaderLook, ReaderState, Trouble};
 use crate::reader::{InputContext, Reader, Rest, Target};
 use skidder_event::SourceId;
 use skidder_os::{Fs, Monotonic};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a reader sleeps whose file tells of every write: the scan wakes it too, if that was not true.
-const TOLD_NAP: Duration = Duration::from_mins(5);
+/// How long a reader sleeps whose file is watched: the scan wakes it too, if a notification was missing.
+const WATCHED_SLEEP: Duration = Duration::from_mins(5);
 
 /// Places that a decoder of another codec than gzip takes.
 const LARGE_DECODER: usize = 8;
@@ -21,13 +21,13 @@ pub(super) struct Slot {
     /// What is kept of a reader that is closed: there may be very many of them.
     pub(super) rest: Option<Rest>,
     /// What it waits for, while it waits for a place.
-    pub(super) waits: Option<Lack>,
+    pub(super) waits: Option<ReaderLimit>,
     /// Why its last turn could not go on.
     pub(super) trouble: Option<Trouble>,
     pub(super) phase: Phase,
-    /// Says whether somebody tells of every write to the file.
-    pub(super) teller: Option<Arc<AtomicBool>>,
-    /// Nothing while it rests and nothing is asked of it.
+    /// See [`Readers::set_watched`](super::Readers::set_watched).
+    pub(super) watched: Option<Arc<AtomicBool>>,
+    /// `None` while it rests without a request.
     awake: Option<Box<Awake>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Awake {
     pub(super) is_counted: bool,
     /// Places of [`super::ReadersLimits::decoders`] that it takes.
     pub(super) decoders: usize,
-    /// Something was asked for while it had a turn.
+    /// A request that came while it had a turn.
     pub(super) asked: Option<Box<Asked>>,
     pub(super) last_data: Span,
     pub(super) opened: Span,
@@ -135,7 +135,7 @@ impl Slot {
     pub(super) fn new(
         input: Arc<InputContext>,
         reader: Reader,
-        teller: Option<Arc<AtomicBool>>,
+        watched: Option<Arc<AtomicBool>>,
     ) -> Self {
         let mut slot = Self {
             input,
@@ -144,7 +144,7 @@ impl Slot {
             waits: None,
             trouble: None,
             phase: Phase::Closed,
-            teller,
+            watched,
             awake: None,
         };
         slot.rest();
@@ -161,18 +161,18 @@ impl Slot {
         self.awake.get_or_insert_default()
     }
 
-    /// What was asked for while it had a turn, or before.
+    /// Takes the pending request.
     pub(super) fn take_asked(&mut self) -> Option<Asked> {
         self.awake.as_mut()?.asked.take().map(|asked| *asked)
     }
 
-    /// Where it is noted what is asked for.
+    /// The pending request, to add to it.
     pub(super) fn asked(&mut self) -> &mut Asked {
         self.awake_mut().asked.get_or_insert_default()
     }
 
     /// Puts a reader back after its turn, which is over `now`. It takes the places of its decoder now: what a file has to be decoded with is not
-    /// known before. Gives how many more places these are.
+    /// known before. Returns how many more places these are.
     pub(super) fn put_back(&mut self, mut reader: Box<Reader>, now: Monotonic) -> usize {
         reader.end_turn(now);
         let is_large = reader.has_large_decoder();
@@ -187,7 +187,7 @@ impl Slot {
         awake.decoders - before
     }
 
-    /// The file that its reader expects; nothing while it has a turn.
+    /// The file that its reader expects; `None` while it has a turn.
     pub(super) fn target(&self) -> Option<&Target> {
         let of_rest = self.rest.as_ref().map(|rest| &rest.target);
         of_rest.or(self.reader.as_ref().map(|reader| &reader.target))
@@ -241,11 +241,11 @@ impl Slot {
     /// When an idle reader looks again.
     pub(super) fn due(&self, now: Monotonic) -> Monotonic {
         let close = &self.input.settings.close;
-        let told = self.teller.as_ref().is_some_and(|teller| teller.load(Ordering::Relaxed));
-        // The first nap is short in any case: a file at rest gives back what its reader needs for turns.
-        let told = told && self.awake().rested;
+        let watched = self.watched.as_ref().is_some_and(|watched| watched.load(Ordering::Relaxed));
+        // The first sleep is short in any case: a file at rest gives back what its reader needs for turns.
+        let watched = watched && self.awake().rested;
         let backoff = self.awake().backoff.long();
-        let mut at = now + if told { backoff.max(TOLD_NAP) } else { backoff };
+        let mut at = now + if watched { backoff.max(WATCHED_SLEEP) } else { backoff };
         if let Some(inactive) = close.inactive {
             at = at.min(self.awake().last_data.at() + inactive);
         }
@@ -258,7 +258,7 @@ impl Slot {
         at.max(now)
     }
 
-    /// Whether its file is one that is read to the end when the program is asked to stop.
+    /// Whether its file is read to the end during shutdown.
     pub(super) fn is_read_to_end(&self) -> bool {
         let is_open =
             self.rest.is_none() && self.reader.as_ref().is_none_or(|reader| reader.is_open());
@@ -298,13 +298,13 @@ impl Slot {
         target.is_some_and(|target| leads_to(&*self.input.fs, target))
     }
 
-    /// The same, if it was asked already of the path that it was opened with: not when it has been told of another.
+    /// The same, with the answer for the path that it was opened with: not valid if it has another since.
     pub(super) fn can_open_as_asked(&self, asked: Option<bool>) -> bool {
         let asked = asked.filter(|_| self.awake().next_target.is_none());
         asked.unwrap_or_else(|| self.can_open_again())
     }
 
-    /// Whether it goes on in another file: what was met in the one before says nothing of that.
+    /// Whether it goes on in another file: errors of the one before do not apply to that.
     pub(super) fn goes_on_elsewhere(&self) -> bool {
         let asked = self.awake().asked.as_ref();
         asked.is_some_and(|asked| asked.reopen || asked.restart.is_some())
