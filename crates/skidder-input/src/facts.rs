@@ -50,9 +50,9 @@ pub struct SourceStatus {
     pub rate: Option<(f64, f64)>,
     /// When it was opened.
     pub opened: Timestamp,
-    /// When it sent events last; nothing if it never has.
+    /// When it sent events last; `None` if it never has.
     pub last_activity: Option<Timestamp>,
-    /// What went wrong last; nothing if nothing ever did.
+    /// What went wrong last; `None` if nothing ever did.
     pub last_error: Option<String>,
 }
 

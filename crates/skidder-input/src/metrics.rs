@@ -83,7 +83,7 @@ pub struct Listening {
 
 type QueueLength = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// Asks the system for a number.
+/// Reads the length of a queue from the system.
 struct ReceiveQueue(QueueLength);
 
 impl std::fmt::Debug for ReceiveQueue {
@@ -98,8 +98,8 @@ impl Listening {
         self.queue.get_or_init(|| ReceiveQueue(length));
     }
 
-    /// `receive_queue_length`: what waits in the system for this program, in its own unit. Asks the system, so not to be
-    /// called often. Nothing if it is not known.
+    /// `receive_queue_length`: what waits in the system for this program, in its own unit. Each call is a
+    /// system call, so do not call it often. `None` if it is not known.
     pub fn receive_queue_length(&self) -> Option<u64> {
         self.queue.get().and_then(|queue| queue.0())
     }

@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 pub struct Setup {
     /// Its id; empty if it has none.
     pub id: Arc<str>,
-    /// What it is called in messages: its id, or what else tells it from other inputs.
+    /// Its name in messages: its id, or what else distinguishes it from other inputs.
     pub name: Arc<str>,
     /// A name that no other run of the program has.
     pub run: Arc<str>,
