@@ -12,8 +12,8 @@ use skidder_pipeline::{Commits, Settle};
 use skidder_read::{Leaving, Now};
 use std::time::Duration;
 
-/// After this it is told that a change takes long.
-const TOLD_AFTER: Duration = Duration::from_secs(10);
+/// A change that takes longer is logged.
+const SLOW_AFTER: Duration = Duration::from_secs(10);
 
 /// What is to change about the inputs of a running pipeline.
 pub struct InputChange {
@@ -92,7 +92,7 @@ impl Handover {
         matches!(self.phase, Phase::Nothing)
     }
 
-    /// Begins anew if files have lost their names, which are read to their end first; says whether there are any.
+    /// Begins anew if files have lost their names, which are read to their end first; returns whether there are any.
     fn goes_back(&mut self) -> bool {
         let mut is_any = false;
         for leaving in &mut self.leaving {
@@ -118,12 +118,12 @@ impl Handover {
 /// A change under way.
 pub(crate) struct Changing {
     handover: Handover,
-    /// The commit that was asked for.
+    /// The requested commit.
     commit: Option<u64>,
     add: Vec<FileInput>,
     done: Option<Box<dyn FnOnce() + Send>>,
     began: Monotonic,
-    told: bool,
+    logged: bool,
 }
 
 impl Changing {
@@ -135,10 +135,10 @@ impl Changing {
         let InputChange { remove, add, done } = change;
         let leaving = remove.into_iter().filter_map(|number| scanner.end(number, now)).collect();
         let (handover, began) = (Handover::begin(leaving), now.monotonic);
-        Self { handover, commit: None, add, done: Some(done), began, told: false }
+        Self { handover, commit: None, add, done: Some(done), began, logged: false }
     }
 
-    /// Goes on as far as possible; says whether the change is done.
+    /// Goes on as far as possible; returns whether the change is done.
     pub(crate) fn step(
         &mut self,
         scanner: &mut Scanner,
@@ -155,7 +155,7 @@ impl Changing {
             commits.is_done(number)
         };
         if !self.handover.step(settle, &mut is_committed) {
-            self.tell(now);
+            self.log_if_slow(now);
             return false;
         }
         for input in self.add.drain(..) {
@@ -167,12 +167,12 @@ impl Changing {
         true
     }
 
-    /// Says why it takes so long, once.
-    fn tell(&mut self, now: Monotonic) {
-        if self.told || now.since(self.began) < TOLD_AFTER {
+    /// Logs why it takes so long, once.
+    fn log_if_slow(&mut self, now: Monotonic) {
+        if self.logged || now.since(self.began) < SLOW_AFTER {
             return;
         }
-        self.told = true;
+        self.logged = true;
         let waits_for = self.handover.waits_for();
         tracing::warn!(waits_for, "inputs that were changed have not begun yet");
     }

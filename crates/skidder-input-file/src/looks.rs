@@ -1,6 +1,6 @@
 //! Asking the scanner what its files are doing.
 //!
-//! The catalogs belong to the scanner's thread, so that nobody else holds them up. A question waits until
+//! The catalogs belong to the scanner's thread, so that no other thread holds them up. A question waits until
 //! the scan under way is over; the thread is woken for it, and answers with one page.
 
 use skidder_read::{FilePage, FileQuery};
@@ -35,16 +35,16 @@ pub(crate) struct Question {
 
 impl Question {
     pub(crate) fn answer(&self, page: Result<FilePage, AskError>) {
-        // Who asked may have given up.
+        // The caller may have given up.
         drop(self.answer.try_send(page));
     }
 }
 
-/// Where questions about files are asked.
+/// The pending questions about files.
 #[derive(Default)]
 pub struct Looks {
     asked: Mutex<Asked>,
-    /// Whether there is a question: asked without a lock.
+    /// Whether there is a question: read without the lock.
     pending: AtomicBool,
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -93,7 +93,7 @@ impl Looks {
         drop(self.wake.set(Box::new(wake)));
     }
 
-    /// Whether somebody waits for an answer.
+    /// Whether a question waits for its answer.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Acquire)
     }
