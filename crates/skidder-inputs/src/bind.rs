@@ -31,14 +31,14 @@ pub(crate) fn no_hosts(section: &Section<'_>) {
     section.unknown("hosts", "host", "did you mean `host`? An input listens on one address");
 }
 
-/// What the input before has left, when it was its turn; nothing if there is none, or if the input must stop before.
+/// What the input before has left, when it was its turn; `None` if there is none, or if the input must stop before.
 pub(crate) async fn take_over<T: Any + Send>(claim: &Claim, intake: &Intake) -> Option<T> {
     tokio::select! {
         biased;
         () = claim.turn() => {}
         () = intake.stopped() => {}
     }
-    // Also if it must stop: what was left to it nobody else takes, and later nothing is.
+    // Also if it must stop: no other input takes what was left to it, and nothing is left later.
     claim.take()
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Left {
     pub(super) offset: u64,
     /// They belong to a line beyond all bounds, of which so many bytes are gone already.
     skipped: Option<u64>,
-    /// The encoding, once the beginning has told it.
+    /// The encoding, once detected from the beginning.
     encoding: Option<FileEncoding>,
 }
 

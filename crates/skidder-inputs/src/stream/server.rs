@@ -278,7 +278,7 @@ fn open(accepted: Accepted, shared: Arc<Shared>) -> Running {
     })
 }
 
-/// The handshake; nothing if the input must stop before it is over, as the client has sent no event then.
+/// The handshake; `None` if the input must stop before it is over, as the client has sent no event then.
 async fn handshake(
     accepted: Accepted,
     shared: &Shared,
