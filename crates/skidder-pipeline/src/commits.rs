@@ -1,9 +1,9 @@
-//! Asking for commits of cursors, and learning when they are durable.
+//! Requests for commits of cursors, and when they are durable.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Where commits are asked for. Cloning gives another handle to the same place.
+/// Requests commits. Cloning returns another handle to the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Commits(Arc<Shared>);
 
@@ -15,7 +15,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often a commit was asked for before its time, and up to which of these all was saved.
+    /// Number of commits requested before their time, and the last of these up to which all was saved.
     asked: u64,
     done: u64,
     /// So much has its verdict that cursors are to be saved before their time.
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl State {
-    /// Whether a commit after number `tried` was asked for, or the pipeline ends.
+    /// Whether a commit after number `tried` was requested, or the pipeline ends.
     fn is_wanted(&self, tried: u64) -> bool {
         self.finished || self.asked > tried
     }
@@ -47,7 +47,7 @@ impl Commits {
         self.0.changed.notify_all();
     }
 
-    /// Asks for a commit of all cursors now; returns its number.
+    /// Requests a commit of all cursors now; returns its number.
     pub fn ask(&self) -> u64 {
         let mut number = 0;
         self.set(|state| {
@@ -57,17 +57,17 @@ impl Commits {
         number
     }
 
-    /// Whether all cursors of the time when this commit was asked for are durable.
+    /// Whether all cursors of the time of this request are durable.
     pub fn is_done(&self, number: u64) -> bool {
         self.lock().done >= number
     }
 
-    /// The number of the last commit that was asked for.
+    /// The number of the last requested commit.
     pub fn asked(&self) -> u64 {
         self.lock().asked
     }
 
-    /// All cursors of the time when this commit was asked for are durable.
+    /// All cursors of the time of this request are durable.
     pub fn done(&self, number: u64) {
         self.lock().done = number;
     }
@@ -87,7 +87,7 @@ impl Commits {
         self.lock().finished
     }
 
-    /// Sleeps until a commit is due before its time, or one after number `tried` was asked for, or the pipeline ends, at
+    /// Sleeps until a commit is due before its time, or one after number `tried` was requested, or the pipeline ends, at
     /// most `limit`; returns whether it is one of the latter two.
     pub(crate) fn wait_due(&self, limit: Duration, tried: u64) -> bool {
         self.wait(limit, |state| state.due || state.is_wanted(tried));

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Stage {
     /// Where batches go in.
     pub queue: Queue,
-    /// Where a commit of cursors is asked for, before what they are of may be read by another input.
+    /// Requests a commit of cursors, before another input may read the same sources.
     pub commits: Commits,
     /// The time.
     pub clock: Arc<dyn Clock>,

@@ -85,7 +85,7 @@ struct Blocked {
     frame: Option<TicketOf>,
     /// What waits until it is in.
     waiter: Waiter,
-    /// Since when, if that was told.
+    /// Since when, if noted ([`Queue::note_blocked`]).
     since: Option<Monotonic>,
 }
 
@@ -128,7 +128,7 @@ impl Queue {
         &self.shared.metrics
     }
 
-    /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
+    /// Puts a batch in, waiting for room. Returns the batch when the queue was closed: it is not
     /// on the ledger then.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push(&self, batch: Batch) -> Result<(), Batch> {
@@ -220,7 +220,7 @@ impl Queue {
         }
     }
 
-    /// Takes what is there, without waiting for anything; says whether there was something.
+    /// Takes what is there, without waiting for anything; returns whether there was something.
     pub fn try_take(&self, limits: TakeLimits, out: &mut Vec<Delivery>) -> bool {
         matches!(self.look(limits, 1, out), Look::Taken)
     }
@@ -381,7 +381,7 @@ impl Shared {
     }
 
     /// Lets in who is at the front of the line, as long as there is room. Their readers need not run for that:
-    /// what waits for room here is sent without waiting for them. Says whether a worker should look.
+    /// what waits for room here is sent without waiting for them. Returns whether a worker should look.
     fn let_in(self: &Arc<Self>, state: &mut State) -> bool {
         let mut is_enough = false;
         while let Some(front) = state.blocked.front()
@@ -395,7 +395,7 @@ impl Shared {
         is_enough
     }
 
-    /// Admits a batch for which there is room. Says whether a worker should look.
+    /// Admits a batch for which there is room. Returns whether a worker should look.
     fn put(
         self: &Arc<Self>,
         state: &mut State,
@@ -431,7 +431,7 @@ impl Shared {
 }
 
 impl State {
-    /// Nothing more comes in, which those who wait for room are told.
+    /// Closes the queue, and wakes all that wait for room.
     fn close(&mut self) {
         self.closed = true;
         self.blocked.iter().for_each(|blocked| blocked.waiter.wake());
@@ -452,7 +452,7 @@ impl State {
             || (self.events + events <= limits.events && self.bytes + bytes <= limits.bytes)
     }
 
-    /// Moves up to `most` events and `bytes` bytes of messages to `out`; says how many events.
+    /// Moves up to `most` events and `bytes` bytes of messages to `out`; returns how many events.
     fn cut(&mut self, most: usize, bytes: usize, out: &mut Vec<Delivery>) -> usize {
         let (mut events, mut weight) = (0, 0);
         while let Some(front) = self.waiting.front_mut() {

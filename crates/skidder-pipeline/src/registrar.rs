@@ -54,7 +54,7 @@ impl Registrar {
     /// Commits all changes since the last call. After a failure they are kept and tried again with
     /// the next call; deliveries go on meanwhile, and a crash would repeat them.
     ///
-    /// Says whether everything is durable.
+    /// Returns whether everything is durable.
     pub fn flush(&mut self, clock: &dyn Clock) -> bool {
         loop {
             let changes = self.settle.take_changes(clock.wall());
@@ -78,7 +78,7 @@ impl Registrar {
         self.flush(clock)
     }
 
-    /// Commits what is pending; says whether it is durable.
+    /// Commits what is pending; returns whether it is durable.
     fn commit(&mut self, clock: &dyn Clock) -> bool {
         if self.disk.as_ref().is_some_and(|disk| !disk.save()) {
             // It says why.

@@ -26,7 +26,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// How long an event waits there for others, as long as nobody else comes. On the disk it waits for nothing.
+    /// How long an event waits there for others before it is sent alone. On the disk it does not wait.
     pub fn waits_for_more(&self) -> Duration {
         let limits = self.inputs.limits();
         if self.disk.is_some() || limits.flush_min_events == 0 {

@@ -1,7 +1,7 @@
 //! The registrar's thread: when cursors are committed.
 //!
 //! Every `registry.flush`; earlier when [`COMMIT_ROWS`] events have their verdict, so that a crash repeats a bounded number
-//! of them however fast they are delivered; and at once when somebody asks.
+//! of them however fast they are delivered; and at once on request.
 
 use crate::commits::Commits;
 use crate::disk::DiskQueue;
@@ -25,7 +25,7 @@ fn early_after(now: Monotonic, took: Duration) -> Monotonic {
     now + took.saturating_mul(EARLY_SHARE - 1).max(EARLY_PAUSE_MIN)
 }
 
-/// Saves cursors until the pipeline ends; gives the registrar back for the last flush.
+/// Saves cursors until the pipeline ends; hands the registrar back for the last flush.
 pub(crate) fn save(
     mut registrar: Registrar,
     disk: Option<&DiskQueue>,

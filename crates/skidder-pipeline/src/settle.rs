@@ -36,7 +36,7 @@ const SPARE_SOURCES: usize = 256;
 #[derive(Debug, Default)]
 pub struct Settle {
     state: Mutex<State>,
-    /// Told whenever nothing is on its way any more.
+    /// Notified when nothing is in flight any more.
     quiet: Condvar,
     /// Called when cursors are to be saved before their time.
     on_commit_due: CommitDue,
@@ -67,7 +67,7 @@ struct State {
     /// The counts of each input, by its number. What was stored in a disk queue is counted as that: its verdict is in the total
     /// only.
     inputs: HashMap<usize, Ledger>,
-    /// Rows in flight that nobody can send again, by the number of their input.
+    /// Rows in flight that cannot be sent again, by the number of their input.
     unrepeatable: HashMap<usize, u64>,
     /// These were given up at the end; later verdicts on them do not count.
     gave_up: bool,
@@ -140,8 +140,8 @@ impl Settle {
         state.mark_dirty(source);
     }
 
-    /// The file of a source has changed, or is another with the same content: that its cursor, or one that is on its
-    /// way, is at the verified end of a compressed file was said of what was there before.
+    /// The file of a source has changed, or is another with the same content: a verified end of a compressed
+    /// file, in its cursor or one in flight, was that of the old content.
     pub fn doubt_end(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
@@ -193,7 +193,7 @@ impl Settle {
         }
     }
 
-    /// Lets go of sources that nobody reads any more and that are settled; what is saved of them stays. Their counts
+    /// Lets go of sources that are no longer read and are settled; what is saved of them stays. Their counts
     /// stay in the total.
     pub fn retire(&self, sources: &[SourceId]) {
         let mut state = self.lock();
@@ -274,7 +274,7 @@ impl Settle {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner).note(now, &total);
     }
 
-    /// How fast lines come and go, over at least `interval`; nothing before something has happened.
+    /// How fast lines come and go, over at least `interval`; `None` before something has happened.
     pub fn rates(&self, now: Monotonic, interval: Duration) -> Option<Rates> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner).rates(now, interval)
     }
@@ -319,15 +319,15 @@ impl Settle {
         let is_due = before < COMMIT_ROWS && state.unsaved_rows >= COMMIT_ROWS;
         drop(state);
         if is_quiet {
-            self.tell_quiet();
+            self.notify_quiet();
         }
         if is_due && let Some(call) = self.on_commit_due.0.get() {
             call();
         }
     }
 
-    /// Tells who waits for it that nothing is on its way any more.
-    fn tell_quiet(&self) {
+    /// Wakes the threads that wait until nothing is in flight.
+    fn notify_quiet(&self) {
         self.quiet.notify_all();
     }
 
@@ -337,7 +337,7 @@ impl Settle {
     }
 
     /// Waits until every row has its verdict or is durable in a disk queue, and none from there is with an output, at
-    /// most `limit`; says whether it is so.
+    /// most `limit`; returns whether it is so.
     pub fn wait_until_settled(&self, limit: Duration) -> bool {
         let state = self.lock();
         let waited = self.quiet.wait_timeout_while(state, limit, |state| !state.is_quiet());
@@ -358,7 +358,7 @@ impl Settle {
         self.lock().sources.get(&source).is_none_or(|entry| !entry.has_pending())
     }
 
-    /// At the end: what is in flight and nobody can send again is counted as dropped (`stopped`), in the total and for its
+    /// At the end: what is in flight and cannot be sent again is counted as dropped (`stopped`), in the total and for its
     /// input. Returns how many rows these are. A verdict that comes after all does not count.
     pub fn give_up_unrepeatable(&self) -> u64 {
         let mut state = self.lock();
@@ -406,7 +406,7 @@ impl State {
         }
     }
 
-    /// The same for rows that nobody can send again.
+    /// The same for rows that cannot be sent again.
     fn count_unrepeatable(&mut self, source: SourceId, verdict: Verdict, rows: u32) {
         if self.gave_up {
             return;

@@ -65,7 +65,7 @@ impl DiskQueueKey {
         Ok(())
     }
 
-    /// Decrypts the payload of a frame with this key's name; says whether it is as it was written.
+    /// Decrypts the payload of a frame with this key's name; returns whether it is as it was written.
     pub(crate) fn open(
         &self,
         frame: &FrameKey,

@@ -66,7 +66,7 @@ pub struct SegmentReport {
     pub newest: Option<Timestamp>,
 }
 
-/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is said without. Works beside a program that uses it, whose last events may be missing then.
+/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is known without. Works beside a program that uses it, whose last events may be missing then.
 pub fn inspect_disk_queue(
     fs: &dyn Fs,
     directory: &Path,
@@ -85,7 +85,7 @@ pub fn inspect_disk_queue(
     let settled = survey.settled();
     let mut look = Look { queue, key, settled, next: settled, durable, sealed: 0 };
     if let Some(first) = survey.segments.iter().find_map(|found| found.first) {
-        // What is before was delivered, and is there only because nobody removed it yet.
+        // What is before was delivered, and was only not removed yet.
         look.next = look.next.min(first);
     }
     for (at, found) in survey.segments.iter().enumerate() {
@@ -116,7 +116,7 @@ struct Look<'a> {
     sealed: u64,
 }
 
-/// What a frame holds, as far as it can be said.
+/// What a frame holds, as far as it is known.
 enum Held {
     Events(Box<Batch>),
     /// It is as it was written, and cannot be read without its key.

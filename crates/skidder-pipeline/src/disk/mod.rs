@@ -102,7 +102,7 @@ pub enum DiskQueueError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another program or output has it.
@@ -321,7 +321,7 @@ impl DiskQueue {
         self.store.maintain();
     }
 
-    /// Makes durable how far the queue was written and delivered; says whether it is.
+    /// Makes durable how far the queue was written and delivered; returns whether it is.
     pub(crate) fn save(&self) -> bool {
         self.store.save_state()
     }

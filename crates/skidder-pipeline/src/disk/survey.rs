@@ -19,7 +19,7 @@ const ENDING: &str = ".skq";
 /// A directory of a queue.
 pub(crate) struct Survey {
     pub(crate) state: Option<State>,
-    /// The queue's own name; nothing if nothing here says it.
+    /// The queue's own name; `None` if nothing here says it.
     pub(crate) queue: Option<QueueId>,
     /// In the order of their numbers.
     pub(crate) segments: Vec<Found>,

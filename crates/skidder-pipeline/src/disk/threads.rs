@@ -10,10 +10,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// How long the thread waits at most before it looks whether there is room; it is told earlier.
+/// How long the thread waits at most before it checks for room; it is notified earlier.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the thread waits at most for frames; it is told earlier.
+/// How long the thread waits at most for frames; it is notified earlier.
 const IDLE_PAUSE: Duration = Duration::from_mins(1);
 
 impl DiskQueue {

@@ -29,7 +29,7 @@ impl Queue {
 }
 
 impl Shared {
-    /// Tells everybody that the state is another one.
+    /// Wakes all that wait for a change of the state.
     pub(super) fn wake(&self) {
         self.work.notify_one();
         self.hurry.notify_waiters();

@@ -1,4 +1,4 @@
-//! What may be asked about a queue from outside.
+//! Questions about a queue from outside.
 
 use super::{Queue, Tap};
 use skidder_os::Monotonic;
@@ -31,7 +31,7 @@ impl Queue {
         self.shared.lock().blocked.front()?.since
     }
 
-    /// Tells that it is `now`, for those who stand in line since a moment.
+    /// Notes `now` as the start of the wait for batches that wait for room.
     pub fn note_blocked(&self, now: Monotonic) {
         let mut state = self.shared.lock();
         for blocked in state.blocked.iter_mut().rev() {

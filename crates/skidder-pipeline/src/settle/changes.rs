@@ -1,4 +1,4 @@
-//! What the registry is to be told: sources that have changed, new ones that are due, keys that are gone.
+//! Changes for the registry: sources that have changed, new ones that are due, keys that are gone.
 
 use super::{Settle, State};
 use skidder_event::{ResumePoint, SourceId};
@@ -7,7 +7,7 @@ use skidder_registry::{Change, Checkpoint};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
+/// Sources that one commit of the registry saves at most: bounds its memory when many sources appear at
 /// once, to about 20 MiB. A commit of so many keys, which are hashes, writes nearly every page there is, so the fewer commits
 /// the better.
 pub(crate) const CHANGES_MAX: usize = 131_072;
@@ -22,8 +22,8 @@ pub(super) enum Resume {
 }
 
 impl Settle {
-    /// What the registry must be told, to be committed as one, of a bounded number of sources. The
-    /// caller keeps it until it is, and asks again until there is nothing.
+    /// Changes for the registry, to be committed as one, of a bounded number of sources. The caller keeps
+    /// them until they are durable, and calls again until there are none.
     pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
         let mut state = self.lock();
         for source in state.newcomers.take_due(now) {

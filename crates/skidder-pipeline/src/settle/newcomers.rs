@@ -6,7 +6,7 @@ use skidder_os::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// After this time a new source is saved, although nothing was delivered. A crash before that finds its file as new
+/// After this time a new source is saved, although nothing was delivered. A crash before that finds its source as new
 /// again.
 const SAVED_AFTER: Duration = Duration::from_secs(5);
 
