@@ -132,7 +132,7 @@ pub struct Tail {
 
 /// What a file was when last seen. Hints only, never an identity.
 ///
-/// Its texts are shared with whoever else knows the source: there may be very many of them.
+/// Its texts are shared with everything else that knows the source: there may be very many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The path; may not be UTF-8.

@@ -402,7 +402,7 @@ impl Inner {
         Ok(store)
     }
 
-    /// Replaces a damaged store; gives the new names of the damaged files.
+    /// Replaces a damaged store; returns the new names of the damaged files.
     fn recover(&mut self, what: &str) -> Result<Vec<PathBuf>, StoreError> {
         let directory = self.files.directory.clone();
         tracing::error!(directory = %directory.display(), damage = what, "the registry is damaged");

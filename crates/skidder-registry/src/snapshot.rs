@@ -53,7 +53,7 @@ impl<'a> Writer<'a> {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the snapshot and makes its data durable; gives its size in bytes.
+    /// Ends the snapshot and makes its data durable; returns its size in bytes.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.buffer.extend(END.to_le_bytes());
         self.buffer.extend(self.count.to_le_bytes());
