@@ -20,8 +20,8 @@ pub trait Bind: Send + Sync + Debug {
         false
     }
 
-    /// How long to wait before it is asked again, if something about this source has to be known before its
-    /// lines are read. It must come to an end. Only asked while [`Bind::can_hold`].
+    /// How long to wait before the next call, if something about this source has to be known before its
+    /// lines are read. It must come to an end. Only called while [`Bind::can_hold`].
     fn hold(&self, fields: &Map) -> Option<Duration> {
         let _ = fields;
         None

@@ -38,7 +38,7 @@ impl<'a> EventRef<'a> {
         }
     }
 
-    /// How many parts of a path stand before the field that has all others as its key, dots included. Nothing if there is
+    /// How many parts of a path stand before the field that has all others as its key, dots included. `None` if there is
     /// no such field.
     #[inline]
     pub(crate) fn key_with_dots(&self, path: &Path) -> Option<usize> {

@@ -42,7 +42,7 @@ impl Batch {
         self.provenance = provenance;
     }
 
-    /// Gives the large parts back to whoever made the batch, which is empty then.
+    /// Returns the large parts of the batch, to be used again; the rest is dropped.
     pub fn into_parts(mut self) -> Parts {
         self.recycle = None;
         Parts {
@@ -58,7 +58,7 @@ impl Batch {
         &self.bytes
     }
 
-    /// Says which of the bytes that were appended were checked to be UTF-8. A text that begins and ends
+    /// Marks which of the appended bytes were checked to be UTF-8. A text that begins and ends
     /// inside is taken for UTF-8 without another look.
     pub fn set_utf8_appended(&mut self, appended: Range<usize>) {
         self.utf8_appended = appended.start as u32..appended.end as u32;
