@@ -107,7 +107,7 @@ struct Record {
 }
 
 impl Run<'_> {
-    /// One line at the parser `at`, which becomes its text; says whether it is complete and goes on.
+    /// One line at the parser `at`, which becomes its text; returns whether it is complete and goes on.
     pub(super) fn container(
         &mut self,
         batch: &mut Batch,
@@ -158,7 +158,7 @@ impl Run<'_> {
         self.join(batch, at, container, item, record.partial)
     }
 
-    /// A record that is complete, or a part of one; says whether it goes on by itself.
+    /// A record that is complete, or a part of one; returns whether it goes on by itself.
     fn join(
         &mut self,
         batch: &mut Batch,

@@ -15,7 +15,7 @@ pub struct Failure {
     pub parser: &'static str,
     /// Offset of the line, or of the first of its event.
     pub offset: u64,
-    /// What it said.
+    /// Its error.
     pub error: String,
 }
 
