@@ -83,7 +83,7 @@ pub enum DecodeError {
     Read {
         /// Where, in bytes of the file as stored.
         offset: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No memory for a decoder. Close something, then try again.

@@ -30,7 +30,7 @@ pub enum ResumeError {
     Read {
         /// Where, in compressed bytes.
         offset: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
