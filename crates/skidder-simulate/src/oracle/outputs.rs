@@ -97,7 +97,7 @@ impl Truth {
         self.outputs.iter().all(|of| of.is_read(content))
     }
 
-    /// The content is gone for good: what was not read is not asked for.
+    /// The content is gone for good: what was not read is not required.
     pub(crate) fn excuse_unread(&mut self, content: usize) {
         self.each(|of| of.excuse_unread(content));
     }
@@ -107,7 +107,7 @@ impl Truth {
         self.each(|of| of.excuse_unsettled(content));
     }
 
-    /// The program deleted a file with this content. An output that it has not now cannot be asked.
+    /// The program deleted a file with this content. An output that it has not now cannot be checked.
     pub(crate) fn check_deleted(&mut self, content: usize) -> Result<(), String> {
         for (number, of) in self.outputs.iter_mut().enumerate() {
             if self.present[number] {

@@ -26,7 +26,7 @@ pub(super) enum Compresses {
     AtOnce,
     /// `delaycompress`: with the next rotation.
     Later,
-    /// Somebody does it now and then.
+    /// Now and then.
     Sometimes,
 }
 
