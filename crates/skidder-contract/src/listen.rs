@@ -18,7 +18,7 @@ pub async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Tells of every connection, and has those served whose handshake succeeds, until the runtime ends.
+/// Reports every connection, and serves those whose handshake succeeds, until the runtime ends.
 pub fn serve_all<F: Future<Output = ()> + Send>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,

@@ -1,4 +1,4 @@
-//! A bad network that is the same every time: a TCP proxy that breaks each connection where it is told to.
+//! A bad network that is the same every time: a TCP proxy that breaks each connection at a set place.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ impl Proxy {
         Self::start_at(0, server, ways).await
     }
 
-    /// The same at a port, for servers that tell their clients where to go.
+    /// The same at a port, for servers that redirect their clients.
     pub async fn start_at(port: u16, server: &str, ways: impl IntoIterator<Item = Way>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
