@@ -83,7 +83,7 @@ pub(super) struct State {
     pub(super) blocks_used: u64,
     /// Grows when the program under test dies: older handles of it are dead.
     pub(super) process: u64,
-    /// Grows when the machine dies: older handles of anybody are dead.
+    /// Grows when the machine dies: all older handles are dead.
     pub(super) boot: u64,
     pub(super) next_handle: u64,
 }
@@ -309,9 +309,9 @@ impl State {
             };
             let named = edit.target.or(replaced);
             let is_directory = named.is_some_and(|node| self.kind(node) == FileKind::Directory);
-            self.notices.tell_name(edit.directory, &edit.name, is_directory);
+            self.notices.notify_name(edit.directory, &edit.name, is_directory);
             if let Some(replaced) = replaced {
-                self.notices.tell_gone(replaced);
+                self.notices.notify_gone(replaced);
                 self.node_mut(replaced).links -= 1;
                 self.release(replaced);
             }
