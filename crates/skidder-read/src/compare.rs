@@ -44,7 +44,7 @@ pub(crate) struct Comparison {
     at: u64,
 }
 
-/// What is known so far.
+/// The result so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The files differ in the byte at this offset, or one is longer there than the other, which ended.
@@ -82,7 +82,7 @@ impl Side {
                     self.whole = progress.state == ReadState::End;
                 }
                 Err(DecodeError::Read { source, .. }) => return Err(source),
-                // What is damaged ends there, as it does for a reader.
+                // Damaged data ends there, as it does for a reader.
                 Err(_) => {
                     self.piece.clear();
                     self.ended = true;
@@ -135,7 +135,7 @@ impl Comparison {
     }
 }
 
-/// The fingerprint of the first `len` bytes behind `offset` of a file; nothing if it is shorter.
+/// The fingerprint of the first `len` bytes behind `offset` of a file; `None` if it is shorter.
 pub(crate) fn fingerprint_of(
     mut side: Side,
     offset: u64,

@@ -41,7 +41,7 @@ pub trait Cursors: Send + Sync {
     /// Whether nothing of a source is between its reader and its cursor.
     fn is_settled(&self, source: SourceId) -> bool;
 
-    /// What is saved of a source is forgotten; it is saved again when it changes.
+    /// Forgets the saved state of a source; it is saved again when it changes.
     fn unsave(&self, source: SourceId);
 
     /// A source is gone for good.

@@ -107,7 +107,7 @@ impl Marker {
     }
 }
 
-/// The content of a marker file and the time of its last change; nothing if that is `known`.
+/// The content of a marker file and the time of its last change; `None` if that is `known`.
 fn read_marker(
     fs: &dyn Fs,
     path: &Path,

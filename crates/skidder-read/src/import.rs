@@ -100,7 +100,7 @@ pub struct Adopted {
     pub adoption: Adoption,
     /// The device has another number than it had.
     pub other_device: bool,
-    /// What is to be put into the registry.
+    /// The entry to put into the registry.
     pub put: Option<(String, FileEntry)>,
     /// The key of an older entry of ours for the same file, which goes.
     pub remove: Option<String>,

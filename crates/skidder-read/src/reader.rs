@@ -59,7 +59,7 @@ pub struct InputContext {
     pub cursors: Arc<dyn Cursors>,
     /// The file system.
     pub fs: Arc<dyn Fs>,
-    /// What is counted.
+    /// The counters.
     pub metrics: Arc<ReadMetrics>,
     /// Buffers.
     pub buffers: Arc<BufferPool>,
@@ -232,7 +232,7 @@ impl Reader {
         self.damage_reported = false;
     }
 
-    /// Lets go of the file and the decoder; `offset` stays.
+    /// Closes the file and drops the decoder; `offset` stays.
     pub fn close(&mut self, context: &InputContext) {
         drop(self.close_later(context));
     }
@@ -255,7 +255,7 @@ impl Reader {
         matches!(self.decoder, Some(Decoder::Framed(_)))
     }
 
-    /// Lets go of the decoder: the next turn resumes from the registry's checkpoint.
+    /// Drops the decoder: the next turn resumes from the registry's checkpoint.
     pub fn release_decoder(&mut self) {
         self.decoder = None;
         self.carry.clear();
@@ -441,7 +441,7 @@ impl Reader {
         self.carry.begin_turn();
         let batch = self.line_bytes_mean * context.rows_max;
         // Half as many lines more are taken where the file ends: the decoder must come to it for that.
-        // What is left of a line beyond all bounds is looked through as fast as it comes.
+        // The rest of a line beyond all bounds is skipped as fast as it comes.
         if !self.skipping && batch > 0 && self.carry.len() > batch + batch / 2 {
             return batch.min(CHUNK_BYTES);
         }

@@ -300,7 +300,7 @@ impl Readers {
         });
     }
 
-    /// Lets go of the file of a source: what is in it now is not the source any more.
+    /// Closes the file of a source: its content is not the source any more.
     pub fn close(&self, id: SourceId) {
         self.ask(id, |slot| slot.asked().close = true);
     }
@@ -397,7 +397,7 @@ impl Readers {
         state
     }
 
-    /// Lets go of the lock and calls a worker, if one waits.
+    /// Releases the lock and wakes a worker, if one waits.
     fn call_one(&self, state: MutexGuard<'_, State>) {
         let is_waited_for = state.idle_workers > 0;
         close_unlocked(state);
@@ -465,7 +465,7 @@ impl Readers {
     }
 }
 
-/// Lets go of the lock, and then of the files that were closed under it.
+/// Releases the lock, then drops the files that were closed under it.
 fn close_unlocked(mut state: MutexGuard<'_, State>) {
     let closing = std::mem::take(&mut state.closing);
     drop(state);

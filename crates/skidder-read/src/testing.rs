@@ -376,7 +376,7 @@ impl Input {
         Some((batch, end))
     }
 
-    /// The messages of all turns until there is none left.
+    /// The messages of all turns until none is left.
     pub(crate) fn read(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
         for _ in 0..1_000_000 {
@@ -386,7 +386,7 @@ impl Input {
         panic!("the turns have no end");
     }
 
-    /// Lets go of all readers; the catalog is a new one.
+    /// Drops all readers; the catalog is a new one.
     pub(crate) fn leave(&mut self) -> Leaving {
         let (context, readers) = (Arc::clone(&self.context), Arc::clone(&self.readers));
         let next = Catalog::new(context, readers, Arc::default());

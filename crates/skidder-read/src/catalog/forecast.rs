@@ -34,7 +34,7 @@ type Age = (Option<u64>, bool, std::cmp::Reverse<u64>, Vec<u8>);
 /// The files of each log, by their ages, with their modification times.
 type Files = HashMap<Log, BTreeMap<Age, Timestamp>>;
 
-/// What is known about files that rotation has deleted.
+/// Facts about files that rotation has deleted.
 #[derive(Default)]
 pub(super) struct DeletionForecast {
     deleted: HashMap<Log, Deleted>,

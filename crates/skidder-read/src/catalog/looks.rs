@@ -42,7 +42,7 @@ pub struct FilePage {
     pub unlisted: Vec<(PathBuf, String)>,
 }
 
-/// What is known of a file that matches.
+/// The state of a file that matches.
 #[derive(Clone, Debug)]
 pub struct FileLook {
     /// Its path.

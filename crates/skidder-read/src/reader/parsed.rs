@@ -94,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// What is remembered of groups is not needed or of another content.
+    /// Forgets groups that are not needed, or `all` of them, of another content.
     pub(super) fn forget_groups(&mut self, all: bool) {
         self.parsing.lines = None;
         if all || self.parsing.state.as_ref().is_some_and(|state| !state.is_needed()) {

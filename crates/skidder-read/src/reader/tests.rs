@@ -14,7 +14,7 @@ fn with(change: impl FnOnce(&mut FilestreamSettings), rows_max: usize) -> Input 
     Input::with(settings, ReadersLimits { open_files: 10, decoders: 10 }, rows_max)
 }
 
-/// What is read of a file, plain and compressed, must be the same.
+/// A plain and a compressed file must give the same lines.
 fn both(content: &[u8], change: impl Fn(&mut FilestreamSettings), rows_max: usize) -> Vec<String> {
     let mut plain = with(&change, rows_max);
     plain.fs.write_as_other("/logs/a.log", content);

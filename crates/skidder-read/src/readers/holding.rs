@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// As many files may be open as before, if the system has refused none for a while. Who waits for a place tries again.
+    /// As many files may be open as before, if the system has refused none for a while. Waiting sources try again.
     pub(super) fn raise_limit(&mut self, now: Monotonic) {
         let Some(lowered) = &mut self.lowered else { return };
         if now.since(*lowered.since.get_or_insert(now)) < LOWERED_FOR {
@@ -221,8 +221,8 @@ impl State {
     }
 }
 
-/// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
-/// open it again.
+/// The sleeping source that closes its file for another: the one that has slept longest, preferably one that
+/// can open it again.
 pub(super) fn sleeper(
     slots: &HashMap<SourceId, Box<Slot>>,
     mut idle: impl Iterator<Item = SourceId>,

@@ -1,4 +1,4 @@
-//! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
+//! Which source gets the next turn, sleeps, or waits for a place: all under the one lock of the readers.
 
 use super::holding::{Lowered, sleeper};
 use super::slot::{Phase, Slot, Span};
@@ -42,7 +42,7 @@ pub(super) struct State {
     pub(super) running: usize,
     /// Workers that wait for work.
     pub(super) idle_workers: usize,
-    /// Files that were closed, until the lock is let go of.
+    /// Files that were closed, until the lock is released.
     pub(super) closing: Vec<Box<dyn File>>,
     /// Since when only open files are read, to their end.
     pub(super) draining: Option<Monotonic>,
@@ -403,7 +403,7 @@ impl State {
         self.admit(input);
     }
 
-    /// For each kind of place that is free, the first who waits for it gets in line.
+    /// For each kind of place that is free, the first waiting source gets in line.
     pub(super) fn admit(&mut self, input: usize) {
         if sabotage::is_on(Sabotage::WaitersForgotten) {
             return;

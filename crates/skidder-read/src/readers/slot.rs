@@ -18,7 +18,7 @@ pub(super) struct Slot {
     pub(super) input: Arc<InputContext>,
     /// Taken out while it has a turn, and while it rests.
     pub(super) reader: Option<Box<Reader>>,
-    /// What is kept of a reader that is closed: there may be very many of them.
+    /// The state of a closed reader: there may be very many of them.
     pub(super) rest: Option<Rest>,
     /// What it waits for, while it waits for a place.
     pub(super) waits: Option<ReaderLimit>,
@@ -270,8 +270,8 @@ impl Slot {
         self.reader.as_ref().and_then(|reader| reader.flush_at()).is_some_and(|at| at <= now)
     }
 
-    /// Before a file is closed for good, the group of lines that waits for more is given out: says whether
-    /// it needs a turn for that.
+    /// Before a file is closed for good, its waiting group of lines is given out: returns whether that
+    /// needs a turn.
     pub(super) fn flush_first(&mut self) -> bool {
         let Some(reader) = &mut self.reader else { return false };
         let waits = reader.is_open() && reader.waits_for_lines();

@@ -1,4 +1,4 @@
-//! What is remembered of rotated files that were read long ago.
+//! Memory of rotated files that were read long ago.
 
 use super::*;
 
@@ -202,8 +202,8 @@ fn what_was_found_and_not_read_before_a_stop_is_read_after_it() {
 
 #[test]
 fn what_was_found_and_not_read_before_a_stop_is_read_though_all_that_was_older_is_gone() {
-    // As above, but what the link had led to before is deleted while the program is down: only its saved name shows that
-    // what has a newer one was rotated away after it. What was rotated away before the first look stays unread.
+    // As above, but what the link had led to before is deleted while the program is down: only its saved name shows
+    // that what has a newer one was rotated away after it. What was rotated away before the first look stays unread.
     for (written, rotated_again) in [(false, false), (true, false), (false, true)] {
         let mut kubelet = Kubelet::new(true, true);
         kubelet.rotate();
