@@ -37,7 +37,7 @@ pub struct LaneOf {
     pub registry: Arc<Registry>,
 }
 
-/// What is to change about the inputs of a running output.
+/// Changes to the inputs of a running output.
 pub struct TasksChange {
     /// The numbers of those that end.
     pub remove: Vec<usize>,
@@ -123,8 +123,8 @@ impl Shared {
         Ending(inputs)
     }
 
-    /// Waits for inputs that were asked to end; lets those begin that need what they have settled. Returns whether it came
-    /// to that before all is to end.
+    /// Waits for inputs that are ending, and starts those that need what they have settled. Returns `false` if
+    /// everything must end before that.
     fn await_end(&self, ending: &Ending, late: Vec<LaneOf>, stage: &Stage) -> bool {
         let limit = stage.clock.monotonic() + LEAVE_MAX;
         while !ending.take_nothing() && stage.clock.monotonic() < limit {
@@ -165,7 +165,7 @@ impl Shared {
     }
 }
 
-/// Inputs that were asked to end, and their numbers.
+/// Inputs that are ending, and their numbers.
 struct Ending(Vec<(usize, Arc<InputTask>)>);
 
 impl Ending {

@@ -1,4 +1,4 @@
-//! What is known of the sources that an input has open: for the status page, not for decisions.
+//! Facts about the sources that an input has open: for the status page, not for decisions.
 
 use skidder_event::Counter;
 use skidder_os::{Clock, Monotonic, Timestamp};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A rate is of at least so much time.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
-/// What is counted of one open source.
+/// The counters of one open source.
 #[derive(Debug)]
 pub struct SourceFacts {
     name: Arc<str>,

@@ -1,4 +1,4 @@
-//! What an input is given: where it opens sources, and when it is to stop.
+//! The handle that an input gets: it opens sources with it, and learns when to stop.
 
 use crate::backlog::Backlog;
 use crate::metrics::InputMetrics;
@@ -26,7 +26,7 @@ pub struct Lane {
     pub registry: Arc<Registry>,
 }
 
-/// What an input is given. Cloning gives another handle to the same.
+/// The handle that an input gets. Cloning returns another handle to the same.
 #[derive(Clone)]
 pub struct Intake {
     pub(crate) shared: Arc<Shared>,
