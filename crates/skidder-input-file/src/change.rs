@@ -1,9 +1,9 @@
 //! Inputs that end and begin while the pipeline runs.
 //!
-//! An input that ends is let go of in three steps, during which all others go on: its readers have no more turns; what they
-//! gave out gets its verdict; the cursors are saved. Files that have lost their names meanwhile are read to their end, and
-//! the steps begin again. Then it is as though the program had been stopped and started for this input, and who reads its
-//! files next goes on at their cursors.
+//! An input ends in three steps, during which all others go on: its readers get no more turns; the events in flight
+//! get their verdicts; the cursors are saved. Files that lose their names in between are read to their end, and the
+//! steps begin again. Then it is as though the program had been stopped and started for this input: the next input
+//! that reads its files continues at their cursors.
 
 use crate::scanner::{FileInput, Scanner};
 use skidder_event::SourceId;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A change that takes longer is logged.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 
-/// What is to change about the inputs of a running pipeline.
+/// Changes to the inputs of a running pipeline.
 pub struct InputChange {
     /// The numbers of those that end. The inputs of the start have the first numbers.
     pub remove: Vec<usize>,
@@ -35,7 +35,7 @@ pub struct Handover {
     phase: Phase,
 }
 
-/// What is waited for.
+/// What the handover waits for.
 #[derive(Clone, Copy)]
 enum Phase {
     /// Turns to end.
@@ -45,17 +45,17 @@ enum Phase {
     Nothing,
 }
 
-/// What is wanted of a commit.
+/// A question or request about a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// That one begins now.
+    /// Begin a new one now.
     Begin,
-    /// That the one that began is durable.
+    /// Is the one that began durable?
     Await,
 }
 
 impl Handover {
-    /// Of inputs whose readers were let go of.
+    /// Of inputs whose readers were given up.
     pub fn begin(leaving: Vec<Leaving>) -> Self {
         let sources: Vec<SourceId> = leaving.iter().flat_map(Leaving::sources).collect();
         let phase = if leaving.is_empty() { Phase::Nothing } else { Phase::Readers };

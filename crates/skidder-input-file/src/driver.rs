@@ -68,7 +68,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     stopped: bool,
-    /// What is to change about the inputs, one after the other.
+    /// Pending changes to the inputs, one after the other.
     changes: VecDeque<InputChange>,
     /// With `once`: everything that was there is read.
     read_once: bool,

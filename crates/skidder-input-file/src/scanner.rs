@@ -96,7 +96,7 @@ impl FileInput {
         summary
     }
 
-    /// Looks at all files once more, so that those that have just lost their names are known, and lets go of them.
+    /// Looks at all files once more, so that those that have just lost their names are known, and gives them up.
     pub fn leave(mut self, now: Now) -> Leaving {
         self.scan(now);
         self.catalog.leave()
