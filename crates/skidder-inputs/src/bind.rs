@@ -1,4 +1,4 @@
-//! What all inputs that listen do with their address: read it, and bind it as soon as it is free.
+//! The address of every input that listens: parses it, and binds it as soon as it is free.
 
 use skidder_config::Section;
 use skidder_input::{InputError, Intake};

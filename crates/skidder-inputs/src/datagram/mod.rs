@@ -1,10 +1,10 @@
 //! Datagrams, of UDP or of a unix socket, as events.
 //!
-//! A thread of its own receives them: it sleeps in between, so that one call takes many, and the socket wakes no thread
-//! meanwhile. It offers the events: while a queue is full they wait in memory, and what is beyond that is dropped and
-//! counted as `queue_full`. What the kernel threw away before is counted too ([`skidder_input::InputMetrics`]
-//! `lost_before`): `SO_MEMINFO` has the number that Filebeat reads in `/proc/net/udp`, of this socket alone and also if no
-//! datagram follows.
+//! A thread of its own receives them: it sleeps in between, so that one call takes many, and the socket wakes no
+//! thread meanwhile. It offers the events: while a queue is full they wait in memory, and what is beyond that is
+//! dropped and counted as `queue_full`. What the kernel threw away before is counted too
+//! ([`skidder_input::InputMetrics`] `lost_before`): `SO_MEMINFO` has the number that Filebeat reads in
+//! `/proc/net/udp`, of this socket alone and also if no datagram follows.
 
 mod peers;
 mod server;

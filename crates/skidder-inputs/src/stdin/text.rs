@@ -92,7 +92,7 @@ impl Text {
         self.flush_at
     }
 
-    /// What is no event yet, for another input.
+    /// The bytes that are no event yet, for the next input.
     pub(super) fn take_left(&mut self) -> Left {
         std::mem::take(&mut self.left)
     }
@@ -102,7 +102,7 @@ impl Text {
         self.left = left;
     }
 
-    /// The next events, and of how many bytes they are; nothing if more bytes are needed. To be called until there is
+    /// The next events, and of how many bytes they are; `None` if more bytes are needed. To be called until there is
     /// nothing.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Text {
         Ok(Some((batch, consumed as u64)))
     }
 
-    /// How lines are found and decoded; nothing if there is nothing to do, or too little to know it.
+    /// How lines are found and decoded; `None` if there is nothing to do, or too little to know it.
     fn lines(&mut self, is_last: bool) -> Result<Option<(Splitter, FileEncoding)>, BomError> {
         let Left { bytes, skipped, encoding, .. } = &mut self.left;
         if bytes.is_empty() && !(skipped.is_some() && is_last) {
