@@ -87,8 +87,8 @@ impl Commits {
         self.lock().finished
     }
 
-    /// Sleeps until a commit is due before its time, or one after number `tried` was requested, or the pipeline ends, at
-    /// most `limit`; returns whether it is one of the latter two.
+    /// Sleeps until a commit is due before its time, or one after number `tried` was requested, or the pipeline ends,
+    /// at most `limit`; returns whether it is one of the latter two.
     pub(crate) fn wait_due(&self, limit: Duration, tried: u64) -> bool {
         self.wait(limit, |state| state.due || state.is_wanted(tried));
         let mut state = self.lock();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a driver is given when it starts.
+/// Everything that a driver gets when it starts.
 #[derive(Clone)]
 pub struct Stage {
     /// Where batches go in.

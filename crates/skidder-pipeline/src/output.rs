@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The work of an output, until its queue ends.
 pub type OutputFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Everything an output is given.
+/// Everything that an output gets.
 #[derive(Clone)]
 pub struct Feed {
     /// Where events come from. The output ends when it does.

@@ -58,8 +58,8 @@ struct State {
     events: usize,
     /// Bytes queued and in flight.
     bytes: usize,
-    /// Batches for which there is no room yet: who came first is served first, so that a large one is not
-    /// overtaken for ever by small ones.
+    /// Batches for which there is no room yet, in order of arrival, so that small ones do not overtake a large
+    /// one for ever.
     blocked: VecDeque<Blocked>,
     /// Numbers drawn so far.
     drawn: u64,
@@ -69,7 +69,7 @@ struct State {
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
-    /// Who brings events from the disk and waits until some are taken.
+    /// The thread that brings events from the disk and waits until some are taken.
     feeder: Option<Thread>,
 }
 
@@ -241,7 +241,7 @@ impl Queue {
         self.shared.wake();
     }
 
-    /// Closes the queue and lets go of what is in it; those events stay in flight and are read again
+    /// Closes the queue and drops what is in it; those events stay in flight and are read again
     /// by the next start.
     pub fn abort(&self) {
         self.close();
@@ -329,7 +329,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a batch for which there was no room a place in the line, and its number; nothing if there is room
+    /// Gives a batch for which there was no room a place in the line, and its number; `None` if there is room
     /// after all.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     fn stand_in_line(
@@ -368,7 +368,7 @@ impl Shared {
         Ok((!is_in).then_some(number))
     }
 
-    /// Takes back the room of what is settled, for those who wait for it.
+    /// Takes back the room of settled events, for batches that wait for it.
     fn make_room(self: &Arc<Self>, events: usize, bytes: usize) {
         let mut state = self.lock();
         state.events -= events;
@@ -380,8 +380,8 @@ impl Shared {
         }
     }
 
-    /// Lets in who is at the front of the line, as long as there is room. Their readers need not run for that:
-    /// what waits for room here is sent without waiting for them. Returns whether a worker should look.
+    /// Admits batches from the front of the line, as long as there is room. Their readers need not run for
+    /// that. Returns whether a worker should look.
     fn let_in(self: &Arc<Self>, state: &mut State) -> bool {
         let mut is_enough = false;
         while let Some(front) = state.blocked.front()

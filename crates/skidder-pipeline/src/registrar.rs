@@ -46,13 +46,13 @@ impl Registrar {
         Arc::clone(&self.metrics)
     }
 
-    /// Notes how far the ledger is, for those who ask for rates.
+    /// Notes how far the ledger is, from which rates are computed.
     pub(crate) fn note_pace(&self, clock: &dyn Clock) {
         self.settle.note_pace(clock.monotonic());
     }
 
     /// Commits all changes since the last call. After a failure they are kept and tried again with
-    /// the next call; deliveries go on meanwhile, and a crash would repeat them.
+    /// the next call; deliveries go on, and a crash would repeat them.
     ///
     /// Returns whether everything is durable.
     pub fn flush(&mut self, clock: &dyn Clock) -> bool {
@@ -152,7 +152,7 @@ fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
                 if let Change::Put { checkpoint: new @ Checkpoint::Keep, .. } = &mut change {
                     match &mut merged[at] {
                         Change::Put { checkpoint: old, .. } => std::mem::swap(new, old),
-                        // What is kept of a removed key would be the checkpoint of another source.
+                        // The state of a removed key would be the checkpoint of another source.
                         Change::Remove { .. } => *new = Checkpoint::Clear,
                     }
                 }

@@ -43,7 +43,7 @@ pub struct Settle {
     pace: Mutex<Pace>,
 }
 
-/// What is called when cursors are to be saved before their time.
+/// The callback for cursors that should be saved before their time.
 #[derive(Default)]
 struct CommitDue(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
@@ -193,7 +193,7 @@ impl Settle {
         }
     }
 
-    /// Lets go of sources that are no longer read and are settled; what is saved of them stays. Their counts
+    /// Drops sources that are no longer read and are settled; their registry entries stay. Their counts
     /// stay in the total.
     pub fn retire(&self, sources: &[SourceId]) {
         let mut state = self.lock();
@@ -313,7 +313,7 @@ impl Settle {
         self.lock().unsaved_rows >= COMMIT_ROWS
     }
 
-    /// Lets go of the state after rows got their verdict, and does what follows from them.
+    /// Releases the state after rows got their verdict, and does what follows from that.
     fn release(&self, state: MutexGuard<'_, State>, before: u64) {
         let is_quiet = state.is_quiet();
         let is_due = before < COMMIT_ROWS && state.unsaved_rows >= COMMIT_ROWS;
@@ -358,8 +358,8 @@ impl Settle {
         self.lock().sources.get(&source).is_none_or(|entry| !entry.has_pending())
     }
 
-    /// At the end: what is in flight and cannot be sent again is counted as dropped (`stopped`), in the total and for its
-    /// input. Returns how many rows these are. A verdict that comes after all does not count.
+    /// At the end: what is in flight and cannot be sent again is counted as dropped (`stopped`), in the total and for
+    /// its input. Returns how many rows these are. A verdict that comes after all does not count.
     pub fn give_up_unrepeatable(&self) -> u64 {
         let mut state = self.lock();
         state.gave_up = true;

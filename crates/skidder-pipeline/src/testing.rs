@@ -47,7 +47,7 @@ pub(crate) fn at_zero() -> Cursor {
     Cursor::default()
 }
 
-/// What is known of a source at `path`.
+/// The metadata of a source at `path`.
 pub(crate) fn meta(path: &str) -> Meta {
     Meta { source: Arc::from(Path::new(path)), ..Meta::default() }
 }

@@ -96,7 +96,7 @@ impl<'a> KeptLetters<'a> {
     /// the new one. Without any letter left the file is removed. Only while no output adds letters.
     ///
     /// # Errors
-    /// Those of the file, which is as it was then.
+    /// Those of the file, which is unchanged then.
     pub fn rewrite(&self, fate: &mut dyn FnMut(u64, &[u8]) -> LetterFate) -> io::Result<()> {
         let beside = self.path.with_extension("ndjson.new");
         let written = self.write_anew(&beside, fate);

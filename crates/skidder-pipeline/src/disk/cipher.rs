@@ -90,7 +90,7 @@ impl DiskQueueKey {
     }
 }
 
-/// The key of a frame: nothing if it is not encrypted, an error if this is not the one.
+/// The key of a frame: `None` if it is not encrypted, an error if this is not the one.
 pub(crate) fn of<'a>(
     known: Option<&'a DiskQueueKey>,
     header: &FrameHeader,

@@ -66,7 +66,8 @@ pub struct SegmentReport {
     pub newest: Option<Timestamp>,
 }
 
-/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is known without. Works beside a program that uses it, whose last events may be missing then.
+/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is known without. Works beside
+/// a program that uses it, whose last events may be missing then.
 pub fn inspect_disk_queue(
     fs: &dyn Fs,
     directory: &Path,

@@ -136,7 +136,7 @@ pub enum DiskQueueError {
     Key {
         /// The segment.
         path: PathBuf,
-        /// What is wrong with the key.
+        /// The problem with the key.
         what: &'static str,
     },
     /// A file of another queue was put here: take it away.

@@ -77,7 +77,7 @@ impl Reader {
         }
     }
 
-    /// Looks into a segment; nothing if there is to be another look.
+    /// Looks into a segment; `None` if there is to be another look.
     fn look(&mut self, segment: &Segment, released: Place) -> io::Result<Option<Next>> {
         let Some((mut walk, file)) = self.take_open(segment)? else { return Ok(None) };
         let found = walk.find(&*file, segment.bytes);

@@ -29,9 +29,9 @@ pub struct DiskQueueRepaired {
     pub aside: PathBuf,
 }
 
-/// Writes all whole frames without a verdict of the queue in a directory to new segments, behind the old ones, which are then
-/// kept in a directory beside them. No other process may use the queue. When the program ends on the way, events may come twice,
-/// and none is lost. `key` is that of an encrypted queue, and encrypts what is written.
+/// Writes all whole frames without a verdict of the queue in a directory to new segments, behind the old ones, which
+/// are then kept in a directory beside them. No other process may use the queue. When the program ends on the way,
+/// events may come twice, and none is lost. `key` is that of an encrypted queue, and encrypts what is written.
 pub fn repair_disk_queue(
     fs: Arc<dyn Fs>,
     directory: &Path,

@@ -11,7 +11,7 @@ const BYTES: usize = 80;
 /// Where the copies stand: a sector of its own for each.
 const COPIES: [u64; 2] = [0, 4096];
 
-/// What is known for certain.
+/// The certain state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) queue: QueueId,

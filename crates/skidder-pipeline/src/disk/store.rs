@@ -1,4 +1,4 @@
-//! The segments on the disk and what is known of them: shared by who writes, who reads and who gives verdicts.
+//! The segments on the disk and their state: shared by the writer, the reader and the outputs' verdicts.
 
 use super::acks::Acks;
 use super::cipher::DiskQueueKey;
@@ -47,8 +47,8 @@ pub struct DiskQueueOpened {
     /// Events that were durable behind the last whole frame of the last segment, which was cut or damaged: they are
     /// lost, and no source is read again for them.
     pub cut_events: u64,
-    /// It was not known how far the queue was written and delivered: all that is there is delivered again, and events may be
-    /// missing in front of the first segment and behind the last frame.
+    /// It was not known how far the queue was written and delivered: all that is there is delivered again, and events
+    /// may be missing in front of the first segment and behind the last frame.
     pub state_is_lost: bool,
 }
 
@@ -156,7 +156,7 @@ impl Store {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, and wakes who waits for it.
+    /// Changes the state, and wakes all that wait for a change.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.notify_all();

@@ -181,8 +181,8 @@ impl Writer {
         Ok(Active { file, number, first, len: 0, pending })
     }
 
-    /// After a failure it is unknown which of the pending bytes are on the disk, and the system may have forgotten them: they
-    /// are cut off, and written anew elsewhere.
+    /// After a failure it is unknown which of the pending bytes are on the disk, and the system may have forgotten
+    /// them: they are cut off, and written anew elsewhere.
     fn abandon(&mut self) {
         let Some(active) = self.active.take() else { return };
         let path = segment_path(&self.store.settings.path, active.number);

@@ -43,7 +43,7 @@ impl Tap {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).batches.len()
     }
 
-    /// No more; lets go of what was not taken.
+    /// Closes the tap; drops what was not taken.
     pub fn close(&self) {
         self.open.store(false, Ordering::Relaxed);
         self.take(&mut Vec::new());

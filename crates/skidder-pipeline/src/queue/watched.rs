@@ -26,7 +26,7 @@ impl Queue {
     }
 
     /// Since when the batch at the front of the line waits for room. As long as the output takes events that is not long ago.
-    /// Nothing if none waits.
+    /// `None` if none waits.
     pub fn blocked_since(&self) -> Option<Monotonic> {
         self.shared.lock().blocked.front()?.since
     }

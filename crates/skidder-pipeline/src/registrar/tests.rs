@@ -64,7 +64,7 @@ fn newer_changes_win_and_an_unsaved_checkpoint_is_kept() {
         vec![put("a", 1, point()), put("b", 1, Checkpoint::Keep), remove("c")],
         vec![put("a", 2, Checkpoint::Keep), remove("b"), put("c", 3, Checkpoint::Keep)],
     );
-    // What is kept of a removed key would be the checkpoint of another source.
+    // The state of a removed key would be the checkpoint of another source.
     let expected = vec![put("a", 2, point()), remove("b"), put("c", 3, Checkpoint::Clear)];
     assert_eq!(merged, expected);
 }

@@ -129,7 +129,7 @@ impl Source {
     }
 }
 
-/// What is known of a source, for people.
+/// The status of a source, for people.
 #[derive(Clone, Debug)]
 pub struct SourceStatus {
     /// Its name inside this run.
