@@ -1,4 +1,4 @@
-//! What is kept of a source: of a file its cursor and hints to find it again, of any other its input's own cursor.
+//! The entry of a source: of a file its cursor and hints to find it again, of any other its input's own cursor.
 
 use skidder_os::Timestamp;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl From<SourceEntry> for Entry {
     }
 }
 
-/// What is kept of a source that is no file: a journal, a partition, a bucket, an API that is polled.
+/// The entry of a source that is no file: a journal, a partition, a bucket, an API that is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceEntry {
     /// Where it continues.

@@ -147,7 +147,7 @@ impl Files {
         self.fs.open(&self.store_path())
     }
 
-    /// What the snapshot holds; nothing if there is none.
+    /// What the snapshot holds; `None` if there is none.
     pub(crate) fn read_snapshot(&self) -> io::Result<Option<SnapshotContent>> {
         let file = match self.fs.open(&self.directory.join(SNAPSHOT)) {
             Ok(file) => file,

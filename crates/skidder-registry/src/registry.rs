@@ -131,7 +131,7 @@ struct Inner {
     /// Size of the last snapshot.
     snapshot: u64,
     snapshot_bytes: u64,
-    /// What the file shows may not be on the disk. Last, because it has the lock, which is given up last.
+    /// Content of the file that may not be on the disk. Last, because it has the lock, which must be released last.
     distrust: Distrust,
 }
 

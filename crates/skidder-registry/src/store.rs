@@ -70,7 +70,7 @@ pub(crate) struct Store {
     health: Health,
     /// Changes are refused.
     pub(crate) read_only: bool,
-    /// The file was not closed properly by the last who wrote to it.
+    /// The last writer did not close the file properly.
     pub(crate) was_unclean: bool,
     /// The content is wrong or unverified, so that closing, which writes, must not be tried: see `Drop`.
     broken: AtomicBool,
