@@ -387,7 +387,7 @@ impl Batch {
         self.decoded = Vec::new();
     }
 
-    /// Who takes the large parts when the batch goes.
+    /// Sets where the large parts go when the batch is dropped.
     pub fn set_recycle(&mut self, recycle: Arc<dyn Recycle>) {
         self.recycle = Some(recycle);
     }

@@ -153,7 +153,7 @@ impl Path {
         number
     }
 
-    /// The same; it gets one if there is none.
+    /// The same; assigns one if there is none.
     pub(crate) fn give_number(&self) -> u32 {
         let mut numbers = NUMBERS.write().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.len() as u32 + 1;

@@ -228,7 +228,7 @@ impl Batch {
     }
 }
 
-/// What is read back so far.
+/// The part read back so far.
 #[derive(Default)]
 struct Events {
     bytes: Vec<u8>,
