@@ -40,7 +40,7 @@ struct Arguments {
     theme: Option<Theme>,
 }
 
-/// A seed, and the theme that it is given.
+/// A seed and its theme.
 type Seed = (u64, Option<Theme>);
 
 /// What a range of seeds has shown.
@@ -121,7 +121,7 @@ fn range(arguments: &Arguments) -> Vec<Seed> {
     numbers.map(|seed| (seed, arguments.theme)).collect()
 }
 
-/// Runs seeds of the product as it is.
+/// Runs seeds of the unchanged product.
 fn judge(arguments: &Arguments) -> ExitCode {
     let seeds: Vec<Seed> = if arguments.found {
         FOUND.iter().map(|(seed, theme, _)| (*seed, *theme)).collect()

@@ -1,4 +1,4 @@
-//! The run of one seed: who acts next, and the end, when everything must arrive.
+//! The run of one seed: which actor is next, and the end, when everything must arrive.
 
 use crate::oracle::LineId;
 use crate::others::Others;

@@ -179,7 +179,7 @@ impl OfOutput {
         }
     }
 
-    /// A message was read: which line it is. Nothing for filler without a name.
+    /// A message was read: which line it is. `None` for filler without a name.
     pub(crate) fn read(&mut self, message: &[u8]) -> Result<Option<LineId>, String> {
         let Some(id) = named(message) else {
             return match message {

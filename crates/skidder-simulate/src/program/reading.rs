@@ -101,7 +101,8 @@ impl Pipeline {
     }
 }
 
-/// Whether the path of a plain file leads to it. An inode that is used again is another file, which no scan has found yet.
+/// Whether the path of a plain file leads to it. An inode that is used again is another file, which no scan has found
+/// yet.
 fn is_at_its_path(target: &Target, stage: &Stage) -> bool {
     let (print, at_path) = (&target.print, stage.fs.peek_metadata(&target.path));
     let bytes = stage.fs.peek(&target.path).unwrap_or_default();
