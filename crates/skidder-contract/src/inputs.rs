@@ -1,9 +1,9 @@
 //! The contract of inputs: what each of them promises, whatever its protocol.
 //!
-//! An input's tests describe its far side as an [`InputTrial`] and call [`keep_input`]: numbered lines come from the far side
-//! while the queue is full, the input is stopped in the middle, another one takes its place, and garbage comes in between.
-//! A judge counts where each line ended: delivered, dropped with a reason, or left to the far side; the answers to the far
-//! side must agree, and so must the ledger of every output.
+//! An input's tests describe its far side as an [`InputTrial`] and call [`keep_input`]: numbered lines come from the
+//! far side while the queue is full, the input is stopped in the middle, another one takes its place, and garbage
+//! comes in between. A judge counts where each line ended: delivered, dropped with a reason, or left to the far side;
+//! the answers to the far side must agree, and so must the ledger of every output.
 
 use skidder_event::Unprocessed;
 use skidder_input::{
