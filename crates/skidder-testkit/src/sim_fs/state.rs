@@ -288,7 +288,7 @@ impl State {
         Ok((directory, name.into()))
     }
 
-    /// Changes names at once for everybody; durable only after [`Self::settle`].
+    /// Changes names at once for all readers; durable only after [`Self::settle`].
     pub(super) fn edit(&mut self, edits: Vec<Edit>) {
         let now = self.now();
         // First what gains a name, so that a renamed node is never without one.
