@@ -215,12 +215,12 @@ impl Readers {
         let Some(slot) = state.slots.get_mut(&id) else { return false };
         let has_time = slot.reader.as_ref().is_some_and(|reader| reader.flush_at().is_some());
         let sleeps = matches!(slot.phase, Phase::Idle(_));
-        let is_asked = sleeps && !has_time && slot.flush_first();
-        if is_asked {
+        let flushes = sleeps && !has_time && slot.flush_first();
+        if flushes {
             state.line_up(id);
         }
         self.call_one(state);
-        is_asked || (sleeps && has_time)
+        flushes || (sleeps && has_time)
     }
 
     /// Whether the path of a source leads to the file that it is; `None` if it has a turn, or there is none.
@@ -259,7 +259,7 @@ impl Readers {
         let Some(slot) = state.slots.get_mut(&id) else { return };
         slot.trouble = None;
         match slot.phase {
-            Phase::Running => slot.asked().wake = true,
+            Phase::Running => slot.request().wake = true,
             Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
             Phase::Closed | Phase::Idle(_) => state.line_up(id),
         }
@@ -287,27 +287,27 @@ impl Readers {
     /// (`reopen`).
     pub fn place(&self, id: SourceId, target: Target, key: Arc<str>, reopen: bool) {
         self.ask(id, |slot| {
-            slot.asked().target = Some((target, key));
-            slot.asked().reopen |= reopen;
+            slot.request().target = Some((target, key));
+            slot.request().reopen |= reopen;
         });
     }
 
     /// The source begins again at zero under a new generation, at once.
     pub fn restart(&self, id: SourceId, generation: u32) {
         self.ask(id, |slot| {
-            slot.asked().restart = Some(generation);
+            slot.request().restart = Some(generation);
             slot.trouble = None;
         });
     }
 
     /// Closes the file of a source: its content is not the source any more.
     pub fn close(&self, id: SourceId) {
-        self.ask(id, |slot| slot.asked().close = true);
+        self.ask(id, |slot| slot.request().close = true);
     }
 
     /// Forgets a source.
     pub fn remove(&self, id: SourceId) {
-        self.ask(id, |slot| slot.asked().remove = true);
+        self.ask(id, |slot| slot.request().remove = true);
     }
 
     /// Records a request, and applies it at once unless the source has a turn.
@@ -343,12 +343,12 @@ impl Readers {
     /// request.
     pub fn may_go_on(&self, turn: &Turn) -> bool {
         let state = self.lock();
-        let is_asked = |slot: &Slot| slot.awake().asked.is_some();
+        let has_request = |slot: &Slot| slot.awake().request.is_some();
         !state.stopped
             && state.draining.is_none()
             && state.ready.is_empty()
             && state.waiting.is_empty()
-            && state.slots.get(&turn.reader.id).is_some_and(|slot| !is_asked(slot))
+            && state.slots.get(&turn.reader.id).is_some_and(|slot| !has_request(slot))
     }
 
     /// Gives a source back after its turn.
@@ -385,8 +385,8 @@ impl Readers {
         now: Monotonic,
     ) -> MutexGuard<'_, State> {
         // Checks the file system without the lock, if the result will probably be needed.
-        let asks = matches!(end, TurnEnd::Waiting) && self.crowded.load(Ordering::Relaxed);
-        let can_open_again = asks.then(|| turn.can_open_again());
+        let checks = matches!(end, TurnEnd::Waiting) && self.crowded.load(Ordering::Relaxed);
+        let can_open_again = checks.then(|| turn.can_open_again());
         let mut state = self.lock();
         state.running -= 1;
         state.end(turn, end, had_data, can_open_again, now);

@@ -17,7 +17,7 @@ impl State {
                 // It may have been at the end already; what came since is looked for once more.
                 Phase::Running => {
                     if let Some(slot) = self.slots.get_mut(&id) {
-                        slot.asked().wake = true;
+                        slot.request().wake = true;
                     }
                 }
                 Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
@@ -41,9 +41,9 @@ impl State {
 
     pub(super) fn end_while_draining(&mut self, id: SourceId, end: &TurnEnd, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        let asked = slot.awake_mut().asked.as_mut();
-        let asked = asked.is_some_and(|asked| std::mem::take(&mut asked.wake));
-        let again = asked || matches!(end, TurnEnd::More);
+        let request = slot.awake_mut().request.as_mut();
+        let wake = request.is_some_and(|request| std::mem::take(&mut request.wake));
+        let again = wake || matches!(end, TurnEnd::More);
         let Some(slot) = self.slots.get(&id) else { return };
         if again && !self.is_over(slot, now) {
             self.line_up(id);

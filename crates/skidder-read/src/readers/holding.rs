@@ -27,7 +27,7 @@ const STALE_MAX: usize = 1024;
 const LOWERED_FOR: Duration = Duration::from_mins(1);
 
 /// Sleepers to check for one that can open its file again, when a place is needed: most can.
-const SLEEPERS_ASKED: usize = 16;
+const SLEEPERS_CHECKED: usize = 16;
 
 /// When the sleep of a parked source is over.
 const PARKED: Monotonic = Monotonic(Duration::MAX);
@@ -83,7 +83,7 @@ impl Readers {
 
     /// A source has no more turns, and keeps its file open until it is woken.
     pub(crate) fn park(&self, id: SourceId) {
-        self.ask(id, |slot| slot.asked().park = true);
+        self.ask(id, |slot| slot.request().park = true);
     }
 
     /// The sources that wait for a turn, with the device and inode of the file that each expects at its path.
@@ -229,5 +229,5 @@ pub(super) fn sleeper(
 ) -> Option<SourceId> {
     let first = idle.next()?;
     let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
-    Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
+    Some(std::iter::once(first).chain(idle).take(SLEEPERS_CHECKED).find(again).unwrap_or(first))
 }

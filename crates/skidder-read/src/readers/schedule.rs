@@ -278,7 +278,7 @@ impl State {
         let close = &slot.input.settings.close;
         let open_for = now.since(slot.awake().opened.at());
         let lifetime_over = close.after_interval.is_some_and(|interval| open_for >= interval);
-        let crowded = is_crowded && slot.can_open_as_asked(can_open_again);
+        let crowded = is_crowded && slot.can_open_as_known(can_open_again);
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
             // With `--once` there is no other scan.
@@ -450,12 +450,12 @@ impl State {
         if slot.phase == Phase::Running {
             return;
         }
-        let Some(asked) = slot.take_asked() else { return };
+        let Some(request) = slot.take_request() else { return };
         slot.rouse(id);
         let Some(reader) = &mut slot.reader else { return };
-        let mut close = asked.reopen || asked.close || asked.remove;
+        let mut close = request.reopen || request.close || request.remove;
         let mut next_target = None;
-        if let Some((target, key)) = asked.target {
+        if let Some((target, key)) = request.target {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;
             if reader.is_open() {
@@ -465,23 +465,23 @@ impl State {
                 reader.target = target;
             }
         }
-        if let Some(generation) = asked.restart {
+        if let Some(generation) = request.restart {
             reader.restart(generation);
             close = true;
         }
         if next_target.is_some() {
             slot.awake_mut().next_target = next_target;
         }
-        let wake = asked.wake || asked.reopen || asked.restart.is_some();
+        let wake = request.wake || request.reopen || request.restart.is_some();
         if close {
             self.close(id);
         }
-        if asked.remove {
+        if request.remove {
             self.slots.remove(&id);
             self.troubled.retain(|other| *other != id);
             return;
         }
-        if asked.park {
+        if request.park {
             self.park(id);
             return;
         }

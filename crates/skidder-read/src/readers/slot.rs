@@ -41,7 +41,7 @@ pub(super) struct Awake {
     /// Places of [`super::ReadersLimits::decoders`] that it takes.
     pub(super) decoders: usize,
     /// A request that came while it had a turn.
-    pub(super) asked: Option<Box<Asked>>,
+    pub(super) request: Option<Box<Request>>,
     pub(super) last_data: Span,
     pub(super) opened: Span,
     /// It is to be closed, and has a last look whether there is more to read.
@@ -60,7 +60,7 @@ static ASLEEP: Awake = Awake {
     before_turn: None,
     is_counted: false,
     decoders: 0,
-    asked: None,
+    request: None,
     last_data: Span(0),
     opened: Span(0),
     last_look: false,
@@ -111,7 +111,7 @@ pub(super) enum Phase {
 }
 
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct Request {
     pub(super) wake: bool,
     pub(super) target: Option<(Target, Arc<str>)>,
     pub(super) restart: Option<u32>,
@@ -162,13 +162,13 @@ impl Slot {
     }
 
     /// Takes the pending request.
-    pub(super) fn take_asked(&mut self) -> Option<Asked> {
-        self.awake.as_mut()?.asked.take().map(|asked| *asked)
+    pub(super) fn take_request(&mut self) -> Option<Request> {
+        self.awake.as_mut()?.request.take().map(|request| *request)
     }
 
     /// The pending request, to add to it.
-    pub(super) fn asked(&mut self) -> &mut Asked {
-        self.awake_mut().asked.get_or_insert_default()
+    pub(super) fn request(&mut self) -> &mut Request {
+        self.awake_mut().request.get_or_insert_default()
     }
 
     /// Puts a reader back after its turn, which is over `now`. It takes the places of its decoder now: what a file has to be decoded with is not
@@ -199,7 +199,7 @@ impl Slot {
         if self.rest.is_some() {
             self.reader = None;
             let is_free = |awake: &Awake| {
-                awake.asked.is_none() && awake.next_target.is_none() && !awake.is_counted
+                awake.request.is_none() && awake.next_target.is_none() && !awake.is_counted
             };
             self.awake = self.awake.take().filter(|awake| !is_free(awake));
         }
@@ -299,15 +299,15 @@ impl Slot {
     }
 
     /// The same, with the answer for the path that it was opened with: not valid if it has another since.
-    pub(super) fn can_open_as_asked(&self, asked: Option<bool>) -> bool {
-        let asked = asked.filter(|_| self.awake().next_target.is_none());
-        asked.unwrap_or_else(|| self.can_open_again())
+    pub(super) fn can_open_as_known(&self, known: Option<bool>) -> bool {
+        let known = known.filter(|_| self.awake().next_target.is_none());
+        known.unwrap_or_else(|| self.can_open_again())
     }
 
     /// Whether it goes on in another file: errors of the one before do not apply to that.
     pub(super) fn goes_on_elsewhere(&self) -> bool {
-        let asked = self.awake().asked.as_ref();
-        asked.is_some_and(|asked| asked.reopen || asked.restart.is_some())
+        let request = self.awake().request.as_ref();
+        request.is_some_and(|request| request.reopen || request.restart.is_some())
     }
 
     /// Why an idle reader should be closed now, if it should.
