@@ -138,7 +138,7 @@ impl Shared {
         }
         let mut commit = None;
         while !(ending.are_over(stage)
-            && stage.commits.is_done(*commit.get_or_insert_with(|| stage.commits.ask())))
+            && stage.commits.is_done(*commit.get_or_insert_with(|| stage.commits.request())))
         {
             if self.lock().stopped {
                 // Cursors stand where they were.
