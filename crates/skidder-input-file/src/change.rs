@@ -151,7 +151,7 @@ impl Changing {
             if wanted == Commit::Begin {
                 *commit = None;
             }
-            let number = *commit.get_or_insert_with(|| commits.ask());
+            let number = *commit.get_or_insert_with(|| commits.request());
             commits.is_done(number)
         };
         if !self.handover.step(settle, &mut is_committed) {

@@ -43,14 +43,14 @@ impl Question {
 /// The pending questions about files.
 #[derive(Default)]
 pub struct Looks {
-    asked: Mutex<Asked>,
+    state: Mutex<State>,
     /// Whether there is a question: read without the lock.
     pending: AtomicBool,
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct State {
     questions: Vec<Question>,
     ended: bool,
 }
@@ -71,14 +71,14 @@ impl Looks {
     ) -> Result<FilePage, AskError> {
         let (send, receive): (_, Receiver<Result<FilePage, AskError>>) = sync_channel(1);
         {
-            let mut asked = self.lock();
-            if asked.ended {
+            let mut state = self.lock();
+            if state.ended {
                 return Err(AskError::Ended);
             }
-            if asked.questions.len() >= QUESTIONS_MAX {
+            if state.questions.len() >= QUESTIONS_MAX {
                 return Err(AskError::Busy);
             }
-            asked.questions.push(Question { input, query, answer: send });
+            state.questions.push(Question { input, query, answer: send });
             self.pending.store(true, Ordering::Release);
         }
         if let Some(wake) = self.wake.get() {
@@ -98,11 +98,11 @@ impl Looks {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// The questions asked since.
+    /// Takes the pending questions.
     pub(crate) fn take(&self) -> Vec<Question> {
-        let mut asked = self.lock();
+        let mut state = self.lock();
         self.pending.store(false, Ordering::Release);
-        std::mem::take(&mut asked.questions)
+        std::mem::take(&mut state.questions)
     }
 
     /// No more answers.
@@ -113,8 +113,8 @@ impl Looks {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -87,9 +87,9 @@ impl World {
     }
 
     fn commit(&mut self) {
-        let asked = self.commits.asked();
+        let requested = self.commits.requested();
         assert!(self.registrar.flush_last(&self.clock));
-        self.commits.done(asked);
+        self.commits.done(requested);
     }
 
     fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
