@@ -16,7 +16,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// Number of commits requested before their time, and the last of these up to which all was saved.
-    asked: u64,
+    requested: u64,
     done: u64,
     /// So much has its verdict that cursors are to be saved before their time.
     due: bool,
@@ -27,7 +27,7 @@ struct State {
 impl State {
     /// Whether a commit after number `tried` was requested, or the pipeline ends.
     fn is_wanted(&self, tried: u64) -> bool {
-        self.finished || self.asked > tried
+        self.finished || self.requested > tried
     }
 }
 
@@ -48,11 +48,11 @@ impl Commits {
     }
 
     /// Requests a commit of all cursors now; returns its number.
-    pub fn ask(&self) -> u64 {
+    pub fn request(&self) -> u64 {
         let mut number = 0;
         self.set(|state| {
-            state.asked += 1;
-            number = state.asked;
+            state.requested += 1;
+            number = state.requested;
         });
         number
     }
@@ -63,8 +63,8 @@ impl Commits {
     }
 
     /// The number of the last requested commit.
-    pub fn asked(&self) -> u64 {
-        self.lock().asked
+    pub fn requested(&self) -> u64 {
+        self.lock().requested
     }
 
     /// All cursors of the time of this request are durable.
@@ -97,7 +97,7 @@ impl Commits {
     }
 
     /// The same, whatever is due.
-    pub(crate) fn wait_asked(&self, limit: Duration, tried: u64) {
+    pub(crate) fn wait_requested(&self, limit: Duration, tried: u64) {
         self.wait(limit, |state| state.is_wanted(tried));
     }
 }

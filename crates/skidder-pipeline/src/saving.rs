@@ -44,7 +44,7 @@ pub(crate) fn save(
         if is_early {
             let now = clock.monotonic();
             let left = every.saturating_sub(now.since(began));
-            commits.wait_asked(early.since(now).min(left), tried);
+            commits.wait_requested(early.since(now).min(left), tried);
         }
         if commits.is_finished() {
             return registrar;
@@ -53,15 +53,15 @@ pub(crate) fn save(
         if !is_early {
             registrar.note_pace(clock);
         }
-        let asked = commits.asked();
-        let is_asked = asked > tried;
-        tried = asked;
+        let requested = commits.requested();
+        let is_requested = requested > tried;
+        tried = requested;
         let began = clock.monotonic();
-        let saved = if is_asked { registrar.flush_last(clock) } else { registrar.flush(clock) };
+        let saved = if is_requested { registrar.flush_last(clock) } else { registrar.flush(clock) };
         let now = clock.monotonic();
         early = early_after(now, now.since(began));
         if saved {
-            commits.done(asked);
+            commits.done(requested);
         }
         if let Some(disk) = disk {
             disk.maintain();
