@@ -102,8 +102,8 @@ impl Text {
         self.left = left;
     }
 
-    /// The next events, and of how many bytes they are; `None` if more bytes are needed. To be called until there is
-    /// nothing.
+    /// The next events, and of how many bytes they are; `None` if more bytes are needed. Call it until it returns
+    /// `None`.
     ///
     /// # Errors
     /// If the encoding needs a byte order mark and there is none: nothing can be read.
