@@ -93,10 +93,11 @@ impl DeadLetters {
     /// Name of the file in the data directory.
     pub const FILE_NAME: &'static str = "dead_letters.ndjson";
 
-    /// Version of the letters that are written. Version 1 had no number of a version, and knew only files; it is read.
+    /// Version of the letters that are written. Version 1 had no version number, and knew only files; it can still be
+    /// read.
     pub const VERSION: u32 = 2;
 
-    /// Dead letters in `directory`; the file is made with the first of them.
+    /// Dead letters in `directory`; the file is created with the first of them.
     pub fn new(
         fs: Arc<dyn Fs>,
         clock: Arc<dyn Clock>,

@@ -41,7 +41,7 @@ struct Shared {
     state: Mutex<State>,
     /// Workers wait here for events.
     work: Notify,
-    /// Outputs that keep events to themselves wait here until they should let go of them.
+    /// Outputs that collect events wait here until they should send them.
     hurry: Notify,
     metrics: QueueMetrics,
     tap: Tap,
@@ -52,7 +52,7 @@ struct State {
     waiting: VecDeque<Delivery>,
     /// Events in `waiting`.
     queued: usize,
-    /// So many of them are worth a look to a worker that waits; beyond all numbers once one was woken for them.
+    /// So many of them wake a worker that waits; the maximum once one was woken.
     wake_at: usize,
     /// Events queued and in flight.
     events: usize,
@@ -63,9 +63,9 @@ struct State {
     blocked: VecDeque<Blocked>,
     /// Numbers drawn so far.
     drawn: u64,
-    /// Nothing more comes in; workers take what is there without waiting.
+    /// No more events are admitted; workers take what is there without waiting.
     closed: bool,
-    /// Nothing more goes out either.
+    /// No more events are handed out either.
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
@@ -83,7 +83,7 @@ struct Blocked {
     bytes: usize,
     /// Its place in the disk queue, if it comes from there.
     frame: Option<TicketOf>,
-    /// What waits until it is in.
+    /// The thread or task that waits until it is in.
     waiter: Waiter,
     /// Since when, if noted ([`Queue::note_blocked`]).
     since: Option<Monotonic>,
@@ -135,8 +135,8 @@ impl Queue {
         self.push_meanwhile(batch, || {}, Duration::MAX, || {})
     }
 
-    /// The same; if there is no room, `meanwhile` is done first, and `again` each time that `every` has passed without
-    /// room. The batch gets in as soon as there is room, even before these are over.
+    /// The same; if there is no room, it calls `meanwhile` first, and `again` each time that `every` has passed
+    /// without room. The batch gets in as soon as there is room, even before these calls return.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push_meanwhile(
         &self,
@@ -161,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// Puts a batch in if there is room, or gives it back.
+    /// Puts a batch in if there is room, or returns it.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only when full")]
     pub fn try_push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
@@ -225,14 +225,14 @@ impl Queue {
         matches!(self.look(limits, 1, out), Look::Taken)
     }
 
-    /// From now on workers take what is there without waiting for full batches: the readers have
-    /// nothing more, or the program is to stop.
+    /// From now on workers take what is there without waiting for full batches: the readers are at the end, or
+    /// the program is stopping.
     pub fn drain(&self) {
         self.shared.lock().draining = true;
         self.shared.wake();
     }
 
-    /// Nothing more comes in. Workers end when they have taken what is there.
+    /// Admits no more events. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();
         state.close();
@@ -255,7 +255,7 @@ impl Queue {
         self.shared.work.notify_one();
     }
 
-    /// Takes out what no worker has taken, and lets nothing more in; what is in flight may still get its verdict.
+    /// Takes out what no worker has taken, and admits no more events; those in flight may still get their verdict.
     pub(crate) fn clear(&self) {
         let mut state = self.shared.lock();
         state.close();
@@ -266,7 +266,7 @@ impl Queue {
         self.shared.wake();
     }
 
-    /// Waits until fewer than so many events wait for a worker; `false` if nothing more may come in.
+    /// Waits until fewer than so many events wait for a worker; `false` if the queue is closed.
     pub(crate) fn wait_below(&self, events: usize) -> bool {
         loop {
             let mut state = self.shared.lock();

@@ -9,7 +9,7 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Change, CommitError, Registry};
 use std::sync::Arc;
 
-/// Writes what the settle has moved to the registry.
+/// Writes the changes of the settle to the registry.
 #[derive(Debug)]
 pub struct Registrar {
     settle: Arc<Settle>,
@@ -41,7 +41,7 @@ impl Registrar {
         Self { disk, ..self }
     }
 
-    /// What it counts.
+    /// Its counters.
     pub fn metrics(&self) -> Arc<RegistrarMetrics> {
         Arc::clone(&self.metrics)
     }
@@ -72,7 +72,7 @@ impl Registrar {
         }
     }
 
-    /// The last flush: new sources of which nothing was delivered are saved, too.
+    /// The last flush: new sources without a delivered event are saved, too.
     pub fn flush_last(&mut self, clock: &dyn Clock) -> bool {
         self.settle.save_newcomers();
         self.flush(clock)

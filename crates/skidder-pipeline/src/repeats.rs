@@ -8,10 +8,10 @@ use std::time::Duration;
 /// Each kind of failure is reported at most so often.
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// When it has worked for so long, it works again.
+/// After so long without a failure it counts as working again.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// What kind of failure it is: that of the system behind it, if there is one.
+/// The kind of a failure: that of the system error behind it, if there is one.
 pub(crate) fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,9 +1,9 @@
 //! The settle: which batches of each source are settled, and where its cursor stands.
 //!
-//! What a verdict means to a source is one of three. Batches of a source with a cursor are admitted in the order of the
-//! source and may be settled in any order; the cursor moves over the settled ones at the front. A source that waits for an
-//! acknowledgement gets it with the last verdict of the batch. For any other one verdicts are only counted. There is no
-//! bookkeeping per event: a ticket counts the rows of its batch down.
+//! A verdict means one of three things to a source. Batches of a source with a cursor are admitted in the order of
+//! the source and may be settled in any order; the cursor moves over the settled ones at the front. A source that
+//! waits for an acknowledgement gets it with the last verdict of the batch. For any other one verdicts are only
+//! counted. There is no bookkeeping per event: a ticket counts the rows of its batch down.
 
 mod changes;
 mod newcomers;
@@ -38,7 +38,7 @@ pub struct Settle {
     state: Mutex<State>,
     /// Notified when nothing is in flight any more.
     quiet: Condvar,
-    /// Called when cursors are to be saved before their time.
+    /// Called when cursors should be saved before their time.
     on_commit_due: CommitDue,
     pace: Mutex<Pace>,
 }
@@ -115,7 +115,7 @@ impl Settle {
         self.lock().sources.insert(source, Box::new(entry));
     }
 
-    /// A source begins of which nothing is saved. `key` is a name that no other source of this run has, and none of
+    /// Begins a source that is not saved. `key` is a name that no other source of this run has, and none of
     /// another run.
     pub fn begin_unsaved(&self, source: SourceId, key: Arc<str>, about: SourceAbout) {
         let entry = Source::new(key, Place::Unsaved(about));
@@ -202,9 +202,9 @@ impl Settle {
         }
     }
 
-    /// Nothing more comes of a source that is no file, of which every batch was admitted or given up. It is forgotten when
-    /// all of it has its verdict and is saved: until then messages about its events can name it. What the registry has of
-    /// it stays, and so do its counts in the total.
+    /// A source that is no file has ended, and every batch of it was admitted or given up. It is forgotten when all
+    /// its events have their verdict and it is saved: until then messages about its events can name it. Its registry
+    /// entry stays, and so do its counts in the total.
     pub fn end_source(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
@@ -268,7 +268,7 @@ impl Settle {
         (state.total, state.inputs.clone())
     }
 
-    /// Notes the ledger of now for [`Self::rates`].
+    /// Notes the current ledger for [`Self::rates`].
     pub(crate) fn note_pace(&self, now: Monotonic) {
         let total = self.total();
         self.pace.lock().unwrap_or_else(PoisonError::into_inner).note(now, &total);
@@ -301,14 +301,14 @@ impl Settle {
         }
     }
 
-    /// Calls `call` each time that [`COMMIT_ROWS`] rows have their verdict and no changes were taken meanwhile. Only the
+    /// Calls `call` each time that [`COMMIT_ROWS`] rows have their verdict and no changes were taken since. Only the
     /// first such function is called.
     pub(crate) fn set_on_commit_due(&self, call: impl Fn() + Send + Sync + 'static) {
         // A pipeline sets it once.
         drop(self.on_commit_due.0.set(Box::new(call)));
     }
 
-    /// Whether cursors are to be saved before their time.
+    /// Whether cursors should be saved before their time.
     pub(crate) fn is_commit_due(&self) -> bool {
         self.lock().unsaved_rows >= COMMIT_ROWS
     }
@@ -422,7 +422,7 @@ impl State {
         self.sending += u64::from(rows);
     }
 
-    /// An output let go of rows of the disk queue: with a verdict, or to be sent again by the next life.
+    /// An output released rows of the disk queue: with a verdict, or to be sent again by the next life.
     fn end_sending(&mut self, verdict: Option<Verdict>, rows: u32) {
         self.sending -= u64::from(rows);
         if let Some(verdict) = verdict {

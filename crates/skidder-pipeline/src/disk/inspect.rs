@@ -1,4 +1,4 @@
-//! What a disk queue holds, for people: read frame by frame and not changed.
+//! The content of a disk queue, for people: read frame by frame and not changed.
 
 use super::DiskQueueError;
 use super::cipher::{self, DiskQueueKey};
@@ -11,7 +11,7 @@ use skidder_os::{Fs, Timestamp};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a disk queue holds.
+/// The content of a disk queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskQueueReport {
     /// In their order.
@@ -24,7 +24,7 @@ pub struct DiskQueueReport {
     pub damaged: u64,
     /// Encrypted frames that were only counted: the key is not there, or another one.
     pub sealed: u64,
-    /// Whether the state says how far the queue was delivered.
+    /// Whether the state shows how far the queue was delivered.
     pub has_state: bool,
 }
 
@@ -41,7 +41,7 @@ impl DiskQueueReport {
     }
 }
 
-/// What a segment holds.
+/// The content of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentReport {
     /// The file.
@@ -117,7 +117,7 @@ struct Look<'a> {
     sealed: u64,
 }
 
-/// What a frame holds, as far as it is known.
+/// The content of a frame, as far as it is known.
 enum Held {
     Events(Box<Batch>),
     /// It is as it was written, and cannot be read without its key.

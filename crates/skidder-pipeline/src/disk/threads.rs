@@ -1,4 +1,4 @@
-//! The two threads of a disk queue: one writes what comes in, the other brings it to the output.
+//! The two threads of a disk queue: one writes new events, the other brings them to the output.
 
 use super::{DiskQueue, DiskStep};
 use crate::repeats::Repeats;
@@ -95,7 +95,7 @@ impl DiskQueue {
     }
 }
 
-/// Waits until there is something to write; `false` if there will be nothing more.
+/// Waits until there is something to write; `false` at the end.
 fn wait_for_work(queue: &DiskQueue) -> bool {
     let mut coming = std::pin::pin!(queue.front.wait_for_work());
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));

@@ -28,7 +28,7 @@ struct Held {
 }
 
 impl Tap {
-    /// From now on batches are handed out.
+    /// Opens the tap: from now on it hands out batches.
     pub fn open(&self) {
         self.open.store(true, Ordering::Relaxed);
     }

@@ -15,7 +15,7 @@ impl Queue {
         self.shared.lock().queued
     }
 
-    /// Where the batches that come in can be watched. Those of a disk queue come in at its front.
+    /// The tap to watch admitted batches. Those of a disk queue are admitted at its front.
     pub fn tap(&self) -> &Tap {
         &self.shared.tap
     }

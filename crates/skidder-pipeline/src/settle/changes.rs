@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// the better.
 pub(crate) const CHANGES_MAX: usize = 131_072;
 
-/// What the registry has to do about the checkpoint of a source.
+/// The change of a source's checkpoint in the registry.
 #[derive(Debug, Default)]
 pub(super) enum Resume {
     #[default]
@@ -83,7 +83,7 @@ impl Settle {
         self.lock().removed.extend(keys.into_iter().map(Arc::from));
     }
 
-    /// Forgets what is saved of a source, which goes on: it is saved again when it changes.
+    /// Forgets the saved state of a source that goes on: it is saved again when it changes.
     pub fn unsave(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
@@ -96,7 +96,7 @@ impl Settle {
 }
 
 impl State {
-    /// A source is to be saved.
+    /// Marks a source to be saved.
     pub(super) fn mark_dirty(&mut self, source: SourceId) {
         if let Some(entry) = self.sources.get_mut(&source)
             && !entry.dirty

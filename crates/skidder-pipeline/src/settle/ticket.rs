@@ -27,7 +27,7 @@ pub(crate) enum TicketOf {
     Counted(SourceId),
     /// The far side of its source gets its acknowledgement.
     Owing(SourceId, Owed),
-    /// A frame of the disk queue is done with.
+    /// A frame of the disk queue is done.
     Frame(Arc<Store>, u64, Option<Origin>),
 }
 
