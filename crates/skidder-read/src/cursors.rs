@@ -11,7 +11,7 @@ pub struct CursorsError(pub String);
 
 /// Keeps the cursors of sources; implemented over the settle and the registry.
 pub trait Cursors: Send + Sync {
-    /// What was saved under a key.
+    /// The entry saved under a key.
     fn saved(&self, key: &str) -> Result<Option<FileEntry>, CursorsError>;
 
     /// The decoder checkpoint saved under a key.

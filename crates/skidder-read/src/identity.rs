@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that a marker file has at most: it becomes a part of every key.
 const MARKER_BYTES_MAX: usize = 1024;
 
-/// What makes a file the one it was.
+/// How a file is recognised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FileIdentity {
     /// Its first bytes, and all of them where these are not enough.
@@ -101,7 +101,7 @@ impl Marker {
         }
     }
 
-    /// What the file holds; `None` while it was never read.
+    /// The content of the file; `None` while it was never read.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }

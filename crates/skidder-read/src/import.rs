@@ -24,7 +24,7 @@ use skidder_registry::filebeat::{FilebeatEntry, Owner};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-/// What becomes of an entry for one input.
+/// The outcome for an entry and one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Adoption {
     /// The file goes on at this byte.
@@ -96,7 +96,7 @@ pub struct Adopted {
     pub path: PathBuf,
     /// Its size in bytes as stored.
     pub size: Option<u64>,
-    /// What becomes of it.
+    /// Its outcome.
     pub adoption: Adoption,
     /// The device has another number than it had.
     pub other_device: bool,
@@ -117,7 +117,7 @@ impl Adopted {
     }
 }
 
-/// Plans what becomes of `entries`. `known` is what our own registry has, by key.
+/// Plans the import of `entries`. `known` holds the entries of our own registry, by key.
 pub fn plan(
     fs: &dyn Fs,
     inputs: &[&FilestreamSettings],

@@ -1,4 +1,4 @@
-//! What the readers count, under Filebeat's names (`filebeat.harvester.*`, `/inputs/`).
+//! The counters of the readers, under Filebeat's names (`filebeat.harvester.*`, `/inputs/`).
 
 use crate::errors::LastErrors;
 use skidder_event::{Counter, Gauge};

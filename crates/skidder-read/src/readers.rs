@@ -45,7 +45,7 @@ impl ReadersLimits {
     pub const DECODERS: usize = 64;
 }
 
-/// What a source is doing, for people and for the scan.
+/// The state of a source, for people and for the scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReaderState {
     /// Not open; a scan starts it when there is something to read.
@@ -75,7 +75,7 @@ pub enum ReaderLimit {
 /// Where a source stands.
 #[derive(Clone, Debug, Default)]
 pub struct ReaderLook {
-    /// What it is doing.
+    /// Its state.
     pub state: ReaderState,
     /// Its generation.
     pub generation: u32,
@@ -101,7 +101,7 @@ pub struct ReaderLook {
     pub trouble: Option<Trouble>,
 }
 
-/// What a turn found that only the scan can resolve.
+/// A problem of a turn that only the scan can resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Another file is at the path, or none.
@@ -124,7 +124,7 @@ pub struct Readers {
     crowded: AtomicBool,
 }
 
-/// What a worker should do.
+/// The next task of a worker.
 pub enum Next {
     /// Run this turn.
     Turn(Turn),
@@ -199,7 +199,7 @@ impl Readers {
         slots.filter(|(id, slot)| waits(slot) && !listed.contains(id)).map(|(id, _)| *id).collect()
     }
 
-    /// Gives a source that was lost, or sleeps although there is something to read, a place in the line.
+    /// Puts a source that was lost, or sleeps although there is something to read, in the line.
     pub fn rescue(&self, id: SourceId) {
         let mut state = self.lock();
         let is_running = state.slots.get(&id).is_none_or(|slot| slot.phase == Phase::Running);
@@ -351,7 +351,7 @@ impl Readers {
             && state.slots.get(&turn.reader.id).is_some_and(|slot| !has_request(slot))
     }
 
-    /// Gives a source back after its turn.
+    /// Puts a source back after its turn.
     pub fn finish(&self, turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
         let state = self.give_back(turn, end, had_data, now);
         if state.idle_workers > 0 && !state.ready.is_empty() {
@@ -360,7 +360,7 @@ impl Readers {
         close_unlocked(state);
     }
 
-    /// Gives a source back after its turn, and takes the next one.
+    /// Puts a source back after its turn, and takes the next one.
     pub fn finish_and_next(
         &self,
         turn: Turn,

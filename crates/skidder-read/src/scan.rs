@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What a scan looks for.
+/// The settings of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanSettings {
     /// `paths`.
@@ -104,7 +104,7 @@ pub fn scan_changes(
     (found, problems)
 }
 
-/// What a scan with watched directories found.
+/// The result of a scan with watched directories.
 #[derive(Default)]
 pub(crate) struct Scanned {
     pub(crate) found: Vec<Found>,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Files of an input that are opened to see whether they can be read.
 const OPENED_MAX: usize = 1000;
 
-/// What a person should know of an input.
+/// A finding about an input, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// No file matches a path of the input.

@@ -82,7 +82,7 @@ impl Memory {
         self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
     }
 
-    /// Says that something of every source is under way, or not any more.
+    /// Pretends that something of every source is under way, or not any more.
     pub(crate) fn hold(&self, held: bool) {
         self.held.store(held, Ordering::Relaxed);
     }
@@ -318,7 +318,7 @@ impl Input {
         self.catalog.apply(fresh, &problems, now)
     }
 
-    /// What all files are doing, some at a time: path, state and reason.
+    /// The states of all files, some at a time: path, state and reason.
     pub(crate) fn looks(&mut self, limit: usize) -> Vec<FileLook> {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
         let mut query = FileQuery { limit, ..FileQuery::default() };

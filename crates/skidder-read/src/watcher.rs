@@ -30,7 +30,7 @@ impl Watcher {
         Self { notifier, users: HashMap::new(), limit_logged: false, blind_logged: HashSet::new() }
     }
 
-    /// Gives each notice to `each` with the number of every input that it concerns.
+    /// Calls `each` with each notice and the number of every input that it concerns.
     pub fn take(&mut self, each: &mut dyn FnMut(usize, &Notice<'_>)) -> NoticeSummary {
         let (mut summary, mut gone) = (NoticeSummary::default(), Vec::new());
         let users = &self.users;

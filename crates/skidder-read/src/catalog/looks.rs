@@ -1,4 +1,4 @@
-//! What every file is doing, and why: for people.
+//! The state of every file, and the reason for it: for people.
 //!
 //! Nothing of this is stored. A reason is derived from what is known at the time of a query, and from the
 //! beginning of a file without readable content.
@@ -67,7 +67,7 @@ pub struct FileLook {
     pub read: u64,
     /// Bytes behind the cursor; `None` if unknown: of a compressed file that is not read to its end.
     pub behind: Option<u64>,
-    /// What it is doing.
+    /// Its state.
     pub state: FileState,
     /// Why.
     pub reason: Option<Reason>,
@@ -83,7 +83,7 @@ pub struct FileLook {
     pub error: Option<FileError>,
 }
 
-/// What a file is doing.
+/// The state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
     /// In line for a turn, or having one.
@@ -422,7 +422,7 @@ impl FileReport<'_> {
         })
     }
 
-    /// What a source is doing, and why.
+    /// The state of a source, and the reason for it.
     fn explain(
         &self,
         id: SourceId,
@@ -490,7 +490,7 @@ impl FileReport<'_> {
         }
     }
 
-    /// What keeps a source that has a turn from its end when that is over.
+    /// Why a source with a turn will not be at its end afterwards.
     fn at_rest(&self, id: SourceId, look: &ReaderLook) -> Option<Reason> {
         let has_no_end = self.files.sources.get(id)?.compressed && !look.finished;
         let trouble = look.trouble.map(|trouble| self.trouble(id, look, trouble));

@@ -1,4 +1,4 @@
-//! What the registry has from an earlier run.
+//! Entries of the registry from an earlier run.
 
 use super::adopt::{Adoptable, is_of_input};
 use super::former::{may_be_former, of_former};
@@ -77,7 +77,7 @@ impl Rank {
     }
 }
 
-/// What the registry has for a file.
+/// The registry's entry for a file.
 pub(super) struct SavedState {
     pub(super) key: String,
     /// The fingerprint of the entry, if it is shorter or longer than usual.
@@ -403,7 +403,7 @@ impl SavedEntries {
     }
 }
 
-/// The entry under a key, unless all entries are to be forgotten.
+/// The entry under a key, unless all entries are ignored.
 pub(super) fn entry(files: &Inventory, key: &str) -> Result<Option<FileEntry>, CursorsError> {
     if files.input.settings.forget_at_start { Ok(None) } else { files.input.cursors.saved(key) }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a catalog did about notifications.
+/// The reaction of a catalog to notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reacted {
     /// Number of paths.
@@ -33,7 +33,7 @@ enum Reaction {
     Wait,
 }
 
-/// What notifications ask for.
+/// The work that notifications cause.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// Number of paths with notifications.

@@ -33,7 +33,7 @@ pub(super) struct Files<'a> {
     by_print: Option<HashMap<String, usize>>,
 }
 
-/// What became of looking for a file.
+/// The result of looking for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Matched {
     /// It is this one.
@@ -154,7 +154,7 @@ impl<'a> Files<'a> {
         self.settings.identity.name_of(path, metadata, marker)
     }
 
-    /// What our registry says of a file; `print` if it is known by that.
+    /// Our registry's entry for a file; `print` if it is known by that.
     pub(super) fn meta(&self, file: usize, print: Option<Fingerprint>) -> Meta {
         let Found { path, metadata } = &self.found[file];
         let usual = self.settings.fingerprint.length;

@@ -93,7 +93,7 @@ impl World {
         plan(&self.fs, &inputs, &self.entries, &known, Timestamp(1000))
     }
 
-    /// FileEntry, input and what becomes of it, one a line.
+    /// FileEntry, input and outcome, one a line.
     fn outcomes(&self) -> Vec<String> {
         let plan = self.plan();
         let mut rows: Vec<String> = plan

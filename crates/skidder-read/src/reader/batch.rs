@@ -1,4 +1,4 @@
-//! What all batches of a reader have: where they come from, the plan and the fields of the source.
+//! The common part of all batches of a reader: where they come from, the plan and the fields of the source.
 
 use super::{InputContext, Reader};
 use skidder_event::Bound;

@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What this way keeps of a source between turns.
+/// State of a source between turns.
 #[derive(Default)]
 pub(super) struct Parsing {
     state: Option<Box<State>>,
@@ -260,7 +260,7 @@ impl Reader {
         ControlFlow::Break((Some(batch), end))
     }
 
-    /// Gives the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: the
+    /// Passes the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: the
     /// buffer cannot grow any further.
     fn run_parsers(
         &mut self,

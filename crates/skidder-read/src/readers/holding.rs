@@ -186,8 +186,8 @@ impl State {
         found
     }
 
-    /// Gives a source the file that was opened for it, if it still waits for a turn and expects that file; returns whether
-    /// it did.
+    /// Hands a source the file that was opened for it, if it still waits for a turn and expects that file; returns
+    /// whether it did.
     fn hand_over(
         &mut self,
         id: SourceId,

@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Gives a source a place in the line for turns.
+    /// Puts a source in the line for turns.
     pub(super) fn line_up(&mut self, id: SourceId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.phase = Phase::Ready;

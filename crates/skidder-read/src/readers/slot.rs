@@ -31,7 +31,7 @@ pub(super) struct Slot {
     awake: Option<Box<Awake>>,
 }
 
-/// What concerns a source only while it does not rest.
+/// State of a source that is only needed while it does not rest.
 #[derive(Default)]
 pub(super) struct Awake {
     /// Where it stood when its turn began, while it has one.
@@ -44,7 +44,7 @@ pub(super) struct Awake {
     pub(super) request: Option<Box<Request>>,
     pub(super) last_data: Span,
     pub(super) opened: Span,
-    /// It is to be closed, and has a last look whether there is more to read.
+    /// It will be closed after a last check for more to read.
     pub(super) last_look: bool,
     /// Turns since its file was opened.
     pub(super) turns: u32,
@@ -55,7 +55,7 @@ pub(super) struct Awake {
     pub(super) next_target: Option<Box<Target>>,
 }
 
-/// What a source has of it that rests.
+/// The value for a source that rests.
 static ASLEEP: Awake = Awake {
     before_turn: None,
     is_counted: false,
@@ -151,7 +151,7 @@ impl Slot {
         slot
     }
 
-    /// What concerns it only while it does not rest.
+    /// State that is only needed while it does not rest.
     pub(super) fn awake(&self) -> &Awake {
         self.awake.as_deref().unwrap_or(&ASLEEP)
     }
