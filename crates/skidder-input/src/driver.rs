@@ -95,7 +95,7 @@ impl Shared {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Gives an input its output; nothing if all is to end.
+    /// Connects an input to its output; does nothing if everything must end.
     fn begin(&self, of: LaneOf) {
         let mut state = self.lock();
         if state.stopped {
@@ -201,7 +201,7 @@ impl TaskDriver {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What changes its inputs.
+    /// The handle that changes its inputs.
     pub fn inputs(&self) -> TaskInputs {
         TaskInputs(Arc::clone(&self.shared))
     }

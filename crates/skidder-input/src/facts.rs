@@ -39,7 +39,7 @@ struct Rate {
 pub struct SourceStatus {
     /// Its number among the sources of the input, which no other one has or had.
     pub number: u64,
-    /// What it is called: a peer, a partition.
+    /// Its name: a peer, a partition.
     pub name: Arc<str>,
     /// Bytes of its events.
     pub bytes: u64,

@@ -131,13 +131,13 @@ impl Intake {
         &self.shared.clock
     }
 
-    /// What the input counts.
+    /// The counters of the input.
     pub fn metrics(&self) -> &Arc<InputMetrics> {
         &self.shared.metrics
     }
 
-    /// Says that the input takes nothing more from its far side, so that another one may: it only waits for room for what it
-    /// has. Without it that is so when the input has ended.
+    /// Reports that the input takes nothing more from its far side, so that another one may: it only waits for room
+    /// for what it has. Without it that is so when the input has ended.
     pub fn set_finishing(&self) {
         if let Some(task) = self.shared.task.upgrade() {
             task.set_finishing();

@@ -71,7 +71,7 @@ pub trait Input: Send {
         false
     }
 
-    /// What each of its events has in `@metadata`.
+    /// The `@metadata` of each of its events.
     fn metadata(&self) -> Map {
         Map::new()
     }

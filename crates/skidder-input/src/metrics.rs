@@ -1,4 +1,4 @@
-//! What an input counts, whatever its type.
+//! The counters of an input, whatever its type.
 
 use crate::facts::OpenSources;
 use skidder_event::{Counter, Gauge, Sample};
@@ -65,7 +65,7 @@ impl LostBefore {
     }
 }
 
-/// What an input that listens reports as Filebeat does under `/inputs/`.
+/// The numbers that an input that listens reports as Filebeat does under `/inputs/`.
 #[derive(Debug, Default)]
 pub struct Listening {
     /// `device` or `path`: where it listens, as in the settings.
@@ -113,7 +113,7 @@ impl InputMetrics {
         Self { lost_before, ..Self::default() }
     }
 
-    /// What keeps the input from its work at the moment; it tries again by itself.
+    /// The current problem of the input; it retries by itself.
     pub fn trouble(&self) -> Option<Arc<str>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
