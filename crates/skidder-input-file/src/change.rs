@@ -28,7 +28,7 @@ pub struct InputChange {
 /// Inputs that end, and how far that is.
 pub struct Handover {
     leaving: Vec<Leaving>,
-    /// What was read by them.
+    /// The sources that they read.
     sources: Vec<SourceId>,
     /// Those of it that may have no verdict yet.
     unsettled: Vec<SourceId>,
@@ -105,7 +105,7 @@ impl Handover {
         is_any
     }
 
-    /// What it waits for, for the log.
+    /// The current wait, for the log.
     fn waits_for(&self) -> &'static str {
         match self.phase {
             Phase::Readers => "files that have lost their names to be read to the end",

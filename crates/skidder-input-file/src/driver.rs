@@ -120,7 +120,7 @@ impl FileDriver {
         Arc::clone(&self.looks)
     }
 
-    /// What changes its inputs.
+    /// The handle that changes its inputs.
     pub fn inputs(&self) -> FileInputs {
         FileInputs(Arc::clone(&self.shared))
     }

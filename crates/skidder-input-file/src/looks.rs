@@ -87,7 +87,7 @@ impl Looks {
         receive.recv_timeout(limit).unwrap_or(Err(AskError::Busy))
     }
 
-    /// What wakes the scanner.
+    /// Sets the function that wakes the scanner.
     pub(crate) fn set_wake(&self, wake: impl Fn() + Send + Sync + 'static) {
         // There is one scanner.
         drop(self.wake.set(Box::new(wake)));

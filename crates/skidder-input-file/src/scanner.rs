@@ -102,7 +102,7 @@ impl FileInput {
         self.catalog.leave()
     }
 
-    /// What some of the files are doing.
+    /// The states of some of the files.
     pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
         let mut page = self.catalog.page(query, now);
         page.unlisted = self.unlisted.clone().into_iter().collect();

@@ -25,7 +25,7 @@ const CHUNKS_MAX: u32 = 16;
 /// deleted within that time after it was found may be lost.
 const OPEN_WAITING_EVERY: Duration = Duration::from_millis(100);
 
-/// What a reader thread has.
+/// The state of a reader thread.
 pub(crate) struct Worker<'a> {
     readers: &'a Readers,
     queue: &'a Queue,
@@ -46,7 +46,7 @@ struct Made {
     had_data: bool,
 }
 
-/// What comes after a chunk.
+/// The next step after a chunk.
 #[expect(clippy::large_enum_variant, reason = "one for each thread")]
 enum After {
     /// The one that was read meanwhile.
