@@ -61,7 +61,7 @@ impl<'a> Attempts<'a> {
         Self { intake, pause: BIND_PAUSE }
     }
 
-    /// One was made. Returns what it has bound; or nothing if it is to be made again, which is after a pause while the
+    /// One was made. Returns what it has bound; or `None` if it must be made again, which is after a pause while the
     /// address is in use or not there, unless the input must stop meanwhile.
     ///
     /// # Errors

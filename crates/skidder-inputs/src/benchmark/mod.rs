@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::Context;
 use crate::common::{EVERY_INPUT, begin};
 
-/// What the type is called.
+/// The name of the type.
 const KIND: &str = "benchmark";
 
 /// Events of a batch, at most.

@@ -43,7 +43,7 @@ pub struct Left {
     pub drops: u32,
     /// The name of a unix socket, unless it is systemd's; goes with it.
     pub name: Option<UnixName>,
-    /// What was received and waits for room in a queue.
+    /// Received events that wait for room in a queue.
     pub waiting: Vec<Waiting>,
 }
 
@@ -58,7 +58,7 @@ pub struct Settings {
     pub backlog_bytes_max: usize,
     /// `device`: where it listens, as configured.
     pub device: String,
-    /// What is done to each batch.
+    /// Applied to each batch.
     pub on_batch: Option<OnBatch>,
 }
 
@@ -151,7 +151,7 @@ impl Drop for Wake {
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Receiver {
     socket: DatagramSocket,
     arena: Arena,

@@ -31,7 +31,7 @@ pub struct DatagramSocket {
     address: Option<SocketAddr>,
 }
 
-/// What the kernel knows about the socket.
+/// The kernel's counts for the socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketState {
     /// Bytes in the receive buffer.
@@ -66,7 +66,7 @@ impl DatagramSocket {
         Ok(sockopt::RcvBuf.get(&self.socket)? / 2)
     }
 
-    /// What the kernel knows about it.
+    /// The kernel's counts for it.
     pub(super) fn state(&self) -> io::Result<SocketState> {
         let numbers = meminfo::MemInfo.get(&self.socket)?;
         Ok(SocketState { queued: numbers[0], drops: numbers[8] })

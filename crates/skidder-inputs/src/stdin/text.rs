@@ -19,7 +19,7 @@ const BATCH_EVENTS: usize = 2048;
 static OFFSET: LazyLock<Path> =
     LazyLock::new(|| Path::parse("log.offset").expect("a constant that is a path"));
 
-/// What was read and is no event yet: the next input goes on with it after a reload.
+/// Bytes that are no event yet: the next input continues with them after a reload.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     pub(super) bytes: Vec<u8>,
@@ -196,8 +196,8 @@ impl Text {
         length
     }
 
-    /// Gives the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: there is no room for a
-    /// longer group.
+    /// Passes the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: there is no room
+    /// for a longer group.
     fn parse(
         &mut self,
         (source, batch): (&Source, &mut Batch),

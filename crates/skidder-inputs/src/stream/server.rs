@@ -67,11 +67,11 @@ pub struct StreamServer {
     pub fs: Arc<dyn Fs>,
     /// Where it listens, as the metrics show it.
     pub device: String,
-    /// What is done to each batch.
+    /// Applied to each batch.
     pub on_batch: Option<OnBatch>,
 }
 
-/// What the connections of a server share.
+/// The state that the connections of a server share.
 pub(super) struct Shared {
     pub(super) settings: StreamSettings,
     pub(super) phase: watch::Sender<Phase>,
@@ -84,7 +84,7 @@ pub(super) struct Shared {
     last_arrival: AtomicU64,
 }
 
-/// What connections are to do.
+/// What connections should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Read.
@@ -104,7 +104,7 @@ pub(super) struct Now {
     monotonic: u64,
 }
 
-/// What a server leaves for the next one.
+/// The state that a server leaves for the next one.
 struct Left {
     listener: Listener,
     is_inherited: bool,
