@@ -168,7 +168,7 @@ pub enum Change {
         key: Arc<str>,
         /// Its new entry.
         entry: Entry,
-        /// What becomes of its decoder checkpoint.
+        /// What happens to its decoder checkpoint.
         checkpoint: Checkpoint,
     },
     /// Removes a key with its checkpoint; nothing happens if it is not there.
@@ -187,7 +187,7 @@ impl Change {
     }
 }
 
-/// What becomes of a decoder checkpoint in [`Change::Put`].
+/// What happens to a decoder checkpoint in [`Change::Put`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
     /// It stays as it is.

@@ -31,7 +31,7 @@ enum LoadError {
     Store(#[from] redb::Error),
 }
 
-/// What was done about damage.
+/// How damage was repaired.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     pub(crate) store: Store,
@@ -147,7 +147,7 @@ impl Files {
         self.fs.open(&self.store_path())
     }
 
-    /// What the snapshot holds; `None` if there is none.
+    /// The content of the snapshot; `None` if there is none.
     pub(crate) fn read_snapshot(&self) -> io::Result<Option<SnapshotContent>> {
         let file = match self.fs.open(&self.directory.join(SNAPSHOT)) {
             Ok(file) => file,

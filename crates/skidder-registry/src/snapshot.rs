@@ -17,7 +17,7 @@ const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Unit of reading and writing.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What reading a snapshot came to.
+/// The result of reading a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Everything was there.
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Gives every intact entry of a snapshot to `each`, and stops where the file makes no sense.
+/// Calls `each` with every intact entry of a snapshot, and stops where the file makes no sense.
 pub(crate) fn read<E: From<io::Error>>(
     file: &dyn File,
     mut each: impl FnMut(&str, &[u8]) -> Result<(), E>,

@@ -159,12 +159,12 @@ impl Store {
         self.run(|database| Ok(database.begin_read()?.open_table(ENTRIES)?.len()?))
     }
 
-    /// Gives all entries to `each`, in the order of the keys, as bytes.
+    /// Calls `each` with all entries, in the order of the keys, as bytes.
     pub(crate) fn each_entry(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         self.each(ENTRIES, each)
     }
 
-    /// Gives all checkpoints to `each`, in the order of the keys, as bytes.
+    /// Calls `each` with all checkpoints, in the order of the keys, as bytes.
     pub(crate) fn each_checkpoint(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         self.each(CHECKPOINTS, each)
     }

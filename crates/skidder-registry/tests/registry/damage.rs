@@ -12,7 +12,7 @@ use std::sync::Arc;
 const STORE: &str = "/data/registry/registry.redb";
 const SNAPSHOT: &str = "/data/registry/registry.snapshot";
 
-/// What there was before the damage.
+/// The content before the damage.
 struct Past {
     /// The state after each commit.
     states: Vec<Truth>,
