@@ -173,7 +173,7 @@ impl Base {
         self.dotted
     }
 
-    /// Says of keys that they are not among the top-level fields.
+    /// A filter that shows which keys are not among the top-level fields.
     #[inline]
     pub(crate) fn filter(&self) -> &KeyFilter {
         &self.filter

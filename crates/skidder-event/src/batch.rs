@@ -296,7 +296,7 @@ impl Batch {
         self.lines
     }
 
-    /// What was dropped so far, by reason.
+    /// Events dropped so far, by reason.
     pub fn drops(&self) -> &DropCounts {
         &self.drops
     }

@@ -1,4 +1,4 @@
-//! What happens to a batch between its lines and the queue, as far as an input knows it.
+//! The steps between the lines of a batch and the queue, as far as an input knows them.
 //!
 //! The compiled plan of processors stands behind these traits; an input only binds it to the fields of
 //! a source and runs it.
@@ -31,7 +31,7 @@ pub trait Bind: Send + Sync + Debug {
     fn epoch(&self) -> u64;
 }
 
-/// What runs over the batches of one source.
+/// The processors of one source.
 pub trait Bound: Send + Sync + Debug {
     /// The base that a fresh batch begins with.
     fn base(&self) -> &Arc<Base>;

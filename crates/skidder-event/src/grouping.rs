@@ -1,4 +1,4 @@
-//! What parsers of an input need of a batch: taking events out again, joining texts, merging fields.
+//! Operations on a batch for the parsers of an input: taking events out again, joining texts, merging fields.
 //!
 //! A parser that makes one event of several lines holds the [`Row`] of the first outside of the batch
 //! until it is complete. Its fields stay in the arena meanwhile: a row only names them.

@@ -46,7 +46,7 @@ pub struct Tail {
 pub struct Provenance {
     /// The source.
     pub source: SourceId,
-    /// What follows when all events of the batch have their verdict.
+    /// The progress of the source when all events of the batch have their verdict.
     pub progress: Progress,
 }
 
@@ -98,7 +98,7 @@ pub struct SourcePart {
     pub bytes: u64,
 }
 
-/// Reports to the far side of a source what became of a batch. Exactly one of the two is called, once.
+/// Reports the outcome of a batch to the far side of a source. Exactly one of the two is called, once.
 pub trait Acknowledge: Send + Sync + Debug {
     /// Every event was delivered, dropped for a reason, kept as a dead letter, or stored in a disk queue: the far side may
     /// forget them.

@@ -67,7 +67,7 @@ impl Slots {
         self.form.as_ref()?.slot(path)
     }
 
-    /// What was written to a slot; `None` if it was not.
+    /// The value written to a slot; `None` if there is none.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<Cell> {
         if self.touched >> slot & 1 == 0 { None } else { Some(self.cells[slot]) }
