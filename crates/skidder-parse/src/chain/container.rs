@@ -54,7 +54,7 @@ impl Container {
     }
 }
 
-/// What a turn keeps of `container`.
+/// The state of `container` during a turn.
 #[derive(Debug)]
 pub(super) struct ContainerLeaf {
     scanner: Scanner,
@@ -188,7 +188,7 @@ impl Run<'_> {
         false
     }
 
-    /// Gives the text of joined records to the parsers behind.
+    /// Passes the text of joined records to the next parsers.
     pub(super) fn complete_container(&mut self, batch: &mut Batch, at: usize, stream: usize) {
         let group = self.group(at * STREAMS + stream);
         let is_partial = group.is_open();

@@ -19,7 +19,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// What a parser keeps from line to line.
+/// The state of a parser from line to line.
 #[derive(Debug)]
 pub(super) enum Leaf {
     None,
