@@ -1,9 +1,9 @@
-//! What a decoder answers: the words shared by all codecs.
+//! The results of a decoder, shared by all codecs.
 
 use crate::codec::Codec;
 use std::io;
 
-/// What one `read` did.
+/// The result of one `read`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "`produced` bytes are in the buffer and will not be handed out again"]
 pub struct Progress {

@@ -168,7 +168,7 @@ pub(crate) fn pool() -> DecoderPool {
     DecoderPool::new(2)
 }
 
-/// What came out of a file.
+/// The output for a file.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) output: Vec<u8>,
