@@ -1,4 +1,4 @@
-//! What a seed is about. Each takes some kinds of trouble and leaves out the others, so that rare
+//! The subject of a seed. Each takes some kinds of trouble and leaves out the others, so that rare
 //! combinations come up often, and some runs have none of them.
 
 use crate::themes::{Special, Themes};
@@ -44,14 +44,14 @@ impl Habits {
     }
 }
 
-/// What becomes of requests, in percent of them; the others are answered in full.
+/// The outcomes of requests, in percent of them; the others are answered in full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weather {
     /// Nothing was stored, and that is known.
     pub(crate) failed: u64,
     /// Stored, but the answer is lost.
     pub(crate) unreported: u64,
-    /// Some rows were stored, some are to be sent again, some are refused.
+    /// Some rows were stored, some must be sent again, some are refused.
     pub(crate) partial: u64,
     /// No answer for long.
     pub(crate) stalled: u64,
@@ -74,7 +74,7 @@ impl Ends {
     }
 }
 
-/// What a seed is about.
+/// The subject of a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) steps: u64,
@@ -94,7 +94,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// What becomes of the requests of an output: each has its own trouble.
+    /// The outcomes of the requests of an output: each has its own trouble.
     pub(crate) fn weather_of(&self, output: usize) -> Weather {
         let Weather { failed, unreported, partial, stalled } = self.weather;
         match self.themes.special {

@@ -35,7 +35,7 @@ pub struct Options {
     pub theme: Option<Theme>,
 }
 
-/// What became of a run that went well.
+/// The result of a run that went well.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Lines that other programs wrote.
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub digest: u64,
 }
 
-/// What must not be, and where things stood.
+/// A violation, and the state at that point.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The first thing that must not be.

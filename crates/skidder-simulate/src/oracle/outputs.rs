@@ -1,9 +1,9 @@
-//! What the oracle knows for each output: what other programs write is the same for all of them, what became of it is not.
+//! The oracle per output: what other programs write is the same for all outputs, where it ended is not.
 
 use super::truth::{LineId, OfOutput};
 use std::ops::{Deref, DerefMut};
 
-/// All lines, and what became of them on their way to each output. What the program does with a line concerns the output
+/// All lines, and their state on the way to each output. What the program does with a line concerns the output
 /// that was [selected](Truth::select).
 #[derive(Debug)]
 pub(crate) struct Truth {

@@ -1,4 +1,4 @@
-//! Every line that was ever written, and what became of it.
+//! Every line that was ever written, and where it ended.
 
 /// Longest message that the simulated inputs let through, in bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 200;
@@ -53,7 +53,7 @@ pub(crate) struct Content {
     last_read: [Option<usize>; 2],
 }
 
-/// All lines, and what became of them on their way to one output.
+/// All lines, and their state on the way to one output.
 #[derive(Debug, Default)]
 pub(crate) struct OfOutput {
     contents: Vec<Content>,

@@ -52,7 +52,7 @@ fn queues(
     Ok((disk.front().clone(), Some(disk)))
 }
 
-/// What the pipelines of one program have in common.
+/// The state that the pipelines of one program share.
 #[derive(Default)]
 pub(super) struct Shares {
     /// For each input, if there are several outputs.
@@ -167,7 +167,7 @@ impl Life {
         })
     }
 
-    /// What the registry holds, for the story.
+    /// The content of the registry, for the story.
     pub(super) fn saved(&self) -> Vec<String> {
         let mut saved = Vec::new();
         let visited = self.registry.for_each(|key, entry| {

@@ -21,7 +21,7 @@ pub(super) enum Looking {
 
 pub(super) struct Notified {
     scanner: Scanner,
-    /// What each input was made of, by its number; nothing once it has ended.
+    /// The context of each input, by its number; `None` once it has ended.
     contexts: Vec<Option<Arc<InputContext>>>,
     /// No step before this, whatever notices come.
     rests_until: Monotonic,

@@ -204,7 +204,7 @@ fn take(
 }
 
 impl Request {
-    /// What will become of it, and when.
+    /// Draws its outcome, and when it comes.
     fn draw(&mut self, weather: &Weather, random: &mut Random) {
         let mut at = random.below(100);
         let mut falls = |percent: u64| {

@@ -18,7 +18,7 @@ const OPEN_WAITING_EVERY: Duration = Duration::from_millis(100);
 pub(super) enum Worker {
     Free,
     Has(Turn),
-    /// What is to be pushed, and whether something of this turn was before.
+    /// The batch to push, and whether something of this turn was before.
     Ran(Turn, TurnEnd, Option<Batch>, bool),
     /// There was no room for the first one, so another was made.
     Ahead(Turn, Batch, TurnEnd, Option<Batch>),
@@ -84,7 +84,7 @@ impl Pipeline {
     }
 
     /// There is no room in the queue: files of sources that wait for a turn are opened. From now on they are kept,
-    /// whatever becomes of their names.
+    /// whatever happens to their names.
     fn open_waiting(&mut self, stage: &Stage, now: Monotonic) {
         if now < self.open_waiting_at {
             return;
