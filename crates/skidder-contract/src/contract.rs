@@ -45,7 +45,7 @@ pub trait Place: Send + Sync {
     fn taken(&self) -> BTreeMap<usize, usize>;
 }
 
-/// What an output's tests say of it.
+/// What an output's tests provide.
 pub trait Trial: Sync {
     /// Its kind, for messages.
     fn kind(&self) -> &'static str;
@@ -107,7 +107,7 @@ async fn survives_refusals(trial: &impl Trial, manner: Manner) {
     fixture.judge(&place.taken());
 }
 
-/// What was taken and not answered comes again; nothing is lost.
+/// Events that were taken and not answered come again; nothing is lost.
 async fn survives_the_network(trial: &impl Trial) {
     let table: [(&str, Vec<Way>); 5] = [
         ("connections are reset at once", vec![Way::Refuse; 3]),

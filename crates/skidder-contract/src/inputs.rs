@@ -363,7 +363,8 @@ async fn a_full_queue_makes_the_far_side_wait(trial: &dyn InputTrial) {
     run.stop().await;
 }
 
-/// What has no verdict comes again, if the source can send it again; what cannot is delivered or counted as dropped.
+/// Events without a verdict come again, if the source can send them again; others are delivered or counted as
+/// dropped.
 async fn a_stop_in_the_middle_loses_nothing(trial: &dyn InputTrial) {
     const CASE: &str = "a stop in the middle loses nothing";
     let directory = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// What becomes of one connection.
+/// What the proxy does to one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Nothing: everything passes.
@@ -31,7 +31,7 @@ pub enum Way {
 pub struct Proxy {
     address: String,
     state: Arc<Mutex<State>>,
-    /// Grows when all connections are to be reset.
+    /// Grows to reset all connections.
     cut: Arc<watch::Sender<u64>>,
     accepting: AbortHandle,
 }
