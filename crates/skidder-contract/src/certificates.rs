@@ -49,7 +49,7 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// A new one that nobody trusts yet.
+    /// A new one that is not trusted yet.
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -116,7 +116,7 @@ impl Authority {
 }
 
 impl Certificate {
-    /// One that nobody else signed, in the name of `name`.
+    /// A self-signed one, in the name of `name`.
     pub fn self_signed(name: &str, what: SelfSigned) -> Self {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.is_ca = match what {

@@ -45,12 +45,12 @@ pub trait Place: Send + Sync {
     fn taken(&self) -> BTreeMap<usize, usize>;
 }
 
-/// What an output's tests say of it.
+/// What an output's tests provide.
 pub trait Trial: Sync {
     /// Its kind, for messages.
     fn kind(&self) -> &'static str;
 
-    /// A server that behaves like this; nothing if the protocol has no way to.
+    /// A server that behaves like this; `None` if the protocol has no way to.
     fn place(&self, manner: Manner) -> impl Future<Output = Option<Box<dyn Place>>> + Send;
 
     /// Where a proxy before a server listens (0: anywhere), and what it stands before.
@@ -107,7 +107,7 @@ async fn survives_refusals(trial: &impl Trial, manner: Manner) {
     fixture.judge(&place.taken());
 }
 
-/// What was taken and not answered comes again; nothing is lost.
+/// Events that were taken and not answered come again; nothing is lost.
 async fn survives_the_network(trial: &impl Trial) {
     let table: [(&str, Vec<Way>); 5] = [
         ("connections are reset at once", vec![Way::Refuse; 3]),
@@ -162,7 +162,7 @@ async fn survives_a_restart(trial: &impl Trial) {
     fixture.judge_repeated(&place.taken());
 }
 
-/// A mistake of a person: the output tries for ever, and nothing is lost meanwhile.
+/// A mistake in the configuration: the output retries for ever, and loses nothing.
 async fn keeps_what_it_cannot_deliver(trial: &impl Trial, manner: Manner) {
     let Some(place) = trial.place(manner).await else { return };
     let fixture = fixture(trial, &format!("{manner:?}"));

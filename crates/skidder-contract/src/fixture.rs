@@ -1,4 +1,4 @@
-//! A source of numbered lines, and the judge of what became of them.
+//! A source of numbered lines, and the check of where each one ended.
 
 use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text};
 use skidder_os::{Clock, RealFs, SystemClock};
@@ -41,7 +41,7 @@ pub struct Fixture {
     pub queue: Queue,
     /// The ledger.
     pub settle: Arc<Settle>,
-    /// What the output is given.
+    /// What the output gets.
     pub feed: Feed,
     /// Where the dead letters are.
     pub directory: tempfile::TempDir,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Carries everything to one server, whatever it is asked for.
+/// Carries everything to one server, whatever the request.
 #[derive(Debug)]
 pub struct FakeHttpProxy {
     /// `host:port`.
@@ -13,7 +13,7 @@ pub struct FakeHttpProxy {
 }
 
 impl FakeHttpProxy {
-    /// Starts one that asks for `authorization`, before `server`.
+    /// Starts one that requires `authorization`, before `server`.
     pub async fn start(server: &str, authorization: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,9 +1,9 @@
 //! The contract of inputs: what each of them promises, whatever its protocol.
 //!
-//! An input's tests describe its far side as an [`InputTrial`] and call [`keep_input`]: numbered lines come from the far side
-//! while the queue is full, the input is stopped in the middle, another one takes its place, and garbage comes in between.
-//! A judge counts where each line ended: delivered, dropped with a reason, or left to the far side; what the far side was
-//! told must agree, and so must the ledger of every output.
+//! An input's tests describe its far side as an [`InputTrial`] and call [`keep_input`]: numbered lines come from the
+//! far side while the queue is full, the input is stopped in the middle, another one takes its place, and garbage
+//! comes in between. A judge counts where each line ended: delivered, dropped with a reason, or left to the far side;
+//! the answers to the far side must agree, and so must the ledger of every output.
 
 use skidder_event::Unprocessed;
 use skidder_input::{
@@ -60,7 +60,7 @@ pub trait InputTrial: Send + Sync {
     /// Hands over the lines with these numbers ([`crate::line`]), waiting as long as the input does not take them.
     fn send(&self, lines: Range<usize>) -> FarSideFuture<'_>;
 
-    /// Hands over something that is no event. Nothing if there is no such thing.
+    /// Hands over something that is no event. `None` if there is no such thing.
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
         None
     }
@@ -334,7 +334,7 @@ async fn a_full_queue_makes_the_far_side_wait(trial: &dyn InputTrial) {
     let lines = fresh(20_000);
     let send = trial.send(lines.clone());
     tokio::pin!(send);
-    // Nobody takes anything for a while.
+    // No output takes anything for a while.
     let is_sent = tokio::time::timeout(REST * 3, &mut send).await.is_ok();
     let read = run.outputs[0].settle.total().read();
     let bound = 100 + trial.on_the_way_max() as u64;
@@ -363,7 +363,8 @@ async fn a_full_queue_makes_the_far_side_wait(trial: &dyn InputTrial) {
     run.stop().await;
 }
 
-/// What has no verdict comes again, if the source can send it again; what cannot is delivered or counted as dropped.
+/// Events without a verdict come again, if the source can send them again; others are delivered or counted as
+/// dropped.
 async fn a_stop_in_the_middle_loses_nothing(trial: &dyn InputTrial) {
     const CASE: &str = "a stop in the middle loses nothing";
     let directory = tempfile::tempdir().unwrap();
@@ -383,8 +384,8 @@ async fn a_stop_in_the_middle_loses_nothing(trial: &dyn InputTrial) {
     drop(held);
     drop(settle);
     assert!(ledger.adds_up(), "{CASE}: {ledger:?}");
-    let told = trial.acknowledged();
-    let early = rest.clone().filter(|line| told.contains(line)).count();
+    let acknowledged = trial.acknowledged();
+    let early = rest.clone().filter(|line| acknowledged.contains(line)).count();
     assert_eq!(early, 0, "{CASE}: {early} lines without a verdict were acknowledged");
     if trial.meaning() == Meaning::Nothing {
         let accounted = ledger.delivered() + ledger.dropped().total() + ledger.in_flight();
@@ -418,11 +419,11 @@ async fn another_takes_its_place(trial: &dyn InputTrial) {
     let (first, rest) = (lines.start..lines.start + 1000, lines.start + 1000..lines.end);
     tokio::join!(trial.send(first.clone()), run.deliver(first.len()));
     let next = task(trial, 1);
-    let (told, done) = tokio::sync::oneshot::channel();
+    let (sender, done) = tokio::sync::oneshot::channel();
     let change = TasksChange {
         remove: vec![0],
         add: vec![lane(&next, 1, &run.outputs[0].registry)],
-        done: Box::new(move || told.send(()).unwrap_or_default()),
+        done: Box::new(move || sender.send(()).unwrap_or_default()),
     };
     run.outputs[0].inputs.change(change).unwrap();
     let changed = tokio::time::timeout(PATIENCE, done).await;
@@ -470,8 +471,8 @@ async fn two_outputs_have_every_line(trial: &dyn InputTrial) {
     run.deliver(lines.len()).await;
     if trial.meaning() == Meaning::Acknowledgement {
         tokio::time::sleep(REST).await;
-        let told = trial.acknowledged();
-        let early = lines.clone().filter(|line| told.contains(line)).count();
+        let acknowledged = trial.acknowledged();
+        let early = lines.clone().filter(|line| acknowledged.contains(line)).count();
         assert_eq!(early, 0, "{CASE}: {early} lines are with one output only");
     }
     run.outputs.push(second);

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What is read from and written to.
+/// A stream to read and write.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -18,7 +18,7 @@ pub async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Tells of every connection, and has those served whose handshake succeeds, until the runtime ends.
+/// Reports every connection, and serves those whose handshake succeeds, until the runtime ends.
 pub fn serve_all<F: Future<Output = ()> + Send>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,

@@ -1,4 +1,4 @@
-//! A bad network that is the same every time: a TCP proxy that breaks each connection where it is told to.
+//! A bad network that is the same every time: a TCP proxy that breaks each connection at a set place.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// What becomes of one connection.
+/// What the proxy does to one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Nothing: everything passes.
@@ -31,7 +31,7 @@ pub enum Way {
 pub struct Proxy {
     address: String,
     state: Arc<Mutex<State>>,
-    /// Grows when all connections are to be reset.
+    /// Grows to reset all connections.
     cut: Arc<watch::Sender<u64>>,
     accepting: AbortHandle,
 }
@@ -51,7 +51,7 @@ impl Proxy {
         Self::start_at(0, server, ways).await
     }
 
-    /// The same at a port, for servers that tell their clients where to go.
+    /// The same at a port, for servers that redirect their clients.
     pub async fn start_at(port: u16, server: &str, ways: impl IntoIterator<Item = Way>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

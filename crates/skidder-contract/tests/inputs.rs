@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc};
 
-/// What an input does wrong.
+/// A bug of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,

@@ -54,7 +54,7 @@ impl Codec {
         }
     }
 
-    /// What the program that makes such files puts behind their names, without the dot.
+    /// The extension of such files, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Gzip => "gz",
@@ -70,7 +70,7 @@ impl Codec {
         Self::ALL.into_iter().find(|codec| codec.name() == name)
     }
 
-    /// What a file is compressed with, by its first bytes; `None` if it is plain.
+    /// The codec of a file, by its first bytes; `None` if it is plain.
     ///
     /// Two bytes identify gzip, as in Filebeat; the other magics are longer, and a shorter file
     /// must have three bytes of one. Skippable frames, which zstd and lz4 share, are skipped; a

@@ -32,7 +32,7 @@ pub enum Checkpoint {
 }
 
 impl Checkpoint {
-    /// What the file is compressed with.
+    /// The codec of the file.
     pub fn codec(&self) -> Codec {
         match self {
             Self::Gzip(_) => Codec::Gzip,
@@ -126,7 +126,7 @@ impl Decoder {
         self.with_checkpoint_interval(u64::MAX)
     }
 
-    /// What the file is compressed with; `None` if it is plain.
+    /// The codec of the file; `None` if it is plain.
     pub fn codec(&self) -> Option<Codec> {
         match self {
             Self::Plain { .. } => None,
@@ -157,7 +157,7 @@ impl Decoder {
     }
 
     /// Moves on to `target`, a decompressed offset, without handing out what lies before it. Done
-    /// when [`Decoder::offset`] has reached it; until then it is to be called again while the state is
+    /// when [`Decoder::offset`] has reached it; until then it must be called again while the state is
     /// `More`. `produced` of the answer is what was discarded, in pieces of at most `out_scratch`. A
     /// plain file only changes its offset. Never goes back.
     pub fn skip_to(
@@ -230,7 +230,7 @@ impl Decoder {
         }
     }
 
-    /// Gives the memory of a checkpoint back, for the next one.
+    /// Takes back the memory of a checkpoint, for the next one.
     pub fn recycle(&mut self, checkpoint: Checkpoint) {
         if let (Self::Gzip(reader), Checkpoint::Gzip(point)) = (self, checkpoint) {
             reader.recycle(point);

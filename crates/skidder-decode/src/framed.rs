@@ -69,7 +69,7 @@ enum Machine {
     Lz4(lz4::Lz4),
 }
 
-/// What one step of a machine did.
+/// The result of one step of a machine.
 enum Step {
     /// This many bytes were handed out; perhaps none, if only input was consumed.
     Produced(usize),

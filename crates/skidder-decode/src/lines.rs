@@ -11,7 +11,7 @@
 use crate::encoding::{Encoding, FileEncoding};
 use memchr::{memchr, memchr_iter};
 
-/// What ends a line: `line_terminator`.
+/// The end of a line: `line_terminator`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LineTerminator {
     /// `auto`: line feed; a carriage return directly before it belongs to the terminator.
@@ -105,7 +105,7 @@ const TERMINATOR_BYTES_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Splitter {
     terminator: Encoded,
-    /// What is taken off a line before its terminator.
+    /// The bytes removed from a line before its terminator.
     stripped: Option<Encoded>,
     /// The byte of the terminator that is looked for: the rarest in text.
     key: usize,

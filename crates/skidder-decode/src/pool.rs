@@ -13,7 +13,7 @@ const ZSTD_IDLE_BYTES_MAX: usize = 10 << 20;
 /// Idle memory of bzip2 (3.6 MiB each) and of lz4 (up to 8 MiB) that is kept; more is freed.
 const LARGE_IDLE_MAX: usize = 2;
 
-/// What the decoders of a process share. Clones share the same stores.
+/// The memory that the decoders of a process share. Clones share the same stores.
 ///
 /// Holds at most the number of idle decoders given to [`DecoderPool::new`] for gzip and zstd, and
 /// two for bzip2 and lz4. Decoders in use are not limited here. The dictionary of xz is not kept.

@@ -1,9 +1,9 @@
-//! What a decoder answers: the words shared by all codecs.
+//! The results of a decoder, shared by all codecs.
 
 use crate::codec::Codec;
 use std::io;
 
-/// What one `read` did.
+/// The result of one `read`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "`produced` bytes are in the buffer and will not be handed out again"]
 pub struct Progress {
@@ -83,7 +83,7 @@ pub enum DecodeError {
     Read {
         /// Where, in bytes of the file as stored.
         offset: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No memory for a decoder. Close something, then try again.

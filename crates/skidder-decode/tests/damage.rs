@@ -51,13 +51,13 @@ fn a_file_that_grows_byte_by_byte_gives_the_same() {
     assert!(outcome.is_clean() && outcome.output == content);
 }
 
-/// Whatever was flipped: the output is the truth, or something was said. A stream that has become
+/// Whatever was flipped: the output is the truth, or damage was reported. A stream that has become
 /// longer than the file looks as one still being written; its checksum is yet to come.
 fn check_damaged(outcome: &Outcome, content: &[u8], what: &str) {
-    let told = !outcome.notes.is_empty() || matches!(outcome.end, Some(Err(_)));
+    let reported = !outcome.notes.is_empty() || matches!(outcome.end, Some(Err(_)));
     let waiting = outcome.state() == Some(ReadState::Waiting);
     let intact = outcome.is_clean() && outcome.output == content;
-    assert!(intact || told || waiting, "{what}: nothing was said; {outcome:?}");
+    assert!(intact || reported || waiting, "{what}: nothing was said; {outcome:?}");
 }
 
 #[test]

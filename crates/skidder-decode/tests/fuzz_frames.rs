@@ -117,9 +117,9 @@ fn damaged_files_read_the_same_in_every_way_and_what_is_wrong_is_told() {
             let rest = read(&mut resumed, &file, random);
             let at = point.decompressed_offset() as usize;
             let same = Outcome { output: first.output[at..].to_vec(), ..first };
-            let told = same.notes.ends_with(&rest.notes) || same.notes.is_empty();
+            let reported = same.notes.ends_with(&rest.notes) || same.notes.is_empty();
             let rest = Outcome { notes: same.notes.clone(), ..rest };
-            assert!(told && agree(&rest, &same), "{what}: resumed at {at}");
+            assert!(reported && agree(&rest, &same), "{what}: resumed at {at}");
         }
     });
 }

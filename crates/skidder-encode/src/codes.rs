@@ -1,6 +1,6 @@
 //! Canonical prefix codes of bounded length, from counts.
 
-/// Longest code that is given: four literals fit into 64 bits beside seven that wait.
+/// Longest code: four literals fit into 64 bits beside seven that wait.
 pub(crate) const LENGTH_MAX: usize = 14;
 
 /// Lengths of codes for `counts`, none longer than `length_max`; 0 for what was not counted.

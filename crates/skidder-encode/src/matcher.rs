@@ -56,7 +56,7 @@ impl Matcher {
     }
 
     /// Appends the sequences from `start` to `end`, or to where the copy ends that crosses it: at most
-    /// [`CROSSING_BYTES_MAX`] behind. Copies come from anywhere in `text` before. Gives the end.
+    /// [`CROSSING_BYTES_MAX`] behind. Copies come from anywhere in `text` before. Returns the end.
     pub(crate) fn run(
         &mut self,
         text: &[u8],

@@ -124,7 +124,7 @@ impl Base {
     }
 
     /// The same layer with the object `inner` inside the object `outer`, in the place of one that is there. Costs less
-    /// than [`Base::new`], for layers that differ in nothing else. Nothing if there is no object `outer`.
+    /// than [`Base::new`], for layers that differ in nothing else. `None` if there is no object `outer`.
     ///
     /// `outer` and `inner` are keys, not paths. `fields` must hold nothing that belongs to each event.
     pub fn with_inside(&self, outer: &str, inner: &str, fields: &Map) -> Option<Self> {
@@ -173,7 +173,7 @@ impl Base {
         self.dotted
     }
 
-    /// Says of keys that they are not among the top-level fields.
+    /// A filter that shows which keys are not among the top-level fields.
     #[inline]
     pub(crate) fn filter(&self) -> &KeyFilter {
         &self.filter
@@ -391,7 +391,7 @@ mod tests {
         map
     }
 
-    /// Everything that somebody can see of a layer.
+    /// Everything that can be seen of a layer.
     fn seen(base: &Base) -> String {
         fn nodes(base: &Base, all: &[BaseNode]) -> String {
             let shown = |node: &BaseNode| {

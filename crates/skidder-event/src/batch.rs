@@ -82,7 +82,7 @@ pub enum Cell {
     UInt(u64),
     /// A floating-point number.
     Float(f64),
-    /// A JSON number as it was written, finite as a floating-point one; made a number when asked for.
+    /// A JSON number as it was written, finite as a floating-point one; converted to a number on demand.
     Number(Text),
     /// Text, normally UTF-8; what is not is replaced when it is written.
     Str(Text),
@@ -296,7 +296,7 @@ impl Batch {
         self.lines
     }
 
-    /// What was dropped so far, by reason.
+    /// Events dropped so far, by reason.
     pub fn drops(&self) -> &DropCounts {
         &self.drops
     }
@@ -387,7 +387,7 @@ impl Batch {
         self.decoded = Vec::new();
     }
 
-    /// Who takes the large parts when the batch goes.
+    /// Sets where the large parts go when the batch is dropped.
     pub fn set_recycle(&mut self, recycle: Arc<dyn Recycle>) {
         self.recycle = Some(recycle);
     }
@@ -402,7 +402,7 @@ impl Batch {
         place
     }
 
-    /// The same for text that somebody else says more about ([`Batch::set_utf8_appended`]).
+    /// The same for text that the caller marks later ([`Batch::set_utf8_appended`]).
     pub(crate) fn push_unchecked(&mut self, text: &[u8]) -> Text {
         let start = self.bytes.len();
         assert!(start + text.len() <= Self::BYTES_MAX, "a batch beyond its bound");
@@ -453,7 +453,7 @@ impl Batch {
         None
     }
 
-    /// The list of an event and the one of its base inside the object `key` of two such lists; nothing if there is
+    /// The list of an event and the one of its base inside the object `key` of two such lists; `None` if there is
     /// no object of this name. The base is looked at only where the event leaves it to be seen.
     #[inline]
     pub(crate) fn inside<'b>(

@@ -1,4 +1,4 @@
-//! What happens to a batch between its lines and the queue, as far as an input knows it.
+//! The steps between the lines of a batch and the queue, as far as an input knows them.
 //!
 //! The compiled plan of processors stands behind these traits; an input only binds it to the fields of
 //! a source and runs it.
@@ -20,8 +20,8 @@ pub trait Bind: Send + Sync + Debug {
         false
     }
 
-    /// How long to wait before it is asked again, if something about this source has to be known before its
-    /// lines are read. It must come to an end. Only asked while [`Bind::can_hold`].
+    /// How long to wait before the next call, if something about this source has to be known before its
+    /// lines are read. It must come to an end. Only called while [`Bind::can_hold`].
     fn hold(&self, fields: &Map) -> Option<Duration> {
         let _ = fields;
         None
@@ -31,7 +31,7 @@ pub trait Bind: Send + Sync + Debug {
     fn epoch(&self) -> u64;
 }
 
-/// What runs over the batches of one source.
+/// The processors of one source.
 pub trait Bound: Send + Sync + Debug {
     /// The base that a fresh batch begins with.
     fn base(&self) -> &Arc<Base>;

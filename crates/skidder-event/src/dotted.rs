@@ -38,8 +38,8 @@ impl<'a> EventRef<'a> {
         }
     }
 
-    /// How many parts of a path stand before the field that has all others as its key, dots included. Nothing if there is
-    /// no such field.
+    /// How many parts of a path stand before the field that has all others as its key, dots included. `None` if there
+    /// is no such field.
     #[inline]
     pub(crate) fn key_with_dots(&self, path: &Path) -> Option<usize> {
         if path.is_dotted() && self.has_dots() { self.find_key(path) } else { None }

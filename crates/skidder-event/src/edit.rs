@@ -187,7 +187,7 @@ impl<'a> EventMut<'a> {
         Ok(())
     }
 
-    /// Removes a field; says whether there was one. `@timestamp` cannot be removed.
+    /// Removes a field; returns whether there was one. `@timestamp` cannot be removed.
     pub fn delete(&mut self, path: &Path) -> bool {
         if let Some((slot, known)) = self.as_ref().slot_of(path) {
             let there = self.as_ref().has_slot(slot, known);
@@ -297,7 +297,7 @@ impl<'a> EventMut<'a> {
         cells
     }
 
-    /// A value of this batch, to be looked at. Nothing if it says that a field is removed.
+    /// A value of this batch, to be looked at. `None` if it says that a field is removed.
     pub fn view(&self, cell: Cell) -> Option<ValueRef<'_>> {
         own_value(self.batch, cell, None)
     }
@@ -352,7 +352,7 @@ impl<'a> EventMut<'a> {
         Ok((head, below))
     }
 
-    /// The object `key` of a list, made if it is missing; nothing if something else is there. `below` gives
+    /// The object `key` of a list, made if it is missing; `None` if something else is there. `below` gives
     /// what the base has of this name.
     pub(crate) fn object_in(
         &mut self,
@@ -469,7 +469,7 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// Merges what is the row's own; says whether that was all there was to do.
+    /// Merges what is the row's own; returns whether that was all there was to do.
     fn merge_own(&mut self, key: &str, value: &Value) -> bool {
         match (key, value) {
             ("message", Value::Str(text)) if self.row().has(Row::MESSAGE) => {

@@ -55,7 +55,7 @@ impl Encoder {
         Self { time: TimeText::new(precision), metadata, escape_html: false }
     }
 
-    /// The same, writing `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026` if so told (`escape_html`).
+    /// The same, writing `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026` if `escape_html`.
     pub fn escaping_html(self, escape_html: bool) -> Self {
         Self { escape_html, ..self }
     }
@@ -99,7 +99,7 @@ impl Encoder {
         out.extend_from_slice(pieces.after_message());
     }
 
-    /// Appends `@metadata` of one event as an object, or nothing if it has none; says whether it has.
+    /// Appends `@metadata` of one event as an object, or nothing if it has none; returns whether it has.
     pub fn write_own_metadata(&self, out: &mut Vec<u8>, batch: &Batch, row: usize) -> bool {
         let own = batch.rows[row].metadata;
         let base = batch.base();

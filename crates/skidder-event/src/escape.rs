@@ -38,7 +38,7 @@ pub fn write_escaped(out: &mut Vec<u8>, text: &[u8], known_utf8: bool) {
     }
 }
 
-/// Escapes `<`, `>` and `&` in the JSON that begins at `from`, as Go's encoder does when asked: outside of
+/// Escapes `<`, `>` and `&` in the JSON that begins at `from`, as Go's encoder does with `SetEscapeHTML`: outside of
 /// its strings JSON has none of them.
 pub fn escape_html(out: &mut Vec<u8>, from: usize) {
     let is_html = |byte: &u8| matches!(byte, b'<' | b'>' | b'&');
@@ -156,7 +156,7 @@ mod avx512 {
         // At most six bytes for one, and every store writes two lanes.
         out.reserve(text.len() * 6 + 2 * LANE);
         let start = out.len();
-        // SAFETY: the caller of `choose` has made sure of the features; the room reserved above is what is asked for;
+        // SAFETY: the caller of `choose` has made sure of the features; the room reserved above is what it requires;
         // `written` bytes from `start` are initialised when the length is set.
         unsafe {
             let written = escape_raw(text, out.as_mut_ptr().add(start));

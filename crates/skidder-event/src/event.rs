@@ -395,7 +395,7 @@ pub(crate) fn base_value<'a>(batch: &'a Batch, node: &'a BaseNode) -> ValueRef<'
     }
 }
 
-/// A value of a configuration as events have it; nothing if it is an object, which has no such form inside a list.
+/// A value of a configuration as events have it; `None` if it is an object, which has no such form inside a list.
 pub fn leaf_value(value: &Value) -> Option<ValueRef<'_>> {
     Some(match value {
         Value::Null => ValueRef::Null,

@@ -255,7 +255,7 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// Merges one field where something of its name may be; says `false` if nothing is.
+    /// Merges one field where something of its name may be; returns `false` if nothing is.
     #[inline]
     fn merge_root(&mut self, id: NodeId, overwrite: bool) -> bool {
         let row = self.row();
@@ -277,7 +277,7 @@ impl<'a> EventMut<'a> {
         true
     }
 
-    /// Merges what is the row's own; says whether there is more to do.
+    /// Merges what is the row's own; returns whether there is more to do.
     fn merge_row(&mut self, id: NodeId, overwrite: bool) -> bool {
         let node = *self.batch.node(id);
         match (self.batch.text(node.key), node.cell) {

@@ -105,7 +105,7 @@ impl FormBuilder {
         true
     }
 
-    /// The form; nothing if it has no field.
+    /// The form; `None` if it has no field.
     pub fn build(self) -> Option<Form> {
         (!self.paths.is_empty()).then(|| Form::new(self.paths))
     }
@@ -188,7 +188,7 @@ impl Form {
     }
 }
 
-/// Where the node of a path stands in a base, if it is there and the place can be said.
+/// Where the node of a path stands in a base, if it is there and the place can be stored.
 fn place_of(base: &Base, path: &Path) -> Option<[u8; PLACES]> {
     let mut below = base.nodes();
     let mut places = [END; PLACES];

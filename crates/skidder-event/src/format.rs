@@ -309,7 +309,7 @@ fn write_date(out: &mut Vec<u8>, parts: &[DatePart], time: i64) {
     }
 }
 
-/// Appends a scalar as text; says whether the value is one.
+/// Appends a scalar as text; returns whether the value is one.
 fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) -> bool {
     use std::io::Write;
     match value {

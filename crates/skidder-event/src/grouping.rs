@@ -1,4 +1,4 @@
-//! What parsers of an input need of a batch: taking events out again, joining texts, merging fields.
+//! Operations on a batch for the parsers of an input: taking events out again, joining texts, merging fields.
 //!
 //! A parser that makes one event of several lines holds the [`Row`] of the first outside of the batch
 //! until it is complete. Its fields stay in the arena meanwhile: a row only names them.
@@ -42,7 +42,7 @@ impl Batch {
         self.provenance = provenance;
     }
 
-    /// Gives the large parts back to whoever made the batch, which is empty then.
+    /// Returns the large parts of the batch, to be used again; the rest is dropped.
     pub fn into_parts(mut self) -> Parts {
         self.recycle = None;
         Parts {
@@ -58,7 +58,7 @@ impl Batch {
         &self.bytes
     }
 
-    /// Says which of the bytes that were appended were checked to be UTF-8. A text that begins and ends
+    /// Marks which of the appended bytes were checked to be UTF-8. A text that begins and ends
     /// inside is taken for UTF-8 without another look.
     pub fn set_utf8_appended(&mut self, appended: Range<usize>) {
         self.utf8_appended = appended.start as u32..appended.end as u32;

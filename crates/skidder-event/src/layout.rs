@@ -219,11 +219,11 @@ impl Batch {
 struct Template {
     /// With [`PADDING`] behind it.
     text: Vec<u8>,
-    /// Where something is to be written into the text, in its order.
+    /// Places to write into the text, in its order.
     holes: Vec<(u32, Hole)>,
 }
 
-/// What is written into a document.
+/// A part to write into a document.
 #[derive(Clone, Copy, Debug)]
 enum Hole {
     /// One of the values that are kept.

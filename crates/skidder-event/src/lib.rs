@@ -3,7 +3,7 @@
 //! A [`Batch`] owns the bytes that a reader filled in; an event is a [`Row`] of spans into them over
 //! an immutable [`Base`] that all events of a source share. Fields that a processor adds, replaces
 //! or removes are nodes in the batch's own arena, so that an event costs no heap allocation and an
-//! event that nobody touched costs nothing but its row. The [`Encoder`] writes the two layers as one
+//! unchanged event costs nothing but its row. The [`Encoder`] writes the two layers as one
 //! JSON document, once, straight into the caller's buffer.
 //!
 //! This crate does no I/O and knows no other crate of the workspace.

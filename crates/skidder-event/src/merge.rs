@@ -79,7 +79,7 @@ struct Members<'a> {
     out: &'a mut Vec<u8>,
     batch: &'a Batch,
     first: bool,
-    /// Members that are to be copied with the next ones.
+    /// Members to copy together with the next ones.
     run: Range<usize>,
 }
 

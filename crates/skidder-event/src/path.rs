@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 /// The numbers of all paths that are fields of a [`crate::Form`], from 1. It only grows, with the configuration.
 static NUMBERS: LazyLock<RwLock<HashMap<Arc<str>, u32>>> = LazyLock::new(RwLock::default);
 
-/// The number of a path, once somebody asked for it; 0 before.
+/// The number of a path, assigned on first use; 0 before.
 #[derive(Debug, Default)]
 struct Number(AtomicU32);
 
@@ -18,7 +18,7 @@ impl Clone for Number {
     }
 }
 
-/// Paths are the same whether or not somebody asked.
+/// Paths are equal whether or not they have a number.
 impl PartialEq for Number {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -153,7 +153,7 @@ impl Path {
         number
     }
 
-    /// The same; it gets one if there is none.
+    /// The same; assigns one if there is none.
     pub(crate) fn give_number(&self) -> u32 {
         let mut numbers = NUMBERS.write().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.len() as u32 + 1;

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Names one source inside one run of the program. Never reused, never stored. Its upper bits are the number of the input that
-/// reads it, so that whoever has a batch knows whose it is.
+/// reads it, so that a batch shows which input it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(pub u64);
 
 impl SourceId {
-    /// Bits that tell the sources of an input apart: a trillion; the other 24 are for the inputs.
+    /// Bits that distinguish the sources of an input: a trillion; the other 24 are for the inputs.
     const NUMBER_BITS: u32 = 40;
 
     /// The name of a source of this input.
@@ -46,7 +46,7 @@ pub struct Tail {
 pub struct Provenance {
     /// The source.
     pub source: SourceId,
-    /// What follows when all events of the batch have their verdict.
+    /// The progress of the source when all events of the batch have their verdict.
     pub progress: Progress,
 }
 
@@ -98,7 +98,7 @@ pub struct SourcePart {
     pub bytes: u64,
 }
 
-/// Reports to the far side of a source what became of a batch. Exactly one of the two is called, once.
+/// Reports the outcome of a batch to the far side of a source. Exactly one of the two is called, once.
 pub trait Acknowledge: Send + Sync + Debug {
     /// Every event was delivered, dropped for a reason, kept as a dead letter, or stored in a disk queue: the far side may
     /// forget them.
@@ -175,11 +175,11 @@ impl Provenance {
 pub enum DropReason {
     /// The line had no text.
     Empty,
-    /// `include_lines` or `exclude_lines` said so.
+    /// By `include_lines` or `exclude_lines`.
     LineFilter,
-    /// A parser of the input said so: `include_message`, or a stream that `container` does not take.
+    /// By a parser of the input: `include_message`, or a stream that `container` does not take.
     Parser,
-    /// `drop_event` said so.
+    /// By `drop_event`.
     Processor,
     /// The raw line was longer than four times `message_max_bytes`.
     LineTooLong,

@@ -67,7 +67,7 @@ impl Slots {
         self.form.as_ref()?.slot(path)
     }
 
-    /// What was written to a slot; nothing if it was not.
+    /// The value written to a slot; `None` if there is none.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<Cell> {
         if self.touched >> slot & 1 == 0 { None } else { Some(self.cells[slot]) }
@@ -281,8 +281,8 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// Sets fields to parts of one text of this batch, which `cut` tells in the order of `paths`, if all have slots, none
-    /// of them is there and nothing is in their way. Else `false`, and nothing happened.
+    /// Sets fields to parts of one text of this batch, which `cut` returns in the order of `paths`, if all have
+    /// slots, none of them is there and nothing is in their way. Else `false`, and nothing happened.
     ///
     /// # Errors
     /// Those of `cut`; nothing happened then.
@@ -350,8 +350,8 @@ impl<'a> EventRef<'a> {
         self.batch.slots.is_live(self.row).then_some(self.batch.slots.touched)
     }
 
-    /// The slot of a field, and what the base has at the fields with slots. Nothing if it has no slot, or is not looked
-    /// for by it now.
+    /// The slot of a field, and what the base has at the fields with slots. `None` if it has no slot, or is not
+    /// looked for by it now.
     #[inline]
     pub(crate) fn slot_of(&self, path: &Path) -> Option<(usize, &'a BaseSlots)> {
         let slots = &self.batch.slots;
@@ -432,7 +432,7 @@ impl<'a> EventRef<'a> {
 }
 
 impl Base {
-    /// Looks once for the fields of a form; only the first form that it is asked for counts.
+    /// Looks once for the fields of a form; only the first form counts.
     pub fn know(&self, form: &Form) {
         self.know_slots(|| form.look_at(self));
     }

@@ -228,7 +228,7 @@ impl Batch {
     }
 }
 
-/// What is read back so far.
+/// The part read back so far.
 #[derive(Default)]
 struct Events {
     bytes: Vec<u8>,
@@ -417,7 +417,7 @@ fn read_value(input: &mut Decoder<'_>, depth: usize) -> Result<Value, RestoreErr
     })
 }
 
-/// What bases and events have in common.
+/// Common code of bases and events.
 fn read_scalar(input: &mut Decoder<'_>, kind: Type) -> Result<Value, RestoreError> {
     Ok(match kind {
         Type::Null => {

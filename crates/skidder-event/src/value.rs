@@ -94,7 +94,7 @@ impl Map {
         }
     }
 
-    /// The first part of a path and its rest. Nothing if there is no rest, or the whole of it is a key.
+    /// The first part of a path and its rest. `None` if there is no rest, or the whole of it is a key.
     fn split<'p>(&self, path: &'p str) -> Option<(&'p str, &'p str)> {
         path.split_once('.').filter(|_| self.get(path).is_none())
     }
@@ -137,7 +137,7 @@ impl Map {
         }
     }
 
-    /// Removes a dotted path; says whether something was there.
+    /// Removes a dotted path; returns whether something was there.
     pub fn remove_path(&mut self, path: &str) -> bool {
         match self.split(path) {
             None => match self.position(path) {

@@ -88,7 +88,7 @@ fn edit(event: &mut EventMut<'_>, edits: &[Edit]) -> Vec<bool> {
     seen
 }
 
-/// What somebody sees who looks at fields by their paths, and at all of them.
+/// The fields as read by their paths, and all of them at once.
 fn fields(batch: &Batch) -> Vec<Json> {
     const AROUND: [&str; 8] = ["agent", "host", "log", "x", "x.y", "new", "new.a", "message"];
     let event = batch.event(0);

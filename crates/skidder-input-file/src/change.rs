@@ -1,9 +1,9 @@
 //! Inputs that end and begin while the pipeline runs.
 //!
-//! An input that ends is let go of in three steps, during which all others go on: its readers have no more turns; what they
-//! gave out gets its verdict; the cursors are saved. Files that have lost their names meanwhile are read to their end, and
-//! the steps begin again. Then it is as though the program had been stopped and started for this input, and who reads its
-//! files next goes on at their cursors.
+//! An input ends in three steps, during which all others go on: its readers get no more turns; the events in flight
+//! get their verdicts; the cursors are saved. Files that lose their names in between are read to their end, and the
+//! steps begin again. Then it is as though the program had been stopped and started for this input: the next input
+//! that reads its files continues at their cursors.
 
 use crate::scanner::{FileInput, Scanner};
 use skidder_event::SourceId;
@@ -12,10 +12,10 @@ use skidder_pipeline::{Commits, Settle};
 use skidder_read::{Leaving, Now};
 use std::time::Duration;
 
-/// After this it is told that a change takes long.
-const TOLD_AFTER: Duration = Duration::from_secs(10);
+/// A change that takes longer is logged.
+const SLOW_AFTER: Duration = Duration::from_secs(10);
 
-/// What is to change about the inputs of a running pipeline.
+/// Changes to the inputs of a running pipeline.
 pub struct InputChange {
     /// The numbers of those that end. The inputs of the start have the first numbers.
     pub remove: Vec<usize>,
@@ -28,14 +28,14 @@ pub struct InputChange {
 /// Inputs that end, and how far that is.
 pub struct Handover {
     leaving: Vec<Leaving>,
-    /// What was read by them.
+    /// The sources that they read.
     sources: Vec<SourceId>,
     /// Those of it that may have no verdict yet.
     unsettled: Vec<SourceId>,
     phase: Phase,
 }
 
-/// What is waited for.
+/// What the handover waits for.
 #[derive(Clone, Copy)]
 enum Phase {
     /// Turns to end.
@@ -45,17 +45,17 @@ enum Phase {
     Nothing,
 }
 
-/// What is wanted of a commit.
+/// A question or request about a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// That one begins now.
+    /// Begin a new one now.
     Begin,
-    /// That the one that began is durable.
+    /// Is the one that began durable?
     Await,
 }
 
 impl Handover {
-    /// Of inputs whose readers were let go of.
+    /// Of inputs whose readers were given up.
     pub fn begin(leaving: Vec<Leaving>) -> Self {
         let sources: Vec<SourceId> = leaving.iter().flat_map(Leaving::sources).collect();
         let phase = if leaving.is_empty() { Phase::Nothing } else { Phase::Readers };
@@ -92,7 +92,7 @@ impl Handover {
         matches!(self.phase, Phase::Nothing)
     }
 
-    /// Begins anew if files have lost their names, which are read to their end first; says whether there are any.
+    /// Begins anew if files have lost their names, which are read to their end first; returns whether there are any.
     fn goes_back(&mut self) -> bool {
         let mut is_any = false;
         for leaving in &mut self.leaving {
@@ -105,7 +105,7 @@ impl Handover {
         is_any
     }
 
-    /// What it waits for, for the log.
+    /// The current wait, for the log.
     fn waits_for(&self) -> &'static str {
         match self.phase {
             Phase::Readers => "files that have lost their names to be read to the end",
@@ -118,12 +118,12 @@ impl Handover {
 /// A change under way.
 pub(crate) struct Changing {
     handover: Handover,
-    /// The commit that was asked for.
+    /// The requested commit.
     commit: Option<u64>,
     add: Vec<FileInput>,
     done: Option<Box<dyn FnOnce() + Send>>,
     began: Monotonic,
-    told: bool,
+    logged: bool,
 }
 
 impl Changing {
@@ -135,10 +135,10 @@ impl Changing {
         let InputChange { remove, add, done } = change;
         let leaving = remove.into_iter().filter_map(|number| scanner.end(number, now)).collect();
         let (handover, began) = (Handover::begin(leaving), now.monotonic);
-        Self { handover, commit: None, add, done: Some(done), began, told: false }
+        Self { handover, commit: None, add, done: Some(done), began, logged: false }
     }
 
-    /// Goes on as far as possible; says whether the change is done.
+    /// Goes on as far as possible; returns whether the change is done.
     pub(crate) fn step(
         &mut self,
         scanner: &mut Scanner,
@@ -151,11 +151,11 @@ impl Changing {
             if wanted == Commit::Begin {
                 *commit = None;
             }
-            let number = *commit.get_or_insert_with(|| commits.ask());
+            let number = *commit.get_or_insert_with(|| commits.request());
             commits.is_done(number)
         };
         if !self.handover.step(settle, &mut is_committed) {
-            self.tell(now);
+            self.log_if_slow(now);
             return false;
         }
         for input in self.add.drain(..) {
@@ -167,12 +167,12 @@ impl Changing {
         true
     }
 
-    /// Says why it takes so long, once.
-    fn tell(&mut self, now: Monotonic) {
-        if self.told || now.since(self.began) < TOLD_AFTER {
+    /// Logs why it takes so long, once.
+    fn log_if_slow(&mut self, now: Monotonic) {
+        if self.logged || now.since(self.began) < SLOW_AFTER {
             return;
         }
-        self.told = true;
+        self.logged = true;
         let waits_for = self.handover.waits_for();
         tracing::warn!(waits_for, "inputs that were changed have not begun yet");
     }

@@ -68,7 +68,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     stopped: bool,
-    /// What is to change about the inputs, one after the other.
+    /// Pending changes to the inputs, one after the other.
     changes: VecDeque<InputChange>,
     /// With `once`: everything that was there is read.
     read_once: bool,
@@ -120,7 +120,7 @@ impl FileDriver {
         Arc::clone(&self.looks)
     }
 
-    /// What changes its inputs.
+    /// The handle that changes its inputs.
     pub fn inputs(&self) -> FileInputs {
         FileInputs(Arc::clone(&self.shared))
     }
@@ -202,7 +202,7 @@ fn now(clock: &dyn Clock) -> Now {
     Now { wall: clock.wall(), monotonic: clock.monotonic() }
 }
 
-/// Answers what was asked.
+/// Answers the pending questions.
 fn answer(scanner: &mut Scanner, looks: &Looks, clock: &dyn Clock) {
     for question in looks.take() {
         let page = match scanner.input(question.input) {
@@ -229,21 +229,21 @@ fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, stage: &
         {
             changing = None;
         }
-        let mut nap = scanner.step(&|| now(clock));
+        let mut next = scanner.step(&|| now(clock));
         // Behind the first scan: before it there is no file.
         answer(scanner, looks, clock);
         if changing.is_some() {
-            nap.until = nap.until.min(clock.monotonic() + Changing::LOOK_AGAIN);
+            next.until = next.until.min(clock.monotonic() + Changing::LOOK_AGAIN);
         }
         let left = |until: Monotonic| until.since(clock.monotonic()).min(Duration::from_hours(1));
         // Notifications that arrive during the pause wait for its end.
-        if shared.wait(nap.pause, |state| state.stopped) {
+        if shared.wait(next.pause, |state| state.stopped) {
             return;
         }
-        if !looks.is_pending() && !scanner.wait(left(nap.until)) {
+        if !looks.is_pending() && !scanner.wait(left(next.until)) {
             let woken =
                 |state: &State| state.stopped || looks.is_pending() || !state.changes.is_empty();
-            shared.wait(left(nap.until), woken);
+            shared.wait(left(next.until), woken);
         }
         if shared.lock().stopped {
             return;

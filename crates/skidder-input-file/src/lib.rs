@@ -15,4 +15,4 @@ pub use change::{Commit, Handover, InputChange};
 pub use cursors::SavedCursors;
 pub use driver::{FileDriver, FileDriverSettings, FileInputs};
 pub use looks::{AskError, Looks};
-pub use scanner::{FileInput, Nap, Scanner};
+pub use scanner::{FileInput, NextStep, Scanner};

@@ -1,6 +1,6 @@
 //! Asking the scanner what its files are doing.
 //!
-//! The catalogs belong to the scanner's thread, so that nobody else holds them up. A question waits until
+//! The catalogs belong to the scanner's thread, so that no other thread holds them up. A question waits until
 //! the scan under way is over; the thread is woken for it, and answers with one page.
 
 use skidder_read::{FilePage, FileQuery};
@@ -35,22 +35,22 @@ pub(crate) struct Question {
 
 impl Question {
     pub(crate) fn answer(&self, page: Result<FilePage, AskError>) {
-        // Who asked may have given up.
+        // The caller may have given up.
         drop(self.answer.try_send(page));
     }
 }
 
-/// Where questions about files are asked.
+/// The pending questions about files.
 #[derive(Default)]
 pub struct Looks {
-    asked: Mutex<Asked>,
-    /// Whether there is a question: asked without a lock.
+    state: Mutex<State>,
+    /// Whether there is a question: read without the lock.
     pending: AtomicBool,
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct State {
     questions: Vec<Question>,
     ended: bool,
 }
@@ -71,14 +71,14 @@ impl Looks {
     ) -> Result<FilePage, AskError> {
         let (send, receive): (_, Receiver<Result<FilePage, AskError>>) = sync_channel(1);
         {
-            let mut asked = self.lock();
-            if asked.ended {
+            let mut state = self.lock();
+            if state.ended {
                 return Err(AskError::Ended);
             }
-            if asked.questions.len() >= QUESTIONS_MAX {
+            if state.questions.len() >= QUESTIONS_MAX {
                 return Err(AskError::Busy);
             }
-            asked.questions.push(Question { input, query, answer: send });
+            state.questions.push(Question { input, query, answer: send });
             self.pending.store(true, Ordering::Release);
         }
         if let Some(wake) = self.wake.get() {
@@ -87,22 +87,22 @@ impl Looks {
         receive.recv_timeout(limit).unwrap_or(Err(AskError::Busy))
     }
 
-    /// What wakes the scanner.
+    /// Sets the function that wakes the scanner.
     pub(crate) fn set_wake(&self, wake: impl Fn() + Send + Sync + 'static) {
         // There is one scanner.
         drop(self.wake.set(Box::new(wake)));
     }
 
-    /// Whether somebody waits for an answer.
+    /// Whether a question waits for its answer.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// The questions asked since.
+    /// Takes the pending questions.
     pub(crate) fn take(&self) -> Vec<Question> {
-        let mut asked = self.lock();
+        let mut state = self.lock();
         self.pending.store(false, Ordering::Release);
-        std::mem::take(&mut asked.questions)
+        std::mem::take(&mut state.questions)
     }
 
     /// No more answers.
@@ -113,8 +113,8 @@ impl Looks {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

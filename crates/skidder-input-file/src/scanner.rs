@@ -1,15 +1,15 @@
-//! The scanner: when each input is scanned, and what is done at once because a directory told of it.
+//! The scanner: when it scans each input, and how it reacts to notices between scans.
 //!
 //! The scan is the truth, notification makes it early and cheap. Between two scans files that were written
-//! to have their readers woken and new names are looked at. A scan looks where something was told, or where
-//! nothing can be told; now and then it looks at everything.
+//! to have their readers woken and new names are looked at. A scan looks where there was a notice, or where
+//! there is no watch; now and then it looks at everything.
 
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FileLook, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Reacted,
-    Readers, Reason, ScanSummary, SourceIds, Watcher,
+    Catalog, FileLook, FilePage, FileQuery, InputContext, Leaving, NoticeSummary, Now, Peer,
+    Reacted, Readers, Reason, ScanSummary, SourceIds, Watcher,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const FULL_SCAN_EVERY_MAX: Duration = Duration::from_mins(10);
 const LOST_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// Time between two reactions: the most that a line waits for its reader to be woken while the scanner is not
-/// busier than that. Notices that come meanwhile are merged.
+/// busier than that. Notices that arrive during the pause are merged.
 const REACTION_PAUSE: Duration = Duration::from_millis(20);
 
 /// Further time for each path of the last reaction, and the bound of it: at most 10,000 readers are woken a
@@ -92,17 +92,17 @@ impl FileInput {
     pub fn scan(&mut self, now: Now) -> ScanSummary {
         self.due = now.monotonic + self.context.settings.check_interval;
         let (summary, problems) = self.catalog.scan(None, true, now);
-        self.tell(problems);
+        self.log_unlisted(problems);
         summary
     }
 
-    /// Looks at all files once more, so that those that have just lost their names are known, and lets go of them.
+    /// Looks at all files once more, so that those that have just lost their names are known, and gives them up.
     pub fn leave(mut self, now: Now) -> Leaving {
         self.scan(now);
         self.catalog.leave()
     }
 
-    /// What some of the files are doing.
+    /// The states of some of the files.
     pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
         let mut page = self.catalog.page(query, now);
         page.unlisted = self.unlisted.clone().into_iter().collect();
@@ -115,7 +115,7 @@ impl FileInput {
         let every = self.context.settings.check_interval;
         let full = self.full_due <= now.monotonic && !sabotage::is_on(Sabotage::QuietForEver);
         let (_, problems) = self.catalog.scan(Some(watcher), full, now);
-        self.tell(problems);
+        self.log_unlisted(problems);
         let end = end();
         let took = end.since(now.monotonic);
         self.due = now.monotonic + every;
@@ -128,7 +128,7 @@ impl FileInput {
         }
     }
 
-    fn tell(&mut self, problems: Vec<ScanProblem>) {
+    fn log_unlisted(&mut self, problems: Vec<ScanProblem>) {
         // What works again is logged again when it fails again.
         self.unlisted.retain(|path, _| problems.iter().any(|problem| problem.path == *path));
         for ScanProblem { path, error } in problems {
@@ -169,10 +169,10 @@ pub struct Scanner {
 
 /// When a scanner wants to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nap {
-    /// Not before this has passed, whatever is told.
+pub struct NextStep {
+    /// Not before this has passed, whatever notices come.
     pub pause: Duration,
-    /// At the latest, even if nothing is told.
+    /// At the latest, even without a notice.
     pub until: Monotonic,
 }
 
@@ -189,8 +189,8 @@ impl Scanner {
         Self { inputs, watcher, steady_pause: REACTION_PAUSE, steady: 0 }
     }
 
-    /// The queue keeps an event for so long, waiting for more of them, so that a small part of it is a delay that
-    /// nobody sees.
+    /// The queue holds an event for so long, waiting for more of them, so that a small part of it is no
+    /// noticeable delay.
     #[must_use]
     pub fn with_queue_waiting(mut self, flush_timeout: Duration) -> Self {
         self.steady_pause =
@@ -207,7 +207,7 @@ impl Scanner {
         self.inputs.push(Some(input));
     }
 
-    /// Ends an input; nothing if it has ended before.
+    /// Ends an input; `None` if it has ended before.
     pub fn end(&mut self, number: usize, now: Now) -> Option<Leaving> {
         let input = self.inputs.get_mut(number)?.take()?;
         if let Some(watcher) = &mut self.watcher {
@@ -216,9 +216,9 @@ impl Scanner {
         Some(input.leave(now))
     }
 
-    /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.
-    pub fn step(&mut self, time: &dyn Fn() -> Now) -> Nap {
-        let (heard, Reacted { paths: reactions, looked }) = self.react(time());
+    /// Reacts to notices, and scans the inputs that are due. `time` returns the current time.
+    pub fn step(&mut self, time: &dyn Fn() -> Now) -> NextStep {
+        let (any_notice, Reacted { paths: reactions, looked }) = self.react(time());
         self.steady = if reactions > 0 && !looked { self.steady.saturating_add(1) } else { 0 };
         for input in self.inputs.iter_mut().flatten() {
             let now = time();
@@ -236,8 +236,8 @@ impl Scanner {
         }
         let due = self.inputs.iter().flatten().map(|input| input.due).min();
         let mut until = due.unwrap_or_else(|| time().monotonic + NOTHING_DUE);
-        // What concerns nobody is heard together, too.
-        let mut pause = if heard { REACTION_PAUSE } else { Duration::ZERO };
+        // Notices that concern no input are merged, too.
+        let mut pause = if any_notice { REACTION_PAUSE } else { Duration::ZERO };
         if reactions > 0 {
             let count = u32::try_from(reactions).unwrap_or(u32::MAX);
             let more = REACTION_PAUSE_EACH.saturating_mul(count);
@@ -247,16 +247,16 @@ impl Scanner {
             // Readers that were woken may find what must be looked at.
             until = until.min(time().monotonic + pause);
         }
-        Nap { pause, until }
+        NextStep { pause, until }
     }
 
-    /// Says whether there was any notice, and what there was to do about.
+    /// Reacts to notices; returns whether there were any, and what it did.
     fn react(&mut self, now: Now) -> (bool, Reacted) {
-        let heard = self.hear();
+        let notices = self.take_notices();
         let mut all = Reacted::default();
         let Some(watcher) = &mut self.watcher else { return (false, all) };
         for input in self.inputs.iter_mut().flatten() {
-            if heard.lost {
+            if notices.lost {
                 input.distrust();
             }
             if input.catalog.is_restless() {
@@ -266,28 +266,28 @@ impl Scanner {
             all.paths += reacted.paths;
             all.looked |= reacted.looked;
         }
-        (heard.notices > 0, all)
+        (notices.notices > 0, all)
     }
 
     /// Scans all inputs, due or not: everything if it is the `first` time or notices were lost, else where something may
-    /// have changed. Says how many comparisons of files go on with the next time.
+    /// have changed. Returns how many comparisons of files go on with the next time.
     pub fn scan_all(&mut self, first: bool, time: &dyn Fn() -> Now) -> usize {
-        let lost = self.hear().lost;
+        let lost = self.take_notices().lost;
         let mut undecided = 0;
         for input in self.inputs.iter_mut().flatten() {
             let now = time();
             let watcher = self.watcher.as_mut().filter(|_| input.context.settings.notify);
             let full = first || lost || watcher.is_none();
             let (summary, problems) = input.catalog.scan(watcher, full, now);
-            input.tell(problems);
+            input.log_unlisted(problems);
             undecided += summary.undecided;
         }
         undecided
     }
 
-    /// Takes in what was told.
-    fn hear(&mut self) -> Heard {
-        let Some(watcher) = &mut self.watcher else { return Heard::default() };
+    /// Passes all pending notices to their inputs.
+    fn take_notices(&mut self) -> NoticeSummary {
+        let Some(watcher) = &mut self.watcher else { return NoticeSummary::default() };
         let inputs = &mut self.inputs;
         watcher.take(&mut |input, notice| {
             if let Some(Some(input)) = inputs.get_mut(input) {
@@ -296,8 +296,8 @@ impl Scanner {
         })
     }
 
-    /// Waits for something to be told, the bell, or `limit`; may return early. `false` if nobody tells anything, and
-    /// nothing was waited for.
+    /// Waits for a notice, the bell, or `limit`; may return early. Without a notifier it returns `false` at
+    /// once.
     pub fn wait(&mut self, limit: Duration) -> bool {
         match &mut self.watcher {
             Some(watcher) => {
@@ -337,7 +337,7 @@ impl Scanner {
     }
 }
 
-/// What tells of changes, if the system has it.
+/// The change notification of the system, if it has any.
 fn watcher(fs: &dyn Fs) -> Option<Watcher> {
     match fs.notifier() {
         Ok(notifier) => Some(Watcher::new(notifier)),

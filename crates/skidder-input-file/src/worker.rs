@@ -13,19 +13,19 @@ use std::time::Duration;
 
 /// How long a worker without work sleeps at least: the sleepers of thousands of idle files are looked at
 /// together. Back-off is counted in seconds.
-const NAP_MIN: Duration = Duration::from_millis(50);
+const IDLE_MIN: Duration = Duration::from_millis(50);
 
 /// How long a worker sleeps at most without looking for work; wake-ups come earlier.
-const NAP_MAX: Duration = Duration::from_secs(5);
+const IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// Chunks after which a turn ends even if no other source wants one: what is asked of its source waits for that.
+/// Chunks after which a turn ends even if no other source wants one: requests to its source wait for that.
 const CHUNKS_MAX: u32 = 16;
 
 /// How often the files of sources that wait for a turn are opened while the queue is full: a file that is rotated away and
 /// deleted within that time after it was found may be lost.
 const OPEN_WAITING_EVERY: Duration = Duration::from_millis(100);
 
-/// What a reader thread has.
+/// The state of a reader thread.
 pub(crate) struct Worker<'a> {
     readers: &'a Readers,
     queue: &'a Queue,
@@ -46,7 +46,7 @@ struct Made {
     had_data: bool,
 }
 
-/// What comes after a chunk.
+/// The next step after a chunk.
 #[expect(clippy::large_enum_variant, reason = "one for each thread")]
 enum After {
     /// The one that was read meanwhile.
@@ -70,8 +70,8 @@ impl<'a> Worker<'a> {
             match next {
                 Next::Stopped => return,
                 Next::Wait(until) => {
-                    let nap = until.map_or(NAP_MAX, |until| until.since(self.now));
-                    self.readers.wait(nap.clamp(NAP_MIN, NAP_MAX));
+                    let idle = until.map_or(IDLE_MAX, |until| until.since(self.now));
+                    self.readers.wait(idle.clamp(IDLE_MIN, IDLE_MAX));
                     self.now = self.clock.monotonic();
                     next = self.readers.next(self.now);
                 }

@@ -71,31 +71,35 @@ mod tests {
     }
 
     fn parts(outputs: usize) -> (Vec<Acknowledgement>, Arc<Mutex<Vec<bool>>>) {
-        let told: Arc<Mutex<Vec<bool>>> = Arc::default();
-        let owed = Acknowledgement::new(FarSide(Arc::clone(&told)));
+        let verdicts: Arc<Mutex<Vec<bool>>> = Arc::default();
+        let owed = Acknowledgement::new(FarSide(Arc::clone(&verdicts)));
         let parts = for_each(Progress::Acknowledge(owed, 7), outputs).into_iter();
         let owed = parts.map(|part| match part {
             Progress::Acknowledge(owed, 7) => owed,
             other => panic!("{other:?}"),
         });
-        (owed.collect(), told)
+        (owed.collect(), verdicts)
     }
 
     #[test]
     fn it_is_accepted_with_the_last_output_and_rejected_with_the_first_that_cannot() {
         for outputs in [1, 2, 3] {
-            let (owed, told) = parts(outputs);
+            let (owed, verdicts) = parts(outputs);
             for (number, part) in owed.into_iter().enumerate() {
-                assert!(told.lock().expect("no panic").is_empty(), "{number} of {outputs}");
+                assert!(verdicts.lock().expect("no panic").is_empty(), "{number} of {outputs}");
                 part.accept();
             }
-            assert_eq!(*told.lock().expect("no panic"), [true]);
+            assert_eq!(*verdicts.lock().expect("no panic"), [true]);
         }
-        let (mut owed, told) = parts(3);
+        let (mut owed, verdicts) = parts(3);
         owed.remove(1).accept();
         drop(owed.remove(0));
-        assert_eq!(*told.lock().expect("no panic"), [false], "it need not wait for the last one");
+        assert_eq!(
+            *verdicts.lock().expect("no panic"),
+            [false],
+            "it need not wait for the last one"
+        );
         owed.remove(0).accept();
-        assert_eq!(*told.lock().expect("no panic"), [false], "once");
+        assert_eq!(*verdicts.lock().expect("no panic"), [false], "once");
     }
 }

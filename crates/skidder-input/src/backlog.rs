@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// What waits for room in the queue of one output.
+/// The batches that wait for room in the queue of one output.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     bytes_max: usize,
@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-/// Gives up what is left when nothing empties a backlog any more.
+/// Gives up the rest of a backlog when nothing empties it any more.
 struct GiveUp<'a>(&'a Backlog, &'a Queue);
 
 impl Drop for GiveUp<'_> {
@@ -97,7 +97,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// Moves batches into the queue as there is room, without end. What is left when this is dropped is given up.
+    /// Moves batches into the queue as there is room, without end. Batches left when this is dropped are given up.
     pub(crate) async fn empty_into(&self, queue: &Queue, clock: &dyn Clock) {
         let _rest = GiveUp(self, queue);
         loop {

@@ -37,7 +37,7 @@ pub struct LaneOf {
     pub registry: Arc<Registry>,
 }
 
-/// What is to change about the inputs of a running output.
+/// Changes to the inputs of a running output.
 pub struct TasksChange {
     /// The numbers of those that end.
     pub remove: Vec<usize>,
@@ -95,7 +95,7 @@ impl Shared {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Gives an input its output; nothing if all is to end.
+    /// Connects an input to its output; does nothing if everything must end.
     fn begin(&self, of: LaneOf) {
         let mut state = self.lock();
         if state.stopped {
@@ -123,8 +123,8 @@ impl Shared {
         Ending(inputs)
     }
 
-    /// Waits for inputs that were asked to end; lets those begin that need what they have settled. Returns whether it came
-    /// to that before all is to end.
+    /// Waits for inputs that are ending, and starts those that need what they have settled. Returns `false` if
+    /// everything must end before that.
     fn await_end(&self, ending: &Ending, late: Vec<LaneOf>, stage: &Stage) -> bool {
         let limit = stage.clock.monotonic() + LEAVE_MAX;
         while !ending.take_nothing() && stage.clock.monotonic() < limit {
@@ -138,7 +138,7 @@ impl Shared {
         }
         let mut commit = None;
         while !(ending.are_over(stage)
-            && stage.commits.is_done(*commit.get_or_insert_with(|| stage.commits.ask())))
+            && stage.commits.is_done(*commit.get_or_insert_with(|| stage.commits.request())))
         {
             if self.lock().stopped {
                 // Cursors stand where they were.
@@ -165,7 +165,7 @@ impl Shared {
     }
 }
 
-/// Inputs that were asked to end, and their numbers.
+/// Inputs that are ending, and their numbers.
 struct Ending(Vec<(usize, Arc<InputTask>)>);
 
 impl Ending {
@@ -201,7 +201,7 @@ impl TaskDriver {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What changes its inputs.
+    /// The handle that changes its inputs.
     pub fn inputs(&self) -> TaskInputs {
         TaskInputs(Arc::clone(&self.shared))
     }

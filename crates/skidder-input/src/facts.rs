@@ -1,4 +1,4 @@
-//! What is known of the sources that an input has open: for the status page, not for decisions.
+//! Facts about the sources that an input has open: for the status page, not for decisions.
 
 use skidder_event::Counter;
 use skidder_os::{Clock, Monotonic, Timestamp};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A rate is of at least so much time.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
-/// What is counted of one open source.
+/// The counters of one open source.
 #[derive(Debug)]
 pub struct SourceFacts {
     name: Arc<str>,
@@ -39,7 +39,7 @@ struct Rate {
 pub struct SourceStatus {
     /// Its number among the sources of the input, which no other one has or had.
     pub number: u64,
-    /// What it is called: a peer, a partition.
+    /// Its name: a peer, a partition.
     pub name: Arc<str>,
     /// Bytes of its events.
     pub bytes: u64,
@@ -50,9 +50,9 @@ pub struct SourceStatus {
     pub rate: Option<(f64, f64)>,
     /// When it was opened.
     pub opened: Timestamp,
-    /// When it sent events last; nothing if it never has.
+    /// When it sent events last; `None` if it never has.
     pub last_activity: Option<Timestamp>,
-    /// What went wrong last; nothing if nothing ever did.
+    /// What went wrong last; `None` if nothing ever did.
     pub last_error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What an input is given: where it opens sources, and when it is to stop.
+//! The handle that an input gets: it opens sources with it, and learns when to stop.
 
 use crate::backlog::Backlog;
 use crate::metrics::InputMetrics;
@@ -26,7 +26,7 @@ pub struct Lane {
     pub registry: Arc<Registry>,
 }
 
-/// What an input is given. Cloning gives another handle to the same.
+/// The handle that an input gets. Cloning returns another handle to the same.
 #[derive(Clone)]
 pub struct Intake {
     pub(crate) shared: Arc<Shared>,
@@ -131,13 +131,13 @@ impl Intake {
         &self.shared.clock
     }
 
-    /// What the input counts.
+    /// The counters of the input.
     pub fn metrics(&self) -> &Arc<InputMetrics> {
         &self.shared.metrics
     }
 
-    /// Says that the input takes nothing more from its far side, so that another one may: it only waits for room for what it
-    /// has. Without it that is so when the input has ended.
+    /// Reports that the input takes nothing more from its far side, so that another one may: it only waits for room
+    /// for what it has. Without it that is so when the input has ended.
     pub fn set_finishing(&self) {
         if let Some(task) = self.shared.task.upgrade() {
             task.set_finishing();

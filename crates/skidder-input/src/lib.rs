@@ -54,7 +54,7 @@ pub trait Input: Send {
     /// Its type, as in `type: tcp`.
     fn kind(&self) -> &'static str;
 
-    /// Where it listens, as configured: tells inputs of a type without ids from each other.
+    /// Where it listens, as configured: distinguishes inputs of a type without ids.
     fn address(&self) -> Option<&str> {
         None
     }
@@ -71,7 +71,7 @@ pub trait Input: Send {
         false
     }
 
-    /// What each of its events has in `@metadata`.
+    /// The `@metadata` of each of its events.
     fn metadata(&self) -> Map {
         Map::new()
     }

@@ -1,4 +1,4 @@
-//! What an input counts, whatever its type.
+//! The counters of an input, whatever its type.
 
 use crate::facts::OpenSources;
 use skidder_event::{Counter, Gauge, Sample};
@@ -65,7 +65,7 @@ impl LostBefore {
     }
 }
 
-/// What an input that listens reports as Filebeat does under `/inputs/`.
+/// The numbers that an input that listens reports as Filebeat does under `/inputs/`.
 #[derive(Debug, Default)]
 pub struct Listening {
     /// `device` or `path`: where it listens, as in the settings.
@@ -83,7 +83,7 @@ pub struct Listening {
 
 type QueueLength = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// Asks the system for a number.
+/// Reads the length of a queue from the system.
 struct ReceiveQueue(QueueLength);
 
 impl std::fmt::Debug for ReceiveQueue {
@@ -98,8 +98,8 @@ impl Listening {
         self.queue.get_or_init(|| ReceiveQueue(length));
     }
 
-    /// `receive_queue_length`: what waits in the system for this program, in its own unit. Asks the system, so not to be
-    /// called often. Nothing if it is not known.
+    /// `receive_queue_length`: what waits in the system for this program, in its own unit. Each call is a
+    /// system call, so do not call it often. `None` if it is not known.
     pub fn receive_queue_length(&self) -> Option<u64> {
         self.queue.get().and_then(|queue| queue.0())
     }
@@ -113,7 +113,7 @@ impl InputMetrics {
         Self { lost_before, ..Self::default() }
     }
 
-    /// What keeps the input from its work at the moment; it tries again by itself.
+    /// The current problem of the input; it retries by itself.
     pub fn trouble(&self) -> Option<Arc<str>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,9 +1,9 @@
-//! What an input does to batches of messages.
+//! Changes of an input to batches of messages.
 
 use skidder_event::Batch;
 use std::sync::Arc;
 
-/// What is done to each batch before the processors run over it: each row is one message, its text as it was received.
+/// Applied to each batch before the processors run over it: each row is one message, its text as it was received.
 #[derive(Clone)]
 pub struct OnBatch(Arc<dyn Fn(&mut Batch) + Send + Sync>);
 

@@ -94,7 +94,7 @@ impl Source {
         self.saved.as_ref()
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn about(&self) -> &SourceAbout {
         &self.about
     }

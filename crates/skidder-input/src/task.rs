@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
-/// What an input knows of the program.
+/// The part of the program that an input can use.
 #[derive(Clone)]
 pub struct Setup {
     /// Its id; empty if it has none.
     pub id: Arc<str>,
-    /// What it is called in messages: its id, or what else tells it from other inputs.
+    /// Its name in messages: its id, or what else distinguishes it from other inputs.
     pub name: Arc<str>,
     /// A name that no other run of the program has.
     pub run: Arc<str>,
@@ -27,7 +27,7 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
 }
 
-/// What an input is doing.
+/// The state of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputState {
     /// Not all outputs that it feeds have started.
@@ -121,12 +121,12 @@ impl InputTask {
         &self.setup.id
     }
 
-    /// What it is called in messages: see [`Setup::name`].
+    /// Its name in messages: see [`Setup::name`].
     pub fn name(&self) -> &str {
         &self.setup.name
     }
 
-    /// What it counts.
+    /// Its counters.
     pub fn metrics(&self) -> &Arc<InputMetrics> {
         &self.metrics
     }
@@ -136,7 +136,7 @@ impl InputTask {
         self.metrics.has_cursors.load(Ordering::Relaxed)
     }
 
-    /// What it is doing.
+    /// Its state.
     pub fn state(&self) -> InputState {
         self.lock().now.clone()
     }
@@ -212,7 +212,7 @@ impl InputTask {
         self.changed.notify_all();
     }
 
-    /// Ends it wherever it is: what it has and no output has taken is given up.
+    /// Aborts it: events that no output has taken are given up.
     pub(crate) fn abort(&self) {
         let task = self.lock().task.take();
         if let Some(task) = task {

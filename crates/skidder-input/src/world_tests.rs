@@ -22,7 +22,7 @@ const SEEDS: u64 = 400;
 /// Actions of a seed.
 const ACTIONS: u32 = 300;
 
-/// What the input of a world does wrong.
+/// A bug of the input of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,

@@ -1,4 +1,4 @@
-//! What all inputs that listen do with their address: read it, and bind it as soon as it is free.
+//! The address of every input that listens: parses it, and binds it as soon as it is free.
 
 use skidder_config::Section;
 use skidder_input::{InputError, Intake};
@@ -31,14 +31,14 @@ pub(crate) fn no_hosts(section: &Section<'_>) {
     section.unknown("hosts", "host", "did you mean `host`? An input listens on one address");
 }
 
-/// What the input before has left, when it was its turn; nothing if there is none, or if the input must stop before.
+/// What the input before has left, when it was its turn; `None` if there is none, or if the input must stop before.
 pub(crate) async fn take_over<T: Any + Send>(claim: &Claim, intake: &Intake) -> Option<T> {
     tokio::select! {
         biased;
         () = claim.turn() => {}
         () = intake.stopped() => {}
     }
-    // Also if it must stop: what was left to it nobody else takes, and later nothing is.
+    // Also if it must stop: no other input takes what was left to it, and nothing is left later.
     claim.take()
 }
 
@@ -61,7 +61,7 @@ impl<'a> Attempts<'a> {
         Self { intake, pause: BIND_PAUSE }
     }
 
-    /// One was made. Returns what it has bound; or nothing if it is to be made again, which is after a pause while the
+    /// One was made. Returns what it has bound; or `None` if it must be made again, which is after a pause while the
     /// address is in use or not there, unless the input must stop meanwhile.
     ///
     /// # Errors

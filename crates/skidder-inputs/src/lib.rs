@@ -23,7 +23,7 @@ use skidder_net::{Claim, SocketKey, Sockets};
 use skidder_os::{Clock, Fs};
 use std::sync::Arc;
 
-/// What inputs know of the program.
+/// The part of the program that inputs can use.
 #[derive(Clone)]
 pub struct Context {
     /// Files, such as certificates.

@@ -133,7 +133,7 @@ impl Bench {
         taken.iter().map(skidder_pipeline::Delivery::len).sum()
     }
 
-    /// Waits until something holds, and takes events meanwhile.
+    /// Waits for a condition, and takes events during that.
     pub(crate) async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let waiting = async {
             loop {

@@ -18,7 +18,7 @@ pub enum FileKind {
     Other,
 }
 
-/// What the file system says of a file. `device` and `inode` are hints, never an identity.
+/// Metadata of a file. `device` and `inode` are hints, never an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// What it is.

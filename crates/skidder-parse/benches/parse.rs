@@ -93,7 +93,7 @@ fn audit(n: usize) -> String {
     )
 }
 
-/// What the reader gives to an event.
+/// The fields that the reader adds to an event.
 fn of_reader() -> Arc<Base> {
     let mut fields = Map::new();
     fields.insert_path("log.file.device_id", "64768");
@@ -103,7 +103,7 @@ fn of_reader() -> Arc<Base> {
     Arc::new(Base::new(&fields, &Map::new()))
 }
 
-/// What the outputs see.
+/// The view of the outputs.
 fn of_output() -> Arc<Base> {
     let mut fields = Map::new();
     fields.insert_path("agent.ephemeral_id", "3c1a5f2e-8d0b-4e7a-9b61-0f4f4f6f2a11");

@@ -67,7 +67,7 @@ impl Default for JsonFields {
 
 impl JsonFields {
     /// Decodes `text` of the batch and puts the value at `target` (nothing: into the root of the
-    /// event). Gives what of it could not be put there.
+    /// event). Returns what of it could not be put there.
     ///
     /// # Errors
     /// If the text is not decoded.

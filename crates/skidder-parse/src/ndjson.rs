@@ -24,7 +24,7 @@ pub struct Settings {
     pub overwrite_keys: bool,
     /// Keys with dots become objects.
     pub expand_keys: bool,
-    /// What went wrong is said in `error.message`, with `error.type: json`.
+    /// Errors are put in `error.message`, with `error.type: json`.
     pub add_error_key: bool,
     /// The key whose text becomes the message.
     pub message_key: Option<Box<str>>,

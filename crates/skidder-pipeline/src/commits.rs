@@ -1,9 +1,9 @@
-//! Asking for commits of cursors, and learning when they are durable.
+//! Requests for commits of cursors, and when they are durable.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Where commits are asked for. Cloning gives another handle to the same place.
+/// Requests commits. Cloning returns another handle to the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Commits(Arc<Shared>);
 
@@ -15,8 +15,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often a commit was asked for before its time, and up to which of these all was saved.
-    asked: u64,
+    /// Number of commits requested before their time, and the last of these up to which all was saved.
+    requested: u64,
     done: u64,
     /// So much has its verdict that cursors are to be saved before their time.
     due: bool,
@@ -25,9 +25,9 @@ struct State {
 }
 
 impl State {
-    /// Whether a commit after number `tried` was asked for, or the pipeline ends.
+    /// Whether a commit after number `tried` was requested, or the pipeline ends.
     fn is_wanted(&self, tried: u64) -> bool {
-        self.finished || self.asked > tried
+        self.finished || self.requested > tried
     }
 }
 
@@ -47,27 +47,27 @@ impl Commits {
         self.0.changed.notify_all();
     }
 
-    /// Asks for a commit of all cursors now; returns its number.
-    pub fn ask(&self) -> u64 {
+    /// Requests a commit of all cursors now; returns its number.
+    pub fn request(&self) -> u64 {
         let mut number = 0;
         self.set(|state| {
-            state.asked += 1;
-            number = state.asked;
+            state.requested += 1;
+            number = state.requested;
         });
         number
     }
 
-    /// Whether all cursors of the time when this commit was asked for are durable.
+    /// Whether all cursors of the time of this request are durable.
     pub fn is_done(&self, number: u64) -> bool {
         self.lock().done >= number
     }
 
-    /// The number of the last commit that was asked for.
-    pub fn asked(&self) -> u64 {
-        self.lock().asked
+    /// The number of the last requested commit.
+    pub fn requested(&self) -> u64 {
+        self.lock().requested
     }
 
-    /// All cursors of the time when this commit was asked for are durable.
+    /// All cursors of the time of this request are durable.
     pub fn done(&self, number: u64) {
         self.lock().done = number;
     }
@@ -87,8 +87,8 @@ impl Commits {
         self.lock().finished
     }
 
-    /// Sleeps until a commit is due before its time, or one after number `tried` was asked for, or the pipeline ends, at
-    /// most `limit`; returns whether it is one of the latter two.
+    /// Sleeps until a commit is due before its time, or one after number `tried` was requested, or the pipeline ends,
+    /// at most `limit`; returns whether it is one of the latter two.
     pub(crate) fn wait_due(&self, limit: Duration, tried: u64) -> bool {
         self.wait(limit, |state| state.due || state.is_wanted(tried));
         let mut state = self.lock();
@@ -97,7 +97,7 @@ impl Commits {
     }
 
     /// The same, whatever is due.
-    pub(crate) fn wait_asked(&self, limit: Duration, tried: u64) {
+    pub(crate) fn wait_requested(&self, limit: Duration, tried: u64) {
         self.wait(limit, |state| state.is_wanted(tried));
     }
 }

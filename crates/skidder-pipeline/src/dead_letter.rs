@@ -47,7 +47,7 @@ pub enum DeadLetterError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -61,7 +61,7 @@ pub struct DeadLetter<'a> {
     pub row: u32,
     /// Status that the other side gave, 0 if none.
     pub status: u16,
-    /// What the other side said: JSON, or any text.
+    /// The reason that the other side gave: JSON, or any text.
     pub reason: &'a [u8],
     /// The `_id` under which it was sent, if it had one.
     pub id: Option<&'a str>,
@@ -85,7 +85,7 @@ impl std::fmt::Debug for DeadLetters {
 #[derive(Default)]
 struct State {
     file: Option<Box<dyn File>>,
-    /// Bytes of whole letters; nothing before the file was opened for the first time.
+    /// Bytes of whole letters; `None` before the file was opened for the first time.
     size: Option<u64>,
 }
 
@@ -93,10 +93,11 @@ impl DeadLetters {
     /// Name of the file in the data directory.
     pub const FILE_NAME: &'static str = "dead_letters.ndjson";
 
-    /// Version of the letters that are written. Version 1 had no number of a version, and knew only files; it is read.
+    /// Version of the letters that are written. Version 1 had no version number, and knew only files; it can still be
+    /// read.
     pub const VERSION: u32 = 2;
 
-    /// Dead letters in `directory`; the file is made with the first of them.
+    /// Dead letters in `directory`; the file is created with the first of them.
     pub fn new(
         fs: Arc<dyn Fs>,
         clock: Arc<dyn Clock>,
@@ -121,7 +122,7 @@ impl DeadLetters {
         &self.path
     }
 
-    /// Appends refused events, durably, all or none. Says how many there was room for: the first ones
+    /// Appends refused events, durably, all or none. Returns how many there was room for: the first ones
     /// of `letters` were written, the others met the bound.
     pub fn write(&self, letters: &[DeadLetter<'_>]) -> Result<usize, DeadLetterError> {
         let mut encoder = Encoder::new(Precision::Nanosecond);
@@ -155,7 +156,7 @@ impl DeadLetters {
         Ok(written)
     }
 
-    /// Opens the file if it is not; says where its whole letters end.
+    /// Opens the file if it is not; returns where its whole letters end.
     fn open(&self, state: &mut State) -> io::Result<u64> {
         if let (Some(_), Some(size)) = (&state.file, state.size) {
             return Ok(size);

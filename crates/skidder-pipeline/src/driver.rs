@@ -1,4 +1,4 @@
-//! What drives inputs: brings their events to the queue, until it must stop.
+//! Drives inputs: brings their events to the queue, until the program stops.
 
 use crate::commits::Commits;
 use crate::queue::Queue;
@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a driver is given when it starts.
+/// Everything that a driver gets when it starts.
 #[derive(Clone)]
 pub struct Stage {
     /// Where batches go in.
     pub queue: Queue,
-    /// Where a commit of cursors is asked for, before what they are of may be read by another input.
+    /// Requests a commit of cursors, before another input may read the same sources.
     pub commits: Commits,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
-/// How long processors may go on with what they are at when reading stops.
+/// How long processors may continue with their current batch when reading stops.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience<'a> {
     /// Behind this they are interrupted.
     pub limit: Duration,
-    /// What interrupts them.
+    /// Interrupts them.
     pub interrupt: &'a AtomicBool,
 }
 
@@ -33,7 +33,7 @@ pub type ReadOnce = Box<dyn FnOnce() -> bool + Send>;
 
 /// Drives inputs of one kind for one output: the threads that read files, the tasks that serve sockets.
 ///
-/// A pipeline knows nothing of inputs but this. Its calls come in this order: [`Driver::start`] once, [`Driver::read_once`]
+/// All that a pipeline knows of inputs. Its calls come in this order: [`Driver::start`] once, [`Driver::read_once`]
 /// at most once, [`Driver::stop`], [`Driver::join`]. The driver itself offers to change its inputs meanwhile.
 pub trait Driver: Send {
     /// Begins to read.
@@ -42,13 +42,13 @@ pub trait Driver: Send {
     /// Those of the system, when threads cannot be started.
     fn start(&mut self, stage: &Stage) -> io::Result<()>;
 
-    /// What waits until everything that was there is read. Only if the driver reads what is there once, instead of for ever.
+    /// Returns a wait until all existing data is read. Only for a driver that reads once, instead of for ever.
     fn read_once(&self) -> ReadOnce;
 
-    /// Reads no more, but what its inputs owe to be read to an end; takes as long as their settings allow for that. What
-    /// is being read may still be pushed.
+    /// Stops reading, except for what its inputs must read to an end, as long as their settings allow. Batches being
+    /// read may still be pushed.
     fn stop(&mut self);
 
-    /// Waits for what is being read. The queue is closed by now: what comes is not taken any more.
+    /// Waits for the turns under way. The queue is closed by now and takes no batches any more.
     fn join(&mut self);
 }

@@ -1,4 +1,4 @@
-//! The last failure of work that is retried, for people: where, what was said, since when, how often.
+//! The last failure of work that is retried, for people: where, the error, since when, how often.
 
 use skidder_os::{Timestamp, is_out_of_descriptors};
 use std::fmt::Display;
@@ -20,7 +20,7 @@ pub struct Failing {
     pub times: u64,
     /// The host, path or topic of the last one.
     pub place: String,
-    /// What the last one said.
+    /// The text of the last error.
     pub error: String,
     /// What to do about it, if that is known.
     pub remedy: Option<String>,

@@ -140,7 +140,7 @@ pub(crate) enum Verdict {
     Stored,
 }
 
-/// The ledger of one source. There may be very many of them, and of most nothing but delivered lines is to be counted.
+/// The ledger of one source. There may be very many of them, and most of them count delivered lines only.
 #[derive(Debug, Default)]
 pub(crate) struct SourceLedger {
     read: u64,

@@ -2,7 +2,7 @@
 //!
 //! A reader's batch is *admitted* ([`Settle::admit`]): its lines are on the ledger as in flight and
 //! its byte range is pending. The [`Queue`] hands it to the workers of an output as [`Delivery`]s.
-//! Each row ends in exactly one of three ways, told through its [`Ticket`]: delivered, dropped with
+//! Each row ends in exactly one of three ways, reported through its [`Ticket`]: delivered, dropped with
 //! a reason, or dead-lettered. When all rows of the oldest pending range are settled, the source's
 //! cursor moves, and the registrar makes it durable. Nothing else moves a cursor.
 

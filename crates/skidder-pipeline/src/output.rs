@@ -1,4 +1,4 @@
-//! What an output is: workers that take deliveries from a queue and give each row its verdict.
+//! An output: workers that take deliveries from a queue and give each row its verdict.
 
 use crate::dead_letter::DeadLetters;
 use crate::metrics::OutputMetrics;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 /// The work of an output, until its queue ends.
 pub type OutputFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Everything an output is given.
+/// Everything that an output gets.
 #[derive(Clone)]
 pub struct Feed {
     /// Where events come from. The output ends when it does.
     pub queue: Queue,
     /// Where events go that it can never deliver; without it they are dropped and counted.
     pub dead_letters: Option<Arc<DeadLetters>>,
-    /// What it counts.
+    /// Its counters.
     pub metrics: Arc<OutputMetrics>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -38,8 +38,8 @@ pub trait Output: Send {
         1
     }
 
-    /// What `skidder test output` does, inside a tokio runtime: finds out whether the output would work, without sending
-    /// events, and returns it. Each line for a person goes to `report`, without a line feed.
+    /// Implements `skidder test output`, inside a tokio runtime: returns whether the output would work, without
+    /// sending events. Each line for the user goes to `report`, without a line feed.
     ///
     /// An output that does not say otherwise has nothing that could fail.
     fn check<'a>(
@@ -50,7 +50,7 @@ pub trait Output: Send {
         Box::pin(std::future::ready(true))
     }
 
-    /// What `skidder setup` does, as [`Output::check`]: sets up what the servers should have before events come. `None` if
+    /// Implements `skidder setup`, as [`Output::check`]: sets up what the servers need before events come. `None` if
     /// this kind of output has nothing to set up.
     fn set_up<'a>(
         &'a self,

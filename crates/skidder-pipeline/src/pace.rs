@@ -51,7 +51,7 @@ impl Pace {
         self.marks.push_back(mark);
     }
 
-    /// The rates over at least `interval`, or since the start; nothing before something has happened.
+    /// The rates over at least `interval`, or since the start; `None` before something has happened.
     pub(crate) fn rates(&self, now: Monotonic, interval: Duration) -> Option<Rates> {
         let last = self.marks.back().filter(|_| self.marks.len() > 1)?;
         let rate = |of: fn(&Mark) -> u64| self.rate(now, interval, of);

@@ -41,7 +41,7 @@ struct Shared {
     state: Mutex<State>,
     /// Workers wait here for events.
     work: Notify,
-    /// Outputs that keep events to themselves wait here until they should let go of them.
+    /// Outputs that collect events wait here until they should send them.
     hurry: Notify,
     metrics: QueueMetrics,
     tap: Tap,
@@ -52,24 +52,24 @@ struct State {
     waiting: VecDeque<Delivery>,
     /// Events in `waiting`.
     queued: usize,
-    /// So many of them are worth a look to a worker that waits; beyond all numbers once one was woken for them.
+    /// So many of them wake a worker that waits; the maximum once one was woken.
     wake_at: usize,
     /// Events queued and in flight.
     events: usize,
     /// Bytes queued and in flight.
     bytes: usize,
-    /// Batches for which there is no room yet: who came first is served first, so that a large one is not
-    /// overtaken for ever by small ones.
+    /// Batches for which there is no room yet, in order of arrival, so that small ones do not overtake a large
+    /// one for ever.
     blocked: VecDeque<Blocked>,
     /// Numbers drawn so far.
     drawn: u64,
-    /// Nothing more comes in; workers take what is there without waiting.
+    /// No more events are admitted; workers take what is there without waiting.
     closed: bool,
-    /// Nothing more goes out either.
+    /// No more events are handed out either.
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
-    /// Who brings events from the disk and waits until some are taken.
+    /// The thread that brings events from the disk and waits until some are taken.
     feeder: Option<Thread>,
 }
 
@@ -83,9 +83,9 @@ struct Blocked {
     bytes: usize,
     /// Its place in the disk queue, if it comes from there.
     frame: Option<TicketOf>,
-    /// What waits until it is in.
+    /// The thread or task that waits until it is in.
     waiter: Waiter,
-    /// Since when, if that was told.
+    /// Since when, if noted ([`Queue::note_blocked`]).
     since: Option<Monotonic>,
 }
 
@@ -128,15 +128,15 @@ impl Queue {
         &self.shared.metrics
     }
 
-    /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
+    /// Puts a batch in, waiting for room. Returns the batch when the queue was closed: it is not
     /// on the ledger then.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push(&self, batch: Batch) -> Result<(), Batch> {
         self.push_meanwhile(batch, || {}, Duration::MAX, || {})
     }
 
-    /// The same; if there is no room, `meanwhile` is done first, and `again` each time that `every` has passed without
-    /// room. The batch gets in as soon as there is room, even before these are over.
+    /// The same; if there is no room, it calls `meanwhile` first, and `again` each time that `every` has passed
+    /// without room. The batch gets in as soon as there is room, even before these calls return.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push_meanwhile(
         &self,
@@ -161,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// Puts a batch in if there is room, or gives it back.
+    /// Puts a batch in if there is room, or returns it.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only when full")]
     pub fn try_push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
@@ -220,19 +220,19 @@ impl Queue {
         }
     }
 
-    /// Takes what is there, without waiting for anything; says whether there was something.
+    /// Takes what is there, without waiting for anything; returns whether there was something.
     pub fn try_take(&self, limits: TakeLimits, out: &mut Vec<Delivery>) -> bool {
         matches!(self.look(limits, 1, out), Look::Taken)
     }
 
-    /// From now on workers take what is there without waiting for full batches: the readers have
-    /// nothing more, or the program is to stop.
+    /// From now on workers take what is there without waiting for full batches: the readers are at the end, or
+    /// the program is stopping.
     pub fn drain(&self) {
         self.shared.lock().draining = true;
         self.shared.wake();
     }
 
-    /// Nothing more comes in. Workers end when they have taken what is there.
+    /// Admits no more events. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();
         state.close();
@@ -241,7 +241,7 @@ impl Queue {
         self.shared.wake();
     }
 
-    /// Closes the queue and lets go of what is in it; those events stay in flight and are read again
+    /// Closes the queue and drops what is in it; those events stay in flight and are read again
     /// by the next start.
     pub fn abort(&self) {
         self.close();
@@ -255,7 +255,7 @@ impl Queue {
         self.shared.work.notify_one();
     }
 
-    /// Takes out what no worker has taken, and lets nothing more in; what is in flight may still get its verdict.
+    /// Takes out what no worker has taken, and admits no more events; those in flight may still get their verdict.
     pub(crate) fn clear(&self) {
         let mut state = self.shared.lock();
         state.close();
@@ -266,7 +266,7 @@ impl Queue {
         self.shared.wake();
     }
 
-    /// Waits until fewer than so many events wait for a worker; `false` if nothing more may come in.
+    /// Waits until fewer than so many events wait for a worker; `false` if the queue is closed.
     pub(crate) fn wait_below(&self, events: usize) -> bool {
         loop {
             let mut state = self.shared.lock();
@@ -329,7 +329,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a batch for which there was no room a place in the line, and its number; nothing if there is room
+    /// Gives a batch for which there was no room a place in the line, and its number; `None` if there is room
     /// after all.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     fn stand_in_line(
@@ -368,7 +368,7 @@ impl Shared {
         Ok((!is_in).then_some(number))
     }
 
-    /// Takes back the room of what is settled, for those who wait for it.
+    /// Takes back the room of settled events, for batches that wait for it.
     fn make_room(self: &Arc<Self>, events: usize, bytes: usize) {
         let mut state = self.lock();
         state.events -= events;
@@ -380,8 +380,8 @@ impl Shared {
         }
     }
 
-    /// Lets in who is at the front of the line, as long as there is room. Their readers need not run for that:
-    /// what waits for room here is sent without waiting for them. Says whether a worker should look.
+    /// Admits batches from the front of the line, as long as there is room. Their readers need not run for
+    /// that. Returns whether a worker should look.
     fn let_in(self: &Arc<Self>, state: &mut State) -> bool {
         let mut is_enough = false;
         while let Some(front) = state.blocked.front()
@@ -395,7 +395,7 @@ impl Shared {
         is_enough
     }
 
-    /// Admits a batch for which there is room. Says whether a worker should look.
+    /// Admits a batch for which there is room. Returns whether a worker should look.
     fn put(
         self: &Arc<Self>,
         state: &mut State,
@@ -431,7 +431,7 @@ impl Shared {
 }
 
 impl State {
-    /// Nothing more comes in, which those who wait for room are told.
+    /// Closes the queue, and wakes all that wait for room.
     fn close(&mut self) {
         self.closed = true;
         self.blocked.iter().for_each(|blocked| blocked.waiter.wake());
@@ -452,7 +452,7 @@ impl State {
             || (self.events + events <= limits.events && self.bytes + bytes <= limits.bytes)
     }
 
-    /// Moves up to `most` events and `bytes` bytes of messages to `out`; says how many events.
+    /// Moves up to `most` events and `bytes` bytes of messages to `out`; returns how many events.
     fn cut(&mut self, most: usize, bytes: usize, out: &mut Vec<Delivery>) -> usize {
         let (mut events, mut weight) = (0, 0);
         while let Some(front) = self.waiting.front_mut() {

@@ -9,7 +9,7 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Change, CommitError, Registry};
 use std::sync::Arc;
 
-/// Writes what the settle has moved to the registry.
+/// Writes the changes of the settle to the registry.
 #[derive(Debug)]
 pub struct Registrar {
     settle: Arc<Settle>,
@@ -41,20 +41,20 @@ impl Registrar {
         Self { disk, ..self }
     }
 
-    /// What it counts.
+    /// Its counters.
     pub fn metrics(&self) -> Arc<RegistrarMetrics> {
         Arc::clone(&self.metrics)
     }
 
-    /// Notes how far the ledger is, for those who ask for rates.
+    /// Notes how far the ledger is, from which rates are computed.
     pub(crate) fn note_pace(&self, clock: &dyn Clock) {
         self.settle.note_pace(clock.monotonic());
     }
 
     /// Commits all changes since the last call. After a failure they are kept and tried again with
-    /// the next call; deliveries go on meanwhile, and a crash would repeat them.
+    /// the next call; deliveries go on, and a crash would repeat them.
     ///
-    /// Says whether everything is durable.
+    /// Returns whether everything is durable.
     pub fn flush(&mut self, clock: &dyn Clock) -> bool {
         loop {
             let changes = self.settle.take_changes(clock.wall());
@@ -72,13 +72,13 @@ impl Registrar {
         }
     }
 
-    /// The last flush: new sources of which nothing was delivered are saved, too.
+    /// The last flush: new sources without a delivered event are saved, too.
     pub fn flush_last(&mut self, clock: &dyn Clock) -> bool {
         self.settle.save_newcomers();
         self.flush(clock)
     }
 
-    /// Commits what is pending; says whether it is durable.
+    /// Commits what is pending; returns whether it is durable.
     fn commit(&mut self, clock: &dyn Clock) -> bool {
         if self.disk.as_ref().is_some_and(|disk| !disk.save()) {
             // It says why.
@@ -152,7 +152,7 @@ fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
                 if let Change::Put { checkpoint: new @ Checkpoint::Keep, .. } = &mut change {
                     match &mut merged[at] {
                         Change::Put { checkpoint: old, .. } => std::mem::swap(new, old),
-                        // What is kept of a removed key would be the checkpoint of another source.
+                        // The state of a removed key would be the checkpoint of another source.
                         Change::Remove { .. } => *new = Checkpoint::Clear,
                     }
                 }

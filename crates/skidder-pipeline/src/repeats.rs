@@ -1,17 +1,17 @@
-//! Failures that come again and again, told now and then: a disk that is nearly full takes a small write and refuses the
+//! Repeated failures, reported now and then: a disk that is nearly full takes a small write and refuses the
 //! next, many times a minute.
 
 use skidder_os::Monotonic;
 use std::io;
 use std::time::Duration;
 
-/// Each kind of failure is told at most so often.
+/// Each kind of failure is reported at most so often.
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// When it has worked for so long, it works again.
+/// After so long without a failure it counts as working again.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// What kind of failure it is: that of the system behind it, if there is one.
+/// The kind of a failure: that of the system error behind it, if there is one.
 pub(crate) fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -23,43 +23,43 @@ pub(crate) fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKin
     io::ErrorKind::Other
 }
 
-/// Failures, and which of them are told.
+/// Failures, and which of them to report.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    /// What was told since `begun`.
-    told: Vec<io::ErrorKind>,
+    /// Kinds reported since `begun`.
+    reported: Vec<io::ErrorKind>,
     begun: Monotonic,
-    /// Failures that were not told.
-    untold: u64,
+    /// Failures since the last report.
+    unreported: u64,
     last: Monotonic,
-    /// A failure was told, and no end of it.
+    /// A failure was reported, and not yet its end.
     open: bool,
 }
 
 impl Repeats {
-    /// Something failed; how many failures there were since the last one that was told, if this one is to be told.
+    /// Something failed; returns the number of failures since the last report, if this one is to be reported.
     pub(crate) fn failed(&mut self, now: Monotonic, kind: io::ErrorKind) -> Option<u64> {
         self.last = now;
-        self.untold += 1;
+        self.unreported += 1;
         if now.since(self.begun) >= PAUSE {
-            self.told.clear();
+            self.reported.clear();
         }
-        if self.told.contains(&kind) {
+        if self.reported.contains(&kind) {
             return None;
         }
-        if self.told.is_empty() {
+        if self.reported.is_empty() {
             self.begun = now;
         }
-        self.told.push(kind);
+        self.reported.push(kind);
         self.open = true;
-        Some(std::mem::take(&mut self.untold))
+        Some(std::mem::take(&mut self.unreported))
     }
 
-    /// Something worked; whether it is to be told that it works again. `all`: nothing is left to be done.
+    /// Something worked; returns whether to report that it works again. `all`: nothing is left to do.
     pub(crate) fn worked(&mut self, now: Monotonic, all: bool) -> bool {
         let over = self.open && (all || now.since(self.last) >= QUIET);
         if over {
-            (self.open, self.untold) = (false, 0);
+            (self.open, self.unreported) = (false, 0);
         }
         over
     }
@@ -77,14 +77,14 @@ mod tests {
     #[test]
     fn what_fails_every_second_is_told_every_minute_with_its_count() {
         let mut repeats = Repeats::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for second in 0..600 {
             let now = at(second);
-            told.extend(repeats.failed(now, StorageFull).map(|failures| (second, failures)));
+            reported.extend(repeats.failed(now, StorageFull).map(|failures| (second, failures)));
             assert!(!repeats.worked(now + Duration::from_millis(500), false));
         }
         let minutes = (0..10).map(|minute| (minute * 60, if minute == 0 { 1 } else { 60 }));
-        assert_eq!(told, minutes.collect::<Vec<_>>());
+        assert_eq!(reported, minutes.collect::<Vec<_>>());
         assert!(!repeats.worked(at(608), false));
         assert!(repeats.worked(at(609), false), "it has worked for ten seconds");
         assert!(!repeats.worked(at(700), false), "which is told once");

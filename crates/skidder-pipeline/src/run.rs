@@ -26,7 +26,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// How long an event waits there for others, as long as nobody else comes. On the disk it waits for nothing.
+    /// How long an event waits there for others before it is sent alone. On the disk it does not wait.
     pub fn waits_for_more(&self) -> Duration {
         let limits = self.inputs.limits();
         if self.disk.is_some() || limits.flush_min_events == 0 {
@@ -90,13 +90,14 @@ impl Pipeline {
         Box::new(move || waits.into_iter().all(|wait| wait()))
     }
 
-    /// No more reading, but of what inputs owe to be read to an end (`read_until_eof`). What is queued goes on.
+    /// Stops reading, except for files that must be read to their end (`read_until_eof`). Queued events are still
+    /// sent.
     pub fn stop_reading(&mut self, patience: Patience<'_>) {
         for driver in &mut self.drivers {
             driver.stop();
         }
         self.queue.close();
-        // What is still being read is not taken any more: it may be left in the middle.
+        // Batches still being read are not admitted any more: a file may be left in the middle.
         let (done, ended) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -123,7 +124,7 @@ impl Pipeline {
         self.settle.wait_until_settled(limit)
     }
 
-    /// Lets go of what is not settled, saves all cursors and ends. Returns whether they are durable.
+    /// Drops events that are not settled, saves all cursors and ends. Returns whether the cursors are durable.
     pub fn finish(&mut self) -> bool {
         self.queue.abort();
         if let Some(disk) = &self.disk {

@@ -1,7 +1,7 @@
 //! The registrar's thread: when cursors are committed.
 //!
 //! Every `registry.flush`; earlier when [`COMMIT_ROWS`] events have their verdict, so that a crash repeats a bounded number
-//! of them however fast they are delivered; and at once when somebody asks.
+//! of them however fast they are delivered; and at once on request.
 
 use crate::commits::Commits;
 use crate::disk::DiskQueue;
@@ -25,7 +25,7 @@ fn early_after(now: Monotonic, took: Duration) -> Monotonic {
     now + took.saturating_mul(EARLY_SHARE - 1).max(EARLY_PAUSE_MIN)
 }
 
-/// Saves cursors until the pipeline ends; gives the registrar back for the last flush.
+/// Saves cursors until the pipeline ends; hands the registrar back for the last flush.
 pub(crate) fn save(
     mut registrar: Registrar,
     disk: Option<&DiskQueue>,
@@ -44,7 +44,7 @@ pub(crate) fn save(
         if is_early {
             let now = clock.monotonic();
             let left = every.saturating_sub(now.since(began));
-            commits.wait_asked(early.since(now).min(left), tried);
+            commits.wait_requested(early.since(now).min(left), tried);
         }
         if commits.is_finished() {
             return registrar;
@@ -53,15 +53,15 @@ pub(crate) fn save(
         if !is_early {
             registrar.note_pace(clock);
         }
-        let asked = commits.asked();
-        let is_asked = asked > tried;
-        tried = asked;
+        let requested = commits.requested();
+        let is_requested = requested > tried;
+        tried = requested;
         let began = clock.monotonic();
-        let saved = if is_asked { registrar.flush_last(clock) } else { registrar.flush(clock) };
+        let saved = if is_requested { registrar.flush_last(clock) } else { registrar.flush(clock) };
         let now = clock.monotonic();
         early = early_after(now, now.since(began));
         if saved {
-            commits.done(asked);
+            commits.done(requested);
         }
         if let Some(disk) = disk {
             disk.maintain();

@@ -1,9 +1,9 @@
 //! The settle: which batches of each source are settled, and where its cursor stands.
 //!
-//! What a verdict means to a source is one of three. Batches of a source with a cursor are admitted in the order of the
-//! source and may be settled in any order; the cursor moves over the settled ones at the front. A source that waits for an
-//! acknowledgement gets it with the last verdict of the batch. For any other one verdicts are only counted. There is no
-//! bookkeeping per event: a ticket counts the rows of its batch down.
+//! A verdict means one of three things to a source. Batches of a source with a cursor are admitted in the order of
+//! the source and may be settled in any order; the cursor moves over the settled ones at the front. A source that
+//! waits for an acknowledgement gets it with the last verdict of the batch. For any other one verdicts are only
+//! counted. There is no bookkeeping per event: a ticket counts the rows of its batch down.
 
 mod changes;
 mod newcomers;
@@ -36,14 +36,14 @@ const SPARE_SOURCES: usize = 256;
 #[derive(Debug, Default)]
 pub struct Settle {
     state: Mutex<State>,
-    /// Told whenever nothing is on its way any more.
+    /// Notified when nothing is in flight any more.
     quiet: Condvar,
-    /// Called when cursors are to be saved before their time.
+    /// Called when cursors should be saved before their time.
     on_commit_due: CommitDue,
     pace: Mutex<Pace>,
 }
 
-/// What is called when cursors are to be saved before their time.
+/// The callback for cursors that should be saved before their time.
 #[derive(Default)]
 struct CommitDue(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
@@ -67,7 +67,7 @@ struct State {
     /// The counts of each input, by its number. What was stored in a disk queue is counted as that: its verdict is in the total
     /// only.
     inputs: HashMap<usize, Ledger>,
-    /// Rows in flight that nobody can send again, by the number of their input.
+    /// Rows in flight that cannot be sent again, by the number of their input.
     unrepeatable: HashMap<usize, u64>,
     /// These were given up at the end; later verdicts on them do not count.
     gave_up: bool,
@@ -115,7 +115,7 @@ impl Settle {
         self.lock().sources.insert(source, Box::new(entry));
     }
 
-    /// A source begins of which nothing is saved. `key` is a name that no other source of this run has, and none of
+    /// Begins a source that is not saved. `key` is a name that no other source of this run has, and none of
     /// another run.
     pub fn begin_unsaved(&self, source: SourceId, key: Arc<str>, about: SourceAbout) {
         let entry = Source::new(key, Place::Unsaved(about));
@@ -140,8 +140,8 @@ impl Settle {
         state.mark_dirty(source);
     }
 
-    /// The file of a source has changed, or is another with the same content: that its cursor, or one that is on its
-    /// way, is at the verified end of a compressed file was said of what was there before.
+    /// The file of a source has changed, or is another with the same content: a verified end of a compressed
+    /// file, in its cursor or one in flight, was that of the old content.
     pub fn doubt_end(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
@@ -193,7 +193,7 @@ impl Settle {
         }
     }
 
-    /// Lets go of sources that nobody reads any more and that are settled; what is saved of them stays. Their counts
+    /// Drops sources that are no longer read and are settled; their registry entries stay. Their counts
     /// stay in the total.
     pub fn retire(&self, sources: &[SourceId]) {
         let mut state = self.lock();
@@ -202,9 +202,9 @@ impl Settle {
         }
     }
 
-    /// Nothing more comes of a source that is no file, of which every batch was admitted or given up. It is forgotten when
-    /// all of it has its verdict and is saved: until then messages about its events can name it. What the registry has of
-    /// it stays, and so do its counts in the total.
+    /// A source that is no file has ended, and every batch of it was admitted or given up. It is forgotten when all
+    /// its events have their verdict and it is saved: until then messages about its events can name it. Its registry
+    /// entry stays, and so do its counts in the total.
     pub fn end_source(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
@@ -268,13 +268,13 @@ impl Settle {
         (state.total, state.inputs.clone())
     }
 
-    /// Notes the ledger of now for [`Self::rates`].
+    /// Notes the current ledger for [`Self::rates`].
     pub(crate) fn note_pace(&self, now: Monotonic) {
         let total = self.total();
         self.pace.lock().unwrap_or_else(PoisonError::into_inner).note(now, &total);
     }
 
-    /// How fast lines come and go, over at least `interval`; nothing before something has happened.
+    /// How fast lines come and go, over at least `interval`; `None` before something has happened.
     pub fn rates(&self, now: Monotonic, interval: Duration) -> Option<Rates> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner).rates(now, interval)
     }
@@ -301,33 +301,33 @@ impl Settle {
         }
     }
 
-    /// Calls `call` each time that [`COMMIT_ROWS`] rows have their verdict and no changes were taken meanwhile. Only the
+    /// Calls `call` each time that [`COMMIT_ROWS`] rows have their verdict and no changes were taken since. Only the
     /// first such function is called.
     pub(crate) fn set_on_commit_due(&self, call: impl Fn() + Send + Sync + 'static) {
         // A pipeline sets it once.
         drop(self.on_commit_due.0.set(Box::new(call)));
     }
 
-    /// Whether cursors are to be saved before their time.
+    /// Whether cursors should be saved before their time.
     pub(crate) fn is_commit_due(&self) -> bool {
         self.lock().unsaved_rows >= COMMIT_ROWS
     }
 
-    /// Lets go of the state after rows got their verdict, and does what follows from them.
+    /// Releases the state after rows got their verdict, and does what follows from that.
     fn release(&self, state: MutexGuard<'_, State>, before: u64) {
         let is_quiet = state.is_quiet();
         let is_due = before < COMMIT_ROWS && state.unsaved_rows >= COMMIT_ROWS;
         drop(state);
         if is_quiet {
-            self.tell_quiet();
+            self.notify_quiet();
         }
         if is_due && let Some(call) = self.on_commit_due.0.get() {
             call();
         }
     }
 
-    /// Tells who waits for it that nothing is on its way any more.
-    fn tell_quiet(&self) {
+    /// Wakes the threads that wait until nothing is in flight.
+    fn notify_quiet(&self) {
         self.quiet.notify_all();
     }
 
@@ -337,7 +337,7 @@ impl Settle {
     }
 
     /// Waits until every row has its verdict or is durable in a disk queue, and none from there is with an output, at
-    /// most `limit`; says whether it is so.
+    /// most `limit`; returns whether it is so.
     pub fn wait_until_settled(&self, limit: Duration) -> bool {
         let state = self.lock();
         let waited = self.quiet.wait_timeout_while(state, limit, |state| !state.is_quiet());
@@ -358,8 +358,8 @@ impl Settle {
         self.lock().sources.get(&source).is_none_or(|entry| !entry.has_pending())
     }
 
-    /// At the end: what is in flight and nobody can send again is counted as dropped (`stopped`), in the total and for its
-    /// input. Returns how many rows these are. A verdict that comes after all does not count.
+    /// At the end: what is in flight and cannot be sent again is counted as dropped (`stopped`), in the total and for
+    /// its input. Returns how many rows these are. A verdict that comes after all does not count.
     pub fn give_up_unrepeatable(&self) -> u64 {
         let mut state = self.lock();
         state.gave_up = true;
@@ -406,7 +406,7 @@ impl State {
         }
     }
 
-    /// The same for rows that nobody can send again.
+    /// The same for rows that cannot be sent again.
     fn count_unrepeatable(&mut self, source: SourceId, verdict: Verdict, rows: u32) {
         if self.gave_up {
             return;
@@ -422,7 +422,7 @@ impl State {
         self.sending += u64::from(rows);
     }
 
-    /// An output let go of rows of the disk queue: with a verdict, or to be sent again by the next life.
+    /// An output released rows of the disk queue: with a verdict, or to be sent again by the next life.
     fn end_sending(&mut self, verdict: Option<Verdict>, rows: u32) {
         self.sending -= u64::from(rows);
         if let Some(verdict) = verdict {

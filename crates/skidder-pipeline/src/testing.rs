@@ -29,7 +29,7 @@ pub(crate) fn numbered(source: u64, first: u64, events: u32) -> Batch {
     numbered_of(source, first, events, Progress::Nothing(u64::from(events) * 10))
 }
 
-/// The same, with what follows from their verdicts.
+/// The same, with this progress after their verdicts.
 pub(crate) fn numbered_of(source: u64, first: u64, events: u32, progress: Progress) -> Batch {
     let bytes = b"123456789\n".repeat(events as usize);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
@@ -47,7 +47,7 @@ pub(crate) fn at_zero() -> Cursor {
     Cursor::default()
 }
 
-/// What is known of a source at `path`.
+/// The metadata of a source at `path`.
 pub(crate) fn meta(path: &str) -> Meta {
     Meta { source: Arc::from(Path::new(path)), ..Meta::default() }
 }

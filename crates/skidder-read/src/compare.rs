@@ -32,7 +32,7 @@ pub(crate) enum PartCrc {
     Shorter,
 }
 
-/// What a compressed file is compressed with. Where that cannot be told any more, decoding fails in the same way.
+/// The codec of a compressed file. If it cannot be detected any more, decoding fails in the same way.
 pub(crate) fn codec_of(file: &dyn File) -> Codec {
     Codec::detect(file).ok().flatten().unwrap_or(Codec::Gzip)
 }
@@ -44,7 +44,7 @@ pub(crate) struct Comparison {
     at: u64,
 }
 
-/// What is known so far.
+/// The result so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The files differ in the byte at this offset, or one is longer there than the other, which ended.
@@ -82,7 +82,7 @@ impl Side {
                     self.whole = progress.state == ReadState::End;
                 }
                 Err(DecodeError::Read { source, .. }) => return Err(source),
-                // What is damaged ends there, as it does for a reader.
+                // Damaged data ends there, as it does for a reader.
                 Err(_) => {
                     self.piece.clear();
                     self.ended = true;
@@ -135,7 +135,7 @@ impl Comparison {
     }
 }
 
-/// The fingerprint of the first `len` bytes behind `offset` of a file; nothing if it is shorter.
+/// The fingerprint of the first `len` bytes behind `offset` of a file; `None` if it is shorter.
 pub(crate) fn fingerprint_of(
     mut side: Side,
     offset: u64,

@@ -1,4 +1,4 @@
-//! What the readers need to know and tell about cursors: the settle and the registry behind a trait.
+//! How the readers load and report cursors: the settle and the registry behind a trait.
 
 use skidder_event::SourceId;
 use skidder_registry::{Cursor, FileEntry, Meta};
@@ -11,7 +11,7 @@ pub struct CursorsError(pub String);
 
 /// Keeps the cursors of sources; implemented over the settle and the registry.
 pub trait Cursors: Send + Sync {
-    /// What was saved under a key.
+    /// The entry saved under a key.
     fn saved(&self, key: &str) -> Result<Option<FileEntry>, CursorsError>;
 
     /// The decoder checkpoint saved under a key.
@@ -41,7 +41,7 @@ pub trait Cursors: Send + Sync {
     /// Whether nothing of a source is between its reader and its cursor.
     fn is_settled(&self, source: SourceId) -> bool;
 
-    /// What is saved of a source is forgotten; it is saved again when it changes.
+    /// Forgets the saved state of a source; it is saved again when it changes.
     fn unsave(&self, source: SourceId);
 
     /// A source is gone for good.

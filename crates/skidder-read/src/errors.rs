@@ -14,7 +14,7 @@ const FILES_MAX: usize = 256;
 /// Bytes of a text that are kept.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// What went wrong with a file.
+/// An error of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     /// When.

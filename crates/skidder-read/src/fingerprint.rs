@@ -73,14 +73,14 @@ const GZIP_BEGUN: [u8; 1] = [0x1f];
 /// The beginning of a file.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// Decompressed bytes from `fingerprint.offset` on, at most as many as were asked for.
+    /// Decompressed bytes from `fingerprint.offset` on, at most the requested number.
     pub bytes: Vec<u8>,
     /// Whether the file is stored compressed.
     pub compressed: bool,
     /// Whether a compressed file, or one that may become one, is too short, for now, and still being
     /// written.
     pub growing: bool,
-    /// The fingerprint of `bytes`, once it was asked for.
+    /// The fingerprint of `bytes`, computed on first use.
     pub(crate) print: OnceCell<Fingerprint>,
 }
 
@@ -90,7 +90,7 @@ impl Head {
         *self.print.get_or_init(|| Fingerprint::of(&self.bytes))
     }
 
-    /// The fingerprint of the first `len` bytes; nothing if there are fewer.
+    /// The fingerprint of the first `len` bytes; `None` if there are fewer.
     pub(crate) fn print_of_first(&self, len: u32) -> Option<Fingerprint> {
         match self.bytes.get(..len as usize)? {
             all if all.len() == self.bytes.len() => Some(self.print()),

@@ -29,8 +29,8 @@ pub struct GivenLines<'a> {
 }
 
 impl GivenLines<'_> {
-    /// Gives them to the parsers. Calls `too_long(offset, bytes)` for each line that is skipped. Returns whether it stopped
-    /// because there are events enough.
+    /// Passes them to the parsers. Calls `too_long(offset, bytes)` for each line that is skipped. Returns whether it
+    /// stopped because there are events enough.
     pub fn give(
         &self,
         run: &mut Run<'_>,

@@ -1,7 +1,7 @@
 //! `file_identity`: what a file is known by, and the keys of the registry that follow from it.
 //!
 //! Content is the identity that everything here is built for. The others are names that the system or the
-//! user gives; they are taken as asked for, and the bytes before the cursor are still checked, so that a
+//! user gives; they are trusted, and the bytes before the cursor are still checked, so that a
 //! name that is used again never skips a byte.
 
 use crate::settings::{FilestreamSettings, InputKind};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that a marker file has at most: it becomes a part of every key.
 const MARKER_BYTES_MAX: usize = 1024;
 
-/// What makes a file the one it was.
+/// How a file is recognised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FileIdentity {
     /// Its first bytes, and all of them where these are not enough.
@@ -43,7 +43,7 @@ impl FileIdentity {
         matches!(self, Self::Fingerprint)
     }
 
-    /// What names a file; nothing if only its content does.
+    /// The name that identifies a file; `None` if only its content does.
     pub(crate) fn name_of(&self, path: &Path, meta: &Metadata, marker: &str) -> Option<String> {
         match self {
             Self::Fingerprint => None,
@@ -74,12 +74,11 @@ fn text_of(path: &Path) -> String {
 pub(crate) struct Marker {
     text: Option<String>,
     modified: Timestamp,
-    told: bool,
+    failure_logged: bool,
 }
 
 impl Marker {
-    /// Looks whether the file has changed; says what it holds. What was read once is kept while it cannot
-    /// be read again.
+    /// Reads the file again if it has changed. Keeps the last content while the file cannot be read.
     pub(crate) fn refresh(&mut self, fs: &dyn Fs, identity: &FileIdentity) {
         let FileIdentity::InodeMarker(path) = identity else { return };
         match read_marker(fs, path, self.text.as_ref().map(|_| self.modified)) {
@@ -89,11 +88,11 @@ impl Marker {
                         "the marker file has changed: files are other files now and are read from the start");
                 }
                 (self.text, self.modified) = (Some(text), modified);
-                self.told = false;
+                self.failure_logged = false;
             }
-            Ok(None) => self.told = false,
+            Ok(None) => self.failure_logged = false,
             Err(error) => {
-                if !std::mem::replace(&mut self.told, true) {
+                if !std::mem::replace(&mut self.failure_logged, true) {
                     tracing::error!(path = %path.display(), %error,
                         "the marker file of `file_identity.inode_marker` cannot be read; what it held before \
                          counts, and without it no file is read");
@@ -102,13 +101,13 @@ impl Marker {
         }
     }
 
-    /// What the file holds; nothing while it was never read.
+    /// The content of the file; `None` while it was never read.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 }
 
-/// The content of a marker file and the time of its last change; nothing if that is `known`.
+/// The content of a marker file and the time of its last change; `None` if that is `known`.
 fn read_marker(
     fs: &dyn Fs,
     path: &Path,
@@ -123,7 +122,7 @@ fn read_marker(
     Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), modified)))
 }
 
-/// Whether a marker file can be read: asked when settings are checked.
+/// Checks, during validation of the settings, that a marker file can be read.
 pub fn check_marker(fs: &dyn Fs, path: &Path) -> io::Result<()> {
     read_marker(fs, path, None).map(drop)
 }

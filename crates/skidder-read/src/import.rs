@@ -24,7 +24,7 @@ use skidder_registry::filebeat::{FilebeatEntry, Owner};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-/// What becomes of an entry for one input.
+/// The outcome for an entry and one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Adoption {
     /// The file goes on at this byte.
@@ -88,7 +88,7 @@ pub enum Skip {
 pub struct Adopted {
     /// Number of the entry.
     pub entry: usize,
-    /// The `id` of the input that gets it; nothing if none does.
+    /// The `id` of the input that gets it; `None` if none does.
     pub input: Option<String>,
     /// The configuration has no such input: it is kept for one.
     pub absent_input: bool,
@@ -96,11 +96,11 @@ pub struct Adopted {
     pub path: PathBuf,
     /// Its size in bytes as stored.
     pub size: Option<u64>,
-    /// What becomes of it.
+    /// Its outcome.
     pub adoption: Adoption,
     /// The device has another number than it had.
     pub other_device: bool,
-    /// What is to be put into the registry.
+    /// The entry to put into the registry.
     pub put: Option<(String, FileEntry)>,
     /// The key of an older entry of ours for the same file, which goes.
     pub remove: Option<String>,
@@ -117,7 +117,7 @@ impl Adopted {
     }
 }
 
-/// Plans what becomes of `entries`. `known` is what our own registry has, by key.
+/// Plans the import of `entries`. `known` holds the entries of our own registry, by key.
 pub fn plan(
     fs: &dyn Fs,
     inputs: &[&FilestreamSettings],

@@ -2,7 +2,7 @@
 //!
 //! The [`Catalog`] of an input takes what a [`scan::scan`] found and decides which file is which source.
 //! The [`Readers`] give each source with something to read its turn; a turn makes one batch of whole
-//! lines. Nothing here waits, sleeps or asks for the time: a scan and a turn are calls, and a simulated
+//! lines. Nothing here waits, sleeps or reads a clock: a scan and a turn are calls, and a simulated
 //! world makes the same calls as the program does.
 
 mod catalog;
@@ -38,7 +38,9 @@ pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;
 pub use pool::{BufferPool, CHUNK_BYTES};
 pub use reader::{InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
-pub use readers::{Lack, Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
+pub use readers::{
+    Next, ReaderLimit, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn,
+};
 pub use settings::{
     CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, PinSettings,
     TakeOver,
@@ -48,4 +50,4 @@ pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
 pub use skidder_event::{Bind, Bound};
 pub use survey::{Finding, survey};
-pub use watcher::{Heard, Watcher};
+pub use watcher::{NoticeSummary, Watcher};

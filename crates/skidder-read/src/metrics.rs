@@ -1,4 +1,4 @@
-//! What the readers count, under Filebeat's names (`filebeat.harvester.*`, `/inputs/`).
+//! The counters of the readers, under Filebeat's names (`filebeat.harvester.*`, `/inputs/`).
 
 use crate::errors::LastErrors;
 use skidder_event::{Counter, Gauge};
@@ -31,7 +31,7 @@ pub struct ReadMetrics {
     pub truncated: Counter,
     /// Files that could not be opened, read or decoded: `processing_errors_total`.
     pub errors: Counter,
-    /// The last of them, with what is said of files that are damaged.
+    /// The last of them, and the last reports of damaged files.
     pub last_errors: LastErrors,
     /// Of those, compressed files that are damaged: `gzip_processing_errors_total`.
     pub gzip_errors: Counter,
@@ -47,7 +47,7 @@ pub struct ReadMetrics {
     pub files_held: Gauge,
     /// Files deleted because all of them was delivered.
     pub files_deleted: Counter,
-    /// Files that were behind and that nobody read, without a reason: found by the watchdog and woken.
+    /// Files that were behind and had no reader for no known reason: the watchdog found and woke them.
     pub files_stalled: Counter,
     /// Files that vanished before they were read to the end, as far as was known.
     pub files_lost: Counter,

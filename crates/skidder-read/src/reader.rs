@@ -59,7 +59,7 @@ pub struct InputContext {
     pub cursors: Arc<dyn Cursors>,
     /// The file system.
     pub fs: Arc<dyn Fs>,
-    /// What is counted.
+    /// The counters.
     pub metrics: Arc<ReadMetrics>,
     /// Buffers.
     pub buffers: Arc<BufferPool>,
@@ -94,7 +94,7 @@ pub enum TurnEnd {
     Held(Duration),
     /// The verified end of a compressed file.
     Finished,
-    /// Another file is at the path now; the next scan will tell.
+    /// Another file is at the path now; the next scan finds it.
     Displaced,
     /// The file is shorter than what was read, or holds something else before the cursor.
     Rewritten,
@@ -135,7 +135,7 @@ pub struct Reader {
     /// Inside a line that is too long, of which everything is thrown away.
     skipping: bool,
     /// The damage that ends the file was reported.
-    damage_told: bool,
+    damage_reported: bool,
     bound: Option<(u64, Arc<dyn Bound>)>,
     line_bytes_mean: usize,
     /// End of the bytes that were looked at, part of a line and unfinished groups included.
@@ -185,7 +185,7 @@ impl Reader {
             carry: carry::Carry::default(),
             checkpoint: None,
             skipping: false,
-            damage_told: false,
+            damage_reported: false,
             bound: None,
             line_bytes_mean: 0,
             seen: offset,
@@ -229,15 +229,15 @@ impl Reader {
             context.metrics.gzip_opened.add(1);
         }
         self.file = Some(file);
-        self.damage_told = false;
+        self.damage_reported = false;
     }
 
-    /// Lets go of the file and the decoder; `offset` stays.
+    /// Closes the file and drops the decoder; `offset` stays.
     pub fn close(&mut self, context: &InputContext) {
         drop(self.close_later(context));
     }
 
-    /// The same, for who closes the file itself, where nobody waits for it.
+    /// The same, but returns the file, so that the caller closes it where nothing waits for that.
     pub(crate) fn close_later(&mut self, context: &InputContext) -> Option<Box<dyn File>> {
         let file = self.file.take();
         if file.is_some() {
@@ -255,7 +255,7 @@ impl Reader {
         matches!(self.decoder, Some(Decoder::Framed(_)))
     }
 
-    /// Lets go of the decoder: the next turn resumes from the registry's checkpoint.
+    /// Drops the decoder: the next turn resumes from the registry's checkpoint.
     pub fn release_decoder(&mut self) {
         self.decoder = None;
         self.carry.clear();
@@ -271,7 +271,7 @@ impl Reader {
         self.finished = false;
         self.unverified = false;
         self.stored_seen = 0;
-        self.damage_told = false;
+        self.damage_reported = false;
         self.seen = 0;
         self.forget_groups(true);
         self.release_decoder();
@@ -347,7 +347,7 @@ impl Reader {
         let print = &self.target.print;
         let print_start = if print.whole { 0 } else { context.settings.fingerprint.offset };
         let print_end = print_start + u64::from(print.len);
-        // The beginning tells more than what was read of it, and all there is if nothing was read.
+        // The whole beginning identifies the file better than the part that was read, which may be empty.
         if (tail.is_none() || self.offset < print_end)
             && let Some(head) = scratch.compressed.get_mut(..print.len as usize)
         {
@@ -403,7 +403,7 @@ impl Reader {
     }
 
     /// Each time, and after reading: what was truncated and written anew, even a moment ago, must not be
-    /// taken for what follows. Gives the end of the turn if `text`, which was read, is not what was expected.
+    /// taken for what follows. Returns the end of the turn if `text`, which was read, is not what was expected.
     fn find_wrong(
         &mut self,
         context: &InputContext,
@@ -441,7 +441,7 @@ impl Reader {
         self.carry.begin_turn();
         let batch = self.line_bytes_mean * context.rows_max;
         // Half as many lines more are taken where the file ends: the decoder must come to it for that.
-        // What is left of a line beyond all bounds is looked through as fast as it comes.
+        // The rest of a line beyond all bounds is skipped as fast as it comes.
         if !self.skipping && batch > 0 && self.carry.len() > batch + batch / 2 {
             return batch.min(CHUNK_BYTES);
         }

@@ -45,7 +45,7 @@ impl ReadersLimits {
     pub const DECODERS: usize = 64;
 }
 
-/// What a source is doing, for people and for the scan.
+/// The state of a source, for people and for the scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReaderState {
     /// Not open; a scan starts it when there is something to read.
@@ -61,9 +61,9 @@ pub enum ReaderState {
     WaitingForSlot,
 }
 
-/// What there is none of, for a source that waits for a place.
+/// The limit that keeps a source waiting for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum ReaderLimit {
     /// [`ReadersLimits::open_files`].
     OpenFile,
     /// `harvester_limit` of its input.
@@ -75,7 +75,7 @@ pub enum Lack {
 /// Where a source stands.
 #[derive(Clone, Debug, Default)]
 pub struct ReaderLook {
-    /// What it is doing.
+    /// Its state.
     pub state: ReaderState,
     /// Its generation.
     pub generation: u32,
@@ -96,12 +96,12 @@ pub struct ReaderLook {
     /// Bytes of its file, as stored, that were looked at.
     pub stored_seen: u64,
     /// What it waits for, if it waits for a place.
-    pub waits: Option<Lack>,
+    pub waits: Option<ReaderLimit>,
     /// Why its last turn could not go on: the scan decides what to do.
     pub trouble: Option<Trouble>,
 }
 
-/// What a turn found that only the scan can resolve.
+/// A problem of a turn that only the scan can resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Another file is at the path, or none.
@@ -118,13 +118,13 @@ pub enum Trouble {
 pub struct Readers {
     state: Mutex<State>,
     work: Condvar,
-    /// Told when nothing is being read any more.
+    /// Notified when no turn is running any more.
     quiet: Condvar,
     /// Whether files are closed at their end, to make room, as far as is known without the lock.
     crowded: AtomicBool,
 }
 
-/// What a worker should do.
+/// The next task of a worker.
 pub enum Next {
     /// Run this turn.
     Turn(Turn),
@@ -152,7 +152,7 @@ impl Readers {
             decoders: 0,
             open_of: foldhash::HashMap::default(),
             running: 0,
-            napping: 0,
+            idle_workers: 0,
             closing: Vec::new(),
             draining: None,
             stopped: false,
@@ -172,7 +172,7 @@ impl Readers {
         self.lock().slots.get(&id).map(|slot| slot.seen())
     }
 
-    /// Where many sources stand, a few at a time, so that nobody waits for long.
+    /// The states of many sources, a few at a time, so that no thread waits long for the lock.
     pub fn look_each(
         &self,
         ids: impl IntoIterator<Item = SourceId>,
@@ -189,7 +189,7 @@ impl Readers {
         }
     }
 
-    /// Sources that should be in a line and are in none: nobody would ever give them a turn.
+    /// Sources that should be in a line and are in none: they would never get a turn.
     pub fn lost(&self) -> Vec<SourceId> {
         let state = self.lock();
         let waits = |slot: &Slot| matches!(slot.phase, Phase::Ready | Phase::Waiting);
@@ -199,7 +199,7 @@ impl Readers {
         slots.filter(|(id, slot)| waits(slot) && !listed.contains(id)).map(|(id, _)| *id).collect()
     }
 
-    /// Gives a source that was lost, or sleeps although there is something to read, a place in the line.
+    /// Puts a source that was lost, or sleeps although there is something to read, in the line.
     pub fn rescue(&self, id: SourceId) {
         let mut state = self.lock();
         let is_running = state.slots.get(&id).is_none_or(|slot| slot.phase == Phase::Running);
@@ -215,15 +215,15 @@ impl Readers {
         let Some(slot) = state.slots.get_mut(&id) else { return false };
         let has_time = slot.reader.as_ref().is_some_and(|reader| reader.flush_at().is_some());
         let sleeps = matches!(slot.phase, Phase::Idle(_));
-        let is_asked = sleeps && !has_time && slot.flush_first();
-        if is_asked {
+        let flushes = sleeps && !has_time && slot.flush_first();
+        if flushes {
             state.line_up(id);
         }
         self.call_one(state);
-        is_asked || (sleeps && has_time)
+        flushes || (sleeps && has_time)
     }
 
-    /// Whether the path of a source leads to the file that it is; nothing if it has a turn, or there is none.
+    /// Whether the path of a source leads to the file that it is; `None` if it has a turn, or there is none.
     pub(crate) fn can_open_again(&self, id: SourceId) -> Option<bool> {
         let state = self.lock();
         let slot = state.slots.get(&id)?;
@@ -259,7 +259,7 @@ impl Readers {
         let Some(slot) = state.slots.get_mut(&id) else { return };
         slot.trouble = None;
         match slot.phase {
-            Phase::Running => slot.asked().wake = true,
+            Phase::Running => slot.request().wake = true,
             Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
             Phase::Closed | Phase::Idle(_) => state.line_up(id),
         }
@@ -275,11 +275,11 @@ impl Readers {
         }
     }
 
-    /// What says whether somebody tells of every write to this source, so that its reader need not look by
-    /// itself; nothing if nobody does.
-    pub(crate) fn set_teller(&self, id: SourceId, teller: Option<Arc<AtomicBool>>) {
+    /// Sets the flag that is true while every write to this source is notified, so that its reader need not
+    /// poll; `None` if it must.
+    pub(crate) fn set_watched(&self, id: SourceId, watched: Option<Arc<AtomicBool>>) {
         if let Some(slot) = self.lock().slots.get_mut(&id) {
-            slot.teller = teller;
+            slot.watched = watched;
         }
     }
 
@@ -287,30 +287,30 @@ impl Readers {
     /// (`reopen`).
     pub fn place(&self, id: SourceId, target: Target, key: Arc<str>, reopen: bool) {
         self.ask(id, |slot| {
-            slot.asked().target = Some((target, key));
-            slot.asked().reopen |= reopen;
+            slot.request().target = Some((target, key));
+            slot.request().reopen |= reopen;
         });
     }
 
     /// The source begins again at zero under a new generation, at once.
     pub fn restart(&self, id: SourceId, generation: u32) {
         self.ask(id, |slot| {
-            slot.asked().restart = Some(generation);
+            slot.request().restart = Some(generation);
             slot.trouble = None;
         });
     }
 
-    /// Lets go of the file of a source: what is in it now is not the source any more.
+    /// Closes the file of a source: its content is not the source any more.
     pub fn close(&self, id: SourceId) {
-        self.ask(id, |slot| slot.asked().close = true);
+        self.ask(id, |slot| slot.request().close = true);
     }
 
     /// Forgets a source.
     pub fn remove(&self, id: SourceId) {
-        self.ask(id, |slot| slot.asked().remove = true);
+        self.ask(id, |slot| slot.request().remove = true);
     }
 
-    /// Something is asked for, and done at once unless the source has a turn.
+    /// Records a request, and applies it at once unless the source has a turn.
     fn ask(&self, id: SourceId, what: impl FnOnce(&mut Slot)) {
         let mut state = self.lock();
         if let Some(slot) = state.slots.get_mut(&id) {
@@ -332,35 +332,35 @@ impl Readers {
     pub fn wait(&self, limit: Duration) {
         let mut state = self.lock();
         if state.ready.is_empty() && !state.stopped {
-            state.napping += 1;
+            state.idle_workers += 1;
             let waited = self.work.wait_timeout(state, limit);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.napping -= 1;
+            state.idle_workers -= 1;
         }
     }
 
-    /// Whether a turn may go on with another chunk: no other source waits for anything, and nothing was asked of
-    /// this one.
+    /// Whether a turn may go on with another chunk: no other source waits for anything, and this one has no
+    /// request.
     pub fn may_go_on(&self, turn: &Turn) -> bool {
         let state = self.lock();
-        let is_asked = |slot: &Slot| slot.awake().asked.is_some();
+        let has_request = |slot: &Slot| slot.awake().request.is_some();
         !state.stopped
             && state.draining.is_none()
             && state.ready.is_empty()
             && state.waiting.is_empty()
-            && state.slots.get(&turn.reader.id).is_some_and(|slot| !is_asked(slot))
+            && state.slots.get(&turn.reader.id).is_some_and(|slot| !has_request(slot))
     }
 
-    /// Gives a source back after its turn.
+    /// Puts a source back after its turn.
     pub fn finish(&self, turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
         let state = self.give_back(turn, end, had_data, now);
-        if state.napping > 0 && !state.ready.is_empty() {
+        if state.idle_workers > 0 && !state.ready.is_empty() {
             self.work.notify_one();
         }
         close_unlocked(state);
     }
 
-    /// Gives a source back after its turn, and takes the next one.
+    /// Puts a source back after its turn, and takes the next one.
     pub fn finish_and_next(
         &self,
         turn: Turn,
@@ -370,7 +370,7 @@ impl Readers {
     ) -> Next {
         let mut state = self.give_back(turn, end, had_data, now);
         let next = state.next(now);
-        if state.napping > 0 && !state.ready.is_empty() {
+        if state.idle_workers > 0 && !state.ready.is_empty() {
             self.work.notify_one();
         }
         close_unlocked(state);
@@ -384,9 +384,9 @@ impl Readers {
         had_data: bool,
         now: Monotonic,
     ) -> MutexGuard<'_, State> {
-        // The file system is asked without the lock, if it will probably be wanted.
-        let asks = matches!(end, TurnEnd::Waiting) && self.crowded.load(Ordering::Relaxed);
-        let can_open_again = asks.then(|| turn.can_open_again());
+        // Checks the file system without the lock, if the result will probably be needed.
+        let checks = matches!(end, TurnEnd::Waiting) && self.crowded.load(Ordering::Relaxed);
+        let can_open_again = checks.then(|| turn.can_open_again());
         let mut state = self.lock();
         state.running -= 1;
         state.end(turn, end, had_data, can_open_again, now);
@@ -397,9 +397,9 @@ impl Readers {
         state
     }
 
-    /// Lets go of the lock and calls a worker, if one waits.
+    /// Releases the lock and wakes a worker, if one waits.
     fn call_one(&self, state: MutexGuard<'_, State>) {
-        let is_waited_for = state.napping > 0;
+        let is_waited_for = state.idle_workers > 0;
         close_unlocked(state);
         if is_waited_for {
             self.work.notify_one();
@@ -413,7 +413,7 @@ impl Readers {
     }
 
     /// No file is opened any more. Those that are open, of inputs with `read_until_eof`, are read on to
-    /// their end, each for at most its input's time; all others are closed. Says how long that may take.
+    /// their end, each for at most its input's time; all others are closed. Returns how long that may take.
     pub fn drain(&self, now: Monotonic) -> Duration {
         let mut state = self.lock();
         state.drain(now);
@@ -442,7 +442,7 @@ impl Readers {
         self.lock().is_quiet()
     }
 
-    /// Waits until nothing is being read, at most `limit`; says whether it is so.
+    /// Waits until nothing is being read, at most `limit`; returns whether it is so.
     pub fn wait_quiet(&self, limit: Duration) -> bool {
         let waited = self.quiet.wait_timeout_while(self.lock(), limit, |state| !state.is_quiet());
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -465,7 +465,7 @@ impl Readers {
     }
 }
 
-/// Lets go of the lock, and then of the files that were closed under it.
+/// Releases the lock, then drops the files that were closed under it.
 fn close_unlocked(mut state: MutexGuard<'_, State>) {
     let closing = std::mem::take(&mut state.closing);
     drop(state);

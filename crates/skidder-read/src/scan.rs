@@ -1,7 +1,7 @@
 //! The scan: from patterns to the regular files that are there now.
 //!
 //! Costs one directory read a directory and one `stat` a matching name; nothing is opened. Where directories
-//! tell of changes (`watch.rs`), only one `stat` a directory and one a changed name.
+//! are watched (`watch.rs`), only one `stat` a directory and one a changed name.
 
 use crate::glob::{Part, Pattern, Wildcard};
 use crate::watch::Directories;
@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What a scan looks for.
+/// The settings of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanSettings {
     /// `paths`.
@@ -43,7 +43,7 @@ impl ScanSettings {
 }
 
 impl ScanSettings {
-    /// Why a scan does not find what is at a path, although the path matches a pattern; nothing if no
+    /// Why a scan does not find what is at a path, although the path matches a pattern; `None` if no
     /// pattern matches it.
     pub fn why_not(&self, fs: &dyn Fs, path: &Path) -> Option<String> {
         if !self.covers(path) {
@@ -81,7 +81,7 @@ pub struct Found {
 pub struct ScanProblem {
     /// The directory or link.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub error: io::Error,
 }
 
@@ -92,7 +92,7 @@ pub fn scan(fs: &dyn Fs, settings: &ScanSettings) -> (Vec<Found>, Vec<ScanProble
 
 /// Like [`scan`], without the files that `known` says have not changed: nothing is kept of those, so that
 /// the cost of a scan over many idle files is that of its system calls. A file that several patterns match
-/// may be asked about several times.
+/// may be passed to `known` several times.
 pub fn scan_changes(
     fs: &dyn Fs,
     settings: &ScanSettings,
@@ -104,7 +104,7 @@ pub fn scan_changes(
     (found, problems)
 }
 
-/// What a scan with watched directories found.
+/// The result of a scan with watched directories.
 #[derive(Default)]
 pub(crate) struct Scanned {
     pub(crate) found: Vec<Found>,
@@ -113,14 +113,14 @@ pub(crate) struct Scanned {
     pub(crate) gone: Vec<PathBuf>,
 }
 
-/// Directories that tell of changes, and who makes them.
+/// The watched directories, and the watcher that creates watches.
 pub(crate) struct Watching<'a> {
     pub(crate) directories: &'a mut Directories,
     pub(crate) watcher: &'a mut Watcher,
 }
 
 impl Watching<'_> {
-    /// Whether what is at a name in a directory may change without a word of the directory: a link, a file that has
+    /// Whether what is at a name may change without a notification of its directory: a link, a file that has
     /// other names or is mounted there.
     fn may_miss(&self, directory: &Path, metadata: &Metadata) -> bool {
         metadata.kind != FileKind::Regular
@@ -129,8 +129,8 @@ impl Watching<'_> {
     }
 }
 
-/// Like [`scan_changes`], but looks only into directories that do not tell, and at the names that others told
-/// of; with `full` at everything.
+/// Like [`scan_changes`], but looks only into directories without a watch, and at names with a
+/// notification; with `full` at everything.
 pub(crate) fn scan_watched(
     fs: &dyn Fs,
     settings: &ScanSettings,
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the names in a directory must be listed, because nobody tells what happens to them.
+    /// Whether the names in a directory must be listed, because changes to them are not notified.
     fn must_list(&mut self, directory: &Path) -> bool {
         let Some(Watching { directories, watcher }) = &mut self.watching else { return true };
         directories.visit(self.fs, watcher, directory)
@@ -384,7 +384,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes what is a file, or a link to one; says whether it is.
+    /// Takes what is a file, or a link to one; returns whether it is.
     fn consider(&mut self, path: PathBuf, metadata: Metadata) -> bool {
         if !self.is_wanted(&path) {
             return false;

@@ -18,7 +18,7 @@ pub enum Compression {
     /// `""`: every file is plain.
     #[default]
     None,
-    /// `auto`: the first bytes of each file tell.
+    /// `auto`: detected from the first bytes of each file.
     Auto,
     /// `gzip`, `zstd`, `bzip2`, `xz`, `lz4`: a file that is not of this codec is an error.
     Only(Codec),
@@ -160,7 +160,7 @@ pub struct FilestreamSettings {
     pub scan: ScanSettings,
     /// `prospector.scanner.check_interval`.
     pub check_interval: Duration,
-    /// `prospector.scanner.notify`: directories are watched where they tell of changes.
+    /// `prospector.scanner.notify`: directories are watched where the file system supports it.
     pub notify: bool,
     /// `prospector.scanner.resend_on_touch`.
     pub resend_on_touch: bool,
@@ -200,7 +200,7 @@ pub struct FilestreamSettings {
     pub delete: Option<Duration>,
     /// `pin`: unread files are kept by a hard link when they are deleted.
     pub pin: PinSettings,
-    /// `read_until_eof`: how long open files are read on when the program is asked to stop.
+    /// `read_until_eof`: how long open files are read on during shutdown.
     pub read_until_eof: Option<Duration>,
     /// `keep_null`: members of events that are null stay.
     pub keep_null: bool,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Files of an input that are opened to see whether they can be read.
 const OPENED_MAX: usize = 1000;
 
-/// What a person should know of an input.
+/// A finding about an input, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// No file matches a path of the input.
@@ -33,7 +33,7 @@ pub enum Finding {
     Unreadable {
         /// The first of them.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: String,
         /// How many.
         count: usize,
@@ -182,7 +182,7 @@ fn look(
     }
 }
 
-/// Why a pattern finds nothing; nothing if it finds something that another rule keeps out on purpose.
+/// Why a pattern finds nothing; `None` if it finds something that another rule keeps out on purpose.
 fn why_none(fs: &dyn Fs, settings: &ScanSettings, pattern: &Pattern) -> Option<Finding> {
     let written = pattern.as_str().to_owned();
     if let Some(path) = pattern.only_path() {

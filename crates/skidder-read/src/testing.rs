@@ -70,7 +70,7 @@ pub(crate) struct Memory {
     keys: Mutex<BTreeMap<SourceId, String>>,
     /// Entries that were forgotten while their sources go on.
     unsaved: Mutex<BTreeMap<String, FileEntry>>,
-    /// Something is said to be under way.
+    /// Pretends that something is under way.
     held: AtomicBool,
     /// So often the entries cannot be had all together.
     failures: AtomicU32,
@@ -82,7 +82,7 @@ impl Memory {
         self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
     }
 
-    /// Says that something of every source is under way, or not any more.
+    /// Pretends that something of every source is under way, or not any more.
     pub(crate) fn hold(&self, held: bool) {
         self.held.store(held, Ordering::Relaxed);
     }
@@ -318,7 +318,7 @@ impl Input {
         self.catalog.apply(fresh, &problems, now)
     }
 
-    /// What all files are doing, some at a time: path, state and reason.
+    /// The states of all files, some at a time: path, state and reason.
     pub(crate) fn looks(&mut self, limit: usize) -> Vec<FileLook> {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
         let mut query = FileQuery { limit, ..FileQuery::default() };
@@ -338,22 +338,22 @@ impl Input {
         Watcher::new(self.fs.notifier().expect("a simulated disk has one"))
     }
 
-    /// A scan that looks where something was told, or everywhere.
+    /// A scan that looks where something was notified, or everywhere.
     pub(crate) fn scan_watched(&mut self, watcher: &mut Watcher, full: bool) -> ScanSummary {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
-        self.hear(watcher);
+        self.take_notices(watcher);
         self.catalog.scan(Some(watcher), full, now).0
     }
 
-    /// What happens between two scans; says whether notices were lost.
+    /// What happens between two scans; returns whether notices were lost.
     pub(crate) fn react(&mut self, watcher: &mut Watcher) -> bool {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
-        let lost = self.hear(watcher);
+        let lost = self.take_notices(watcher);
         self.catalog.react(watcher, now);
         lost
     }
 
-    fn hear(&mut self, watcher: &mut Watcher) -> bool {
+    fn take_notices(&mut self, watcher: &mut Watcher) -> bool {
         watcher.take(&mut |_, notice| self.catalog.notice(notice)).lost
     }
 
@@ -376,7 +376,7 @@ impl Input {
         Some((batch, end))
     }
 
-    /// The messages of all turns until there is none left.
+    /// The messages of all turns until none is left.
     pub(crate) fn read(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
         for _ in 0..1_000_000 {
@@ -386,7 +386,7 @@ impl Input {
         panic!("the turns have no end");
     }
 
-    /// Lets go of all readers; the catalog is a new one.
+    /// Drops all readers; the catalog is a new one.
     pub(crate) fn leave(&mut self) -> Leaving {
         let (context, readers) = (Arc::clone(&self.context), Arc::clone(&self.readers));
         let next = Catalog::new(context, readers, Arc::default());

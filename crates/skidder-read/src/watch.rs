@@ -1,8 +1,8 @@
-//! Directories that tell of their changes, so that a scan need not look at every file in them.
+//! Directory watches, so that a scan need not look at every file.
 //!
-//! What is told is a hint that saves work. A directory is *quiet* for a scan if it is watched and nothing
-//! was told of it: its files are taken to be as they were. All others are listed. Now and then every one is,
-//! and a directory in which that finds what nobody told of, twice in a row, is not believed any more.
+//! A notice is a hint that saves work. A directory is *quiet* for a scan if it is watched and has no notice:
+//! the scan takes its files as unchanged. All others are listed. A full scan from time to time lists every one;
+//! a directory in which two in a row find a change without a notice is not trusted any more.
 
 use crate::glob::Part;
 use crate::watcher::Watcher;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Full scans in a row that find what was not told, after which a directory is not believed.
+/// Full scans in a row that find a change without a notice, after which a directory is not trusted.
 const STRIKES_MAX: u8 = 2;
 
-/// Who is told what a watch tells.
+/// The paths that the notices of a watch concern.
 #[derive(Default)]
-struct Told {
+struct Subscribers {
     /// The directories that it is of: several paths may lead to one.
     directories: Vec<Arc<Path>>,
     /// Links to files in it, by the names of these files.
@@ -29,24 +29,24 @@ struct Told {
 #[derive(Default)]
 struct Directory {
     watch: Option<WatchId>,
-    /// Whether it tells of what happens to the files in it: shared with their readers.
-    tells: Arc<AtomicBool>,
+    /// Whether changes of the files in it are notified: shared with their readers.
+    watched: Arc<AtomicBool>,
     /// Device, inode and time of change when it was last looked at.
     stamp: Option<(u64, u64, Timestamp)>,
     /// How its files are found.
     parts: Vec<Part>,
-    /// What may be directories in it, if that was asked for.
+    /// What may be directories in it, if a scan needed that.
     children: Option<HashSet<OsString>>,
-    /// Names that something was told of since the last scan.
+    /// Names with a notice since the last scan.
     changed: HashSet<OsString>,
-    /// Of those, the ones told since the last reaction, and whether the name itself changed.
+    /// Names with a notice since the last reaction, and whether the name itself changed.
     fresh: HashMap<OsString, bool>,
-    /// Whether anything was told of names since the last scan.
+    /// Whether any name came or went since the last scan.
     named: bool,
     /// Names that every scan looks at, because they may change unseen: links, and files that have other
     /// names or are mounted there.
     doubtful: HashSet<OsString>,
-    /// Changed without a word, as far as is known by now.
+    /// Changed without a notice, as far as is known by now.
     suspects: HashSet<OsString>,
     strikes: u8,
     /// One was counted since the last full walk.
@@ -66,10 +66,10 @@ pub(crate) struct Directories {
     /// The number of the input.
     input: usize,
     known: foldhash::HashMap<Arc<Path>, Directory>,
-    told: HashMap<WatchId, Told>,
+    subscribers: HashMap<WatchId, Subscribers>,
     walk: u64,
     full: bool,
-    /// Directories in which something was told since the last reaction.
+    /// Directories with a notice since the last reaction.
     fresh: Vec<Arc<Path>>,
     /// The same of links.
     fresh_links: HashMap<PathBuf, bool>,
@@ -95,7 +95,7 @@ impl Directories {
         self.links.clear();
     }
 
-    /// The walk comes by a directory; says whether every name in it must be looked at.
+    /// The walk reaches a directory; returns whether it must look at every name in it.
     pub(crate) fn visit(&mut self, fs: &dyn Fs, watcher: &mut Watcher, path: &Path) -> bool {
         let (walk, full, input) = (self.walk, self.full, self.input);
         let path = match self.known.get_key_value(path) {
@@ -127,7 +127,7 @@ impl Directories {
         directory.stale |= before != now;
         directory.would_be_quiet = now.is_some() && !directory.stale;
         directory.listing = full || !directory.would_be_quiet;
-        directory.tells.store(now.is_some(), Ordering::Relaxed);
+        directory.watched.store(now.is_some(), Ordering::Relaxed);
         if directory.listing {
             self.listed = true;
             directory.stale = false;
@@ -151,16 +151,16 @@ impl Directories {
             self.leave(watcher, before, path);
         }
         if let Some(now) = now {
-            self.told.entry(now).or_default().directories.push(Arc::clone(path));
+            self.subscribers.entry(now).or_default().directories.push(Arc::clone(path));
         }
     }
 
     /// A path does not lead to the directory of a watch any more.
     fn leave(&mut self, watcher: &mut Watcher, watch: WatchId, path: &Path) {
-        let Some(told) = self.told.get_mut(&watch) else { return };
-        told.directories.retain(|of| **of != *path);
-        if told.directories.is_empty() && told.links.is_empty() {
-            self.told.remove(&watch);
+        let Some(subscribers) = self.subscribers.get_mut(&watch) else { return };
+        subscribers.directories.retain(|of| **of != *path);
+        if subscribers.directories.is_empty() && subscribers.links.is_empty() {
+            self.subscribers.remove(&watch);
             watcher.unwatch(self.input, watch);
         }
     }
@@ -184,7 +184,7 @@ impl Directories {
         names
     }
 
-    /// A name may change without a word.
+    /// A name may change without a notice.
     pub(crate) fn doubt(&mut self, path: &Path, name: &OsStr) {
         if let Some(directory) = self.known.get_mut(path) {
             directory.doubtful.insert(name.to_owned());
@@ -217,12 +217,12 @@ impl Directories {
         }
     }
 
-    /// A link leads to a file: what is told of the file concerns the link.
+    /// A link leads to a file: notices of the file concern the link.
     pub(crate) fn link(&mut self, link: &Path, target: PathBuf) {
         self.links.push((link.to_owned(), target));
     }
 
-    /// Whether a full walk has found a file changed of which nothing was told, in a directory that tells.
+    /// A full walk has found a file changed: counts as suspect if its watched directory gave no notice.
     pub(crate) fn suspect(&mut self, path: &Path) {
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
             && let Some(directory) = self.known.get_mut(parent)
@@ -250,7 +250,7 @@ impl Directories {
         for (path, watch) in left {
             self.listed = true;
             if let Some(directory) = self.known.remove(&path) {
-                directory.tells.store(false, Ordering::Relaxed);
+                directory.watched.store(false, Ordering::Relaxed);
             }
             if let Some(watch) = watch {
                 self.leave(watcher, watch, &path);
@@ -261,14 +261,15 @@ impl Directories {
 
     fn watch_targets(&mut self, watcher: &mut Watcher) {
         let mut before: HashMap<WatchId, HashMap<OsString, HashSet<PathBuf>>> = HashMap::new();
-        for (&watch, told) in &mut self.told {
-            if !told.links.is_empty() {
-                before.insert(watch, std::mem::take(&mut told.links));
+        for (&watch, subscribers) in &mut self.subscribers {
+            if !subscribers.links.is_empty() {
+                before.insert(watch, std::mem::take(&mut subscribers.links));
             }
         }
         self.add_targets(watcher);
         for watch in before.into_keys() {
-            if self.told.get(&watch).is_some_and(|told| told.links.is_empty()) {
+            if self.subscribers.get(&watch).is_some_and(|subscribers| subscribers.links.is_empty())
+            {
                 self.leave(watcher, watch, Path::new(""));
             }
         }
@@ -285,13 +286,13 @@ impl Directories {
                 .entry(parent.to_owned())
                 .or_insert_with_key(|parent| watcher.watch(self.input, parent));
             if let Some(watch) = watch {
-                let links = &mut self.told.entry(watch).or_default().links;
+                let links = &mut self.subscribers.entry(watch).or_default().links;
                 links.entry(name.to_owned()).or_default().insert(link);
             }
         }
     }
 
-    /// Something was told.
+    /// Takes in a notice.
     pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
         let (watch, name, named) = match *notice {
             Notice::Content { watch, name } => (watch, name, None),
@@ -299,8 +300,8 @@ impl Directories {
             Notice::Gone { watch } => return self.gone(watch),
             Notice::Lost => return,
         };
-        let Some(told) = self.told.get(&watch) else { return };
-        for path in &told.directories {
+        let Some(subscribers) = self.subscribers.get(&watch) else { return };
+        for path in &subscribers.directories {
             if let Some(directory) = self.known.get_mut(path) {
                 let was_calm = directory.fresh.is_empty();
                 self.restless |= directory.notice(name, named);
@@ -309,25 +310,25 @@ impl Directories {
                 }
             }
         }
-        for link in told.links.get(name).into_iter().flatten() {
+        for link in subscribers.links.get(name).into_iter().flatten() {
             *self.fresh_links.entry(link.clone()).or_default() |= named.is_some();
         }
     }
 
     /// The directory of a watch is gone, or elsewhere.
     fn gone(&mut self, watch: WatchId) {
-        let Some(told) = self.told.remove(&watch) else { return };
+        let Some(subscribers) = self.subscribers.remove(&watch) else { return };
         self.restless = true;
-        for path in told.directories {
+        for path in subscribers.directories {
             if let Some(directory) = self.known.get_mut(&path) {
                 directory.watch = None;
                 directory.stale = true;
-                directory.tells.store(false, Ordering::Relaxed);
+                directory.watched.store(false, Ordering::Relaxed);
             }
         }
     }
 
-    /// Paths of which something was told since the last call, and whether the name itself changed.
+    /// Paths with a notice since the last call, and whether the name itself changed.
     pub(crate) fn take_fresh(&mut self) -> Vec<(PathBuf, bool)> {
         let mut paths: Vec<(PathBuf, bool)> = self.fresh_links.drain().collect();
         for path in std::mem::take(&mut self.fresh) {
@@ -370,16 +371,16 @@ impl Directories {
         }
     }
 
-    /// What says whether all changes of a file are told; nothing if some may not be.
-    pub(crate) fn tells_of(&self, path: &Path) -> Option<Arc<AtomicBool>> {
+    /// A flag that says whether every change of a file is notified; `None` if some may not be.
+    pub(crate) fn watched_flag(&self, path: &Path) -> Option<Arc<AtomicBool>> {
         let directory = self.known.get(path.parent()?)?;
-        let told = directory.watch.is_some() && !directory.doubtful.contains(path.file_name()?);
-        told.then(|| Arc::clone(&directory.tells))
+        let watched = directory.watch.is_some() && !directory.doubtful.contains(path.file_name()?);
+        watched.then(|| Arc::clone(&directory.watched))
     }
 }
 
 impl Directory {
-    /// What the last full walk found and nobody told of since counts against the directory.
+    /// Changes that the last full walk found, still without a notice, count against the directory.
     fn judge(&mut self, path: &Path, full: bool) {
         if !self.suspects.is_empty() {
             self.suspects.clear();
@@ -395,7 +396,7 @@ impl Directory {
         }
     }
 
-    /// Something was told of a name; says whether a directory came or went.
+    /// Takes in a notice of a name; returns whether a directory came or went.
     fn notice(&mut self, name: &OsStr, named: Option<bool>) -> bool {
         self.suspects.remove(name);
         let restless = self.children.is_some() && named == Some(true);

@@ -1,4 +1,4 @@
-//! The notifier that all inputs share: who looks into which directory.
+//! The notifier that all inputs share, and which input watches which directory.
 
 use skidder_os::{Bell, Notice, Notifier, WatchError, WatchId};
 use std::collections::{HashMap, HashSet};
@@ -9,36 +9,36 @@ use std::time::Duration;
 /// The notifier that all inputs share.
 pub struct Watcher {
     notifier: Box<dyn Notifier>,
-    /// The inputs that look into each directory.
+    /// The inputs that watch each directory.
     users: HashMap<WatchId, Vec<usize>>,
-    limit_told: bool,
-    blind_told: HashSet<u64>,
+    limit_logged: bool,
+    blind_logged: HashSet<u64>,
 }
 
-/// What there was to hear.
+/// What a [`Watcher::take`] has delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Notices, also those that concern nobody.
+pub struct NoticeSummary {
+    /// Notices, also those that concern no input.
     pub notices: usize,
     /// Some were lost.
     pub lost: bool,
 }
 
 impl Watcher {
-    /// With nothing watched yet.
+    /// Without any watch yet.
     pub fn new(notifier: Box<dyn Notifier>) -> Self {
-        Self { notifier, users: HashMap::new(), limit_told: false, blind_told: HashSet::new() }
+        Self { notifier, users: HashMap::new(), limit_logged: false, blind_logged: HashSet::new() }
     }
 
-    /// Gives each notice to `each` with the number of every input that it concerns.
-    pub fn take(&mut self, each: &mut dyn FnMut(usize, &Notice<'_>)) -> Heard {
-        let (mut heard, mut gone) = (Heard::default(), Vec::new());
+    /// Calls `each` with each notice and the number of every input that it concerns.
+    pub fn take(&mut self, each: &mut dyn FnMut(usize, &Notice<'_>)) -> NoticeSummary {
+        let (mut summary, mut gone) = (NoticeSummary::default(), Vec::new());
         let users = &self.users;
         self.notifier.take(&mut |notice| {
-            heard.notices += 1;
+            summary.notices += 1;
             let watch = match notice {
                 Notice::Lost => {
-                    heard.lost = true;
+                    summary.lost = true;
                     return;
                 }
                 Notice::Content { watch, .. } | Notice::Name { watch, .. } => watch,
@@ -56,7 +56,7 @@ impl Watcher {
                 self.notifier.unwatch(watch);
             }
         }
-        heard
+        summary
     }
 
     /// Waits until there is something to take or the bell rings, at most `limit`.
@@ -73,7 +73,7 @@ impl Watcher {
         let watch = match self.notifier.watch(directory) {
             Ok(watch) => watch,
             Err(error) => {
-                self.tell(directory, &error);
+                self.log_unwatched(directory, &error);
                 return None;
             }
         };
@@ -93,7 +93,7 @@ impl Watcher {
         }
     }
 
-    /// An input has ended: it looks into no directory any more.
+    /// An input has ended: it watches no directory any more.
     pub fn forget(&mut self, input: usize) {
         let notifier = &mut self.notifier;
         self.users.retain(|watch, users| {
@@ -105,16 +105,16 @@ impl Watcher {
         });
     }
 
-    fn tell(&mut self, directory: &Path, error: &WatchError) {
+    fn log_unwatched(&mut self, directory: &Path, error: &WatchError) {
         let path = directory.display();
         match error {
-            WatchError::Limit if !std::mem::replace(&mut self.limit_told, true) => {
+            WatchError::Limit if !std::mem::replace(&mut self.limit_logged, true) => {
                 tracing::warn!(%path, %error, "a directory is not watched, and looked into by every scan");
             }
-            WatchError::Blind { kind } if self.blind_told.insert(*kind) => {
+            WatchError::Blind { kind } if self.blind_logged.insert(*kind) => {
                 tracing::info!(%path, %error, "a directory is not watched, and looked into by every scan");
             }
-            // The scan meets the same error, and tells.
+            // The scan meets the same error, and logs it.
             _ => tracing::debug!(%path, %error, "a directory is not watched"),
         }
     }

@@ -11,7 +11,7 @@ const PAGE: usize = 4096;
 /// Reads of a file through [`Overlay`] for each page it has, before it is taken for a maze without end.
 const READS_PER_PAGE_MAX: u64 = 16;
 
-/// What the file was asked to do when it failed.
+/// The operation on the file that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum During {
     Read,
@@ -20,7 +20,7 @@ pub(crate) enum During {
     Sync,
 }
 
-/// The first failure of a file. It tells a bad disk (the file failed) from a bad file (it did not).
+/// The first failure of a file. It distinguishes a bad disk (the file failed) from a bad file (it did not).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health(Arc<Mutex<Option<(During, io::Error)>>>);
 

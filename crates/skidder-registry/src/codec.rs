@@ -206,7 +206,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// What is left of a value.
+/// The rest of a value.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,4 +1,4 @@
-//! What is kept of a source: of a file its cursor and hints to find it again, of any other its input's own cursor.
+//! The entry of a source: of a file its cursor and hints to find it again, of any other its input's own cursor.
 
 use skidder_os::Timestamp;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl From<SourceEntry> for Entry {
     }
 }
 
-/// What is kept of a source that is no file: a journal, a partition, a bucket, an API that is polled.
+/// The entry of a source that is no file: a journal, a partition, a bucket, an API that is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceEntry {
     /// Where it continues.
@@ -132,7 +132,7 @@ pub struct Tail {
 
 /// What a file was when last seen. Hints only, never an identity.
 ///
-/// Its texts are shared with whoever else knows the source: there may be very many of them.
+/// Its texts are shared with everything else that knows the source: there may be very many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The path; may not be UTF-8.
@@ -168,7 +168,7 @@ pub enum Change {
         key: Arc<str>,
         /// Its new entry.
         entry: Entry,
-        /// What becomes of its decoder checkpoint.
+        /// What happens to its decoder checkpoint.
         checkpoint: Checkpoint,
     },
     /// Removes a key with its checkpoint; nothing happens if it is not there.
@@ -187,7 +187,7 @@ impl Change {
     }
 }
 
-/// What becomes of a decoder checkpoint in [`Change::Put`].
+/// What happens to a decoder checkpoint in [`Change::Put`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
     /// It stays as it is.

@@ -31,7 +31,7 @@ enum LoadError {
     Store(#[from] redb::Error),
 }
 
-/// What was done about damage.
+/// How damage was repaired.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     pub(crate) store: Store,
@@ -84,7 +84,7 @@ impl Files {
         self.fs.create_dir_all(&self.directory, DIRECTORY_PERMISSIONS)
     }
 
-    /// Makes the names that lead to the directory durable. Whoever created them may have died before, so
+    /// Makes the names that lead to the directory durable. The process that created them may have died before, so
     /// this is done for all of them, once, before the first store is made.
     pub(crate) fn sync_way(&self) -> io::Result<()> {
         let way = self.directory.ancestors().skip(1);
@@ -147,7 +147,7 @@ impl Files {
         self.fs.open(&self.store_path())
     }
 
-    /// What the snapshot holds; nothing if there is none.
+    /// The content of the snapshot; `None` if there is none.
     pub(crate) fn read_snapshot(&self) -> io::Result<Option<SnapshotContent>> {
         let file = match self.fs.open(&self.directory.join(SNAPSHOT)) {
             Ok(file) => file,
@@ -307,7 +307,7 @@ impl Files {
         self.sync_dir(&self.directory)
     }
 
-    /// Writes all entries to the snapshot; gives its size in bytes.
+    /// Writes all entries to the snapshot; returns its size in bytes.
     pub(crate) fn write_snapshot(&self, store: &Store) -> Result<u64, StoreError> {
         let path = self.directory.join(SNAPSHOT_NEW);
         let file = self.fs.open_write(&path, OpenMode::Truncate, FILE_PERMISSIONS);

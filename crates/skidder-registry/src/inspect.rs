@@ -29,7 +29,7 @@ pub enum Origin {
     },
 }
 
-/// What is in a registry.
+/// The content of a registry.
 #[derive(Clone, Debug)]
 pub struct Inspected {
     /// All entries that can be read, in the order of their keys.
@@ -52,7 +52,7 @@ pub fn is_there(fs: &dyn Fs, directory: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Reads all entries of the registry in `directory`; nothing if there is none. A process that uses it may
+/// Reads all entries of the registry in `directory`; `None` if there is none. A process that uses it may
 /// go on: of a store that changes too fast the snapshot is taken. Fails if all of it is damaged.
 pub fn inspect(
     fs: &Arc<dyn Fs>,

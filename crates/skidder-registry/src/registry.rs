@@ -30,7 +30,7 @@ impl Default for Options {
     }
 }
 
-/// What was found when the registry was opened.
+/// The state of the registry when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// There was none; it is empty.
@@ -131,7 +131,7 @@ struct Inner {
     /// Size of the last snapshot.
     snapshot: u64,
     snapshot_bytes: u64,
-    /// What the file shows may not be on the disk. Last, because it has the lock, which is given up last.
+    /// Content of the file that may not be on the disk. Last, because it has the lock, which must be released last.
     distrust: Distrust,
 }
 
@@ -198,7 +198,7 @@ impl Registry {
         Ok(self.len()? == 0)
     }
 
-    /// Gives all entries to `each`, in the order of the keys. `each` must not use the registry: it would
+    /// Calls `each` with all entries, in the order of the keys. `each` must not use the registry: it would
     /// wait for itself. If damage is found on the way, or after an error, `each` may have had some of the
     /// entries already, and gets them again.
     pub fn for_each(&self, mut each: impl FnMut(&str, Entry)) -> Result<(), ReadError> {
@@ -247,7 +247,7 @@ impl Registry {
         self.close_shared()
     }
 
-    /// The same for one that others still hold, and use no more. It stays locked until they let go of it.
+    /// The same for one that others still hold, and use no more. It stays locked until they release it.
     pub fn close_shared(&self) -> Result<(), CommitError> {
         let mut inner = self.lock();
         inner.write_snapshot_at_end();
@@ -402,7 +402,7 @@ impl Inner {
         Ok(store)
     }
 
-    /// Replaces a damaged store; gives the new names of the damaged files.
+    /// Replaces a damaged store; returns the new names of the damaged files.
     fn recover(&mut self, what: &str) -> Result<Vec<PathBuf>, StoreError> {
         let directory = self.files.directory.clone();
         tracing::error!(directory = %directory.display(), damage = what, "the registry is damaged");

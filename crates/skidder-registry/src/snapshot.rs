@@ -17,7 +17,7 @@ const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Unit of reading and writing.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What reading a snapshot came to.
+/// The result of reading a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Everything was there.
@@ -53,7 +53,7 @@ impl<'a> Writer<'a> {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the snapshot and makes its data durable; gives its size in bytes.
+    /// Ends the snapshot and makes its data durable; returns its size in bytes.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.buffer.extend(END.to_le_bytes());
         self.buffer.extend(self.count.to_le_bytes());
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Gives every intact entry of a snapshot to `each`, and stops where the file makes no sense.
+/// Calls `each` with every intact entry of a snapshot, and stops where the file makes no sense.
 pub(crate) fn read<E: From<io::Error>>(
     file: &dyn File,
     mut each: impl FnMut(&str, &[u8]) -> Result<(), E>,

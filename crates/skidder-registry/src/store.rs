@@ -70,7 +70,7 @@ pub(crate) struct Store {
     health: Health,
     /// Changes are refused.
     pub(crate) read_only: bool,
-    /// The file was not closed properly by the last who wrote to it.
+    /// The last writer did not close the file properly.
     pub(crate) was_unclean: bool,
     /// The content is wrong or unverified, so that closing, which writes, must not be tried: see `Drop`.
     broken: AtomicBool,
@@ -159,12 +159,12 @@ impl Store {
         self.run(|database| Ok(database.begin_read()?.open_table(ENTRIES)?.len()?))
     }
 
-    /// Gives all entries to `each`, in the order of the keys, as bytes.
+    /// Calls `each` with all entries, in the order of the keys, as bytes.
     pub(crate) fn each_entry(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         self.each(ENTRIES, each)
     }
 
-    /// Gives all checkpoints to `each`, in the order of the keys, as bytes.
+    /// Calls `each` with all checkpoints, in the order of the keys, as bytes.
     pub(crate) fn each_checkpoint(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         self.each(CHECKPOINTS, each)
     }

@@ -168,7 +168,7 @@ fn an_element_of_a_checkpoint_that_is_no_entry_costs_none_of_the_others() {
         assert_eq!(registry.entries.len(), 1, "{text}: {registry:?}");
         assert_eq!(registry.entries[0].offset, Some(9), "{text}");
         assert!(registry.is_damaged, "{text}");
-        assert!(registry.problems.iter().any(|told| told.contains(problem)), "{registry:?}");
+        assert!(registry.problems.iter().any(|found| found.contains(problem)), "{registry:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! while skidder reads, delivers to an output that fails, dies and starts again with another
 //! configuration. All of it comes from one seed and replays exactly: no wall clock, no threads.
 //!
-//! Lines carry their names, so that an oracle can say of each what became of it. See [`run`].
+//! Lines carry their names, so that an oracle knows where each one ended. See [`run`].
 //!
 //! **What runs is the product's own code**: scanner, catalog, readers, decoder, queue, disk queue, settle, registrar,
 //! registry and dead letters, of one output or of several, on a simulated disk and clock. The threads of `Pipeline` are not used: the

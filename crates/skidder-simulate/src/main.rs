@@ -26,8 +26,8 @@ cargo xtask simulate [OPTION..]
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names
 ";
 
-/// What the command line asks for.
-struct Asked {
+/// The arguments of the command line.
+struct Arguments {
     seeds: u64,
     from: u64,
     jobs: u64,
@@ -40,7 +40,7 @@ struct Asked {
     theme: Option<Theme>,
 }
 
-/// A seed, and the theme that it is given.
+/// A seed and its theme.
 type Seed = (u64, Option<Theme>);
 
 /// What a range of seeds has shown.
@@ -53,31 +53,31 @@ struct Shown {
 }
 
 fn main() -> ExitCode {
-    let asked = match read_arguments(std::env::args().skip(1)) {
-        Ok(asked) => asked,
+    let arguments = match read_arguments(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
         Err(problem) => {
             complain(&format!("{problem}\n\n{HELP}"));
             return ExitCode::from(2);
         }
     };
-    if asked.story {
+    if arguments.story {
         let to = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).without_time();
         to.with_target(false).with_ansi(false).with_writer(std::io::stderr).init();
     }
-    match asked.bug.as_deref() {
-        None => judge(&asked),
+    match arguments.bug.as_deref() {
+        None => judge(&arguments),
         Some("list") => {
             for bug in Sabotage::ALL {
                 say(bug.name());
             }
             ExitCode::SUCCESS
         }
-        Some(name) => look_for(&asked, name),
+        Some(name) => look_for(&arguments, name),
     }
 }
 
-fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked {
+fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut parsed = Arguments {
         seeds: 2000,
         from: 1,
         jobs: 2,
@@ -95,44 +95,44 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, 
             text.parse::<u64>().map_err(|_| format!("`{text}` is not a number"))
         };
         match argument.as_str() {
-            "--seeds" => asked.seeds = number()?,
-            "--from" => asked.from = number()?,
-            "--jobs" => asked.jobs = number()?.max(1),
-            "--failures" => asked.failures = number()? as usize,
-            "--story" => asked.story = true,
-            "--operations" => asked.operations = true,
-            "--twice" => asked.twice = true,
-            "--found" => asked.found = true,
+            "--seeds" => parsed.seeds = number()?,
+            "--from" => parsed.from = number()?,
+            "--jobs" => parsed.jobs = number()?.max(1),
+            "--failures" => parsed.failures = number()? as usize,
+            "--story" => parsed.story = true,
+            "--operations" => parsed.operations = true,
+            "--twice" => parsed.twice = true,
+            "--found" => parsed.found = true,
             "--theme" => {
                 let name = arguments.next().ok_or("`--theme` wants a name")?;
                 let theme = Theme::named(&name);
-                asked.theme = Some(theme.ok_or(format!("there is no theme `{name}`"))?);
+                parsed.theme = Some(theme.ok_or(format!("there is no theme `{name}`"))?);
             }
-            "--with-bug" => asked.bug = Some(arguments.next().ok_or("`--with-bug` wants a name")?),
+            "--with-bug" => parsed.bug = Some(arguments.next().ok_or("`--with-bug` wants a name")?),
             _ => return Err(format!("`{argument}` is not understood")),
         }
     }
-    Ok(asked)
+    Ok(parsed)
 }
 
-/// The seeds that are asked for.
-fn range(asked: &Asked) -> Vec<Seed> {
-    let numbers = asked.from..asked.from.saturating_add(asked.seeds);
-    numbers.map(|seed| (seed, asked.theme)).collect()
+/// The selected seeds.
+fn range(arguments: &Arguments) -> Vec<Seed> {
+    let numbers = arguments.from..arguments.from.saturating_add(arguments.seeds);
+    numbers.map(|seed| (seed, arguments.theme)).collect()
 }
 
-/// Runs seeds of the product as it is.
-fn judge(asked: &Asked) -> ExitCode {
-    let seeds: Vec<Seed> = if asked.found {
+/// Runs seeds of the unchanged product.
+fn judge(arguments: &Arguments) -> ExitCode {
+    let seeds: Vec<Seed> = if arguments.found {
         FOUND.iter().map(|(seed, theme, _)| (*seed, *theme)).collect()
     } else {
-        range(asked)
+        range(arguments)
     };
     let clock = SystemClock::new();
-    let shown = run_all(asked, &seeds, None, asked.failures);
+    let shown = run_all(arguments, &seeds, None, arguments.failures);
     let seconds = clock.monotonic().0.as_secs_f64();
     for (seed, failure) in &shown.failures {
-        tell(*seed, failure, None);
+        report(*seed, failure, None);
     }
     let rate = |count: u64, span: f64| (count as f64 / seconds.max(1e-9) * span) as u64;
     say(&format!(
@@ -159,7 +159,7 @@ fn theme_of(bug: Sabotage) -> Option<Theme> {
 }
 
 /// Runs seeds with deliberate bugs, until each is found.
-fn look_for(asked: &Asked, name: &str) -> ExitCode {
+fn look_for(arguments: &Arguments, name: &str) -> ExitCode {
     if !skidder_os::sabotage::COMPILED_IN {
         complain("deliberate bugs are not compiled in: build with the feature `sabotage`");
         return ExitCode::from(2);
@@ -172,12 +172,14 @@ fn look_for(asked: &Asked, name: &str) -> ExitCode {
     }
     let mut all_found = true;
     for bug in bugs {
-        let seeds: Vec<Seed> =
-            range(asked).into_iter().map(|(seed, theme)| (seed, theme.or(theme_of(bug)))).collect();
-        let shown = run_all(asked, &seeds, Some(bug), 1);
+        let seeds: Vec<Seed> = range(arguments)
+            .into_iter()
+            .map(|(seed, theme)| (seed, theme.or(theme_of(bug))))
+            .collect();
+        let shown = run_all(arguments, &seeds, Some(bug), 1);
         if let Some((seed, failure)) = shown.failures.first() {
             say(&format!("{}: found after {} seeds", bug.name(), shown.seeds));
-            tell(*seed, failure, Some(bug));
+            report(*seed, failure, Some(bug));
         } else {
             all_found = false;
             complain(&format!("{}: NOT found in {} seeds", bug.name(), shown.seeds));
@@ -187,7 +189,12 @@ fn look_for(asked: &Asked, name: &str) -> ExitCode {
 }
 
 /// Runs seeds on several threads, each seed on one, until there were `failures_max` failures.
-fn run_all(asked: &Asked, seeds: &[Seed], bug: Option<Sabotage>, failures_max: usize) -> Shown {
+fn run_all(
+    arguments: &Arguments,
+    seeds: &[Seed],
+    bug: Option<Sabotage>,
+    failures_max: usize,
+) -> Shown {
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let shown = Mutex::new(Shown::default());
@@ -196,7 +203,7 @@ fn run_all(asked: &Asked, seeds: &[Seed], bug: Option<Sabotage>, failures_max: u
         while !stop.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed) as usize;
             let Some(&seed) = seeds.get(at) else { return };
-            let result = run_one(asked, seed);
+            let result = run_one(arguments, seed);
             let mut shown = shown.lock().expect("no thread panics while it holds this");
             shown.seeds += 1;
             match result {
@@ -214,7 +221,7 @@ fn run_all(asked: &Asked, seeds: &[Seed], bug: Option<Sabotage>, failures_max: u
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..asked.jobs {
+        for _ in 0..arguments.jobs {
             scope.spawn(work);
         }
     });
@@ -224,8 +231,8 @@ fn run_all(asked: &Asked, seeds: &[Seed], bug: Option<Sabotage>, failures_max: u
 }
 
 /// Runs one seed; a panic of the product is a failure as well.
-fn run_one(asked: &Asked, (seed, theme): Seed) -> Result<(u64, u64), Failure> {
-    let options = Options { story: asked.story, operations: asked.operations, theme };
+fn run_one(arguments: &Arguments, (seed, theme): Seed) -> Result<(u64, u64), Failure> {
+    let options = Options { story: arguments.story, operations: arguments.operations, theme };
     let once = || {
         std::panic::catch_unwind(|| run(seed, options)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -234,7 +241,7 @@ fn run_one(asked: &Asked, (seed, theme): Seed) -> Result<(u64, u64), Failure> {
         })
     };
     let outcome = once()?;
-    if asked.twice {
+    if arguments.twice {
         let again = once()?;
         if again.digest != outcome.digest {
             let what = "replay: two runs of this seed were not the same".to_owned();
@@ -253,7 +260,7 @@ fn begin(bug: Option<Sabotage>) {
 fn begin(_bug: Option<Sabotage>) {}
 
 /// A failed seed, and how to see it again.
-fn tell((seed, theme): Seed, failure: &Failure, bug: Option<Sabotage>) {
+fn report((seed, theme): Seed, failure: &Failure, bug: Option<Sabotage>) {
     complain(&format!("seed {seed}: {}", failure.what));
     for line in &failure.state {
         complain(&format!("    {line}"));

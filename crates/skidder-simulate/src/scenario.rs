@@ -1,4 +1,4 @@
-//! What a seed is about. Each takes some kinds of trouble and leaves out the others, so that rare
+//! The subject of a seed. Each takes some kinds of trouble and leaves out the others, so that rare
 //! combinations come up often, and some runs have none of them.
 
 use crate::themes::{Special, Themes};
@@ -25,7 +25,7 @@ impl Habits {
     fn suit(mut self, special: Special) -> Self {
         match special {
             Special::None | Special::Names | Special::Ids | Special::Disk | Special::Reload => {}
-            // What the kubelet rotated is followed until it is read, and nobody else touches it.
+            // What the kubelet rotated is followed until it is read, and nothing else touches it.
             Special::Containers => (self.moves, self.links) = (false, false),
             Special::Pins(_) => self.deletes_unread = true,
             Special::Hang => (self.deletes_unread, self.rotation) = (true, 2),
@@ -44,14 +44,14 @@ impl Habits {
     }
 }
 
-/// What becomes of requests, in percent of them; the others are answered in full.
+/// The outcomes of requests, in percent of them; the others are answered in full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weather {
     /// Nothing was stored, and that is known.
     pub(crate) failed: u64,
     /// Stored, but the answer is lost.
-    pub(crate) unheard: u64,
-    /// Some rows were stored, some are to be sent again, some are refused.
+    pub(crate) unreported: u64,
+    /// Some rows were stored, some must be sent again, some are refused.
     pub(crate) partial: u64,
     /// No answer for long.
     pub(crate) stalled: u64,
@@ -74,7 +74,7 @@ impl Ends {
     }
 }
 
-/// What a seed is about.
+/// The subject of a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) steps: u64,
@@ -94,17 +94,20 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// What becomes of the requests of an output: each has its own trouble.
+    /// The outcomes of the requests of an output: each has its own trouble.
     pub(crate) fn weather_of(&self, output: usize) -> Weather {
-        let Weather { failed, unheard, partial, stalled } = self.weather;
+        let Weather { failed, unreported, partial, stalled } = self.weather;
         match self.themes.special {
             Special::Outputs { stuck, .. } if stuck == Some(output) => {
                 Weather { failed: 100, ..Weather::default() }
             }
             Special::Hang => Weather { stalled: 90, ..self.weather.clone() },
-            _ if output == 1 => {
-                Weather { failed: stalled, unheard: partial / 2, partial: unheard, stalled: failed }
-            }
+            _ if output == 1 => Weather {
+                failed: stalled,
+                unreported: partial / 2,
+                partial: unreported,
+                stalled: failed,
+            },
             _ if output == 2 => Weather::default(),
             _ => self.weather.clone(),
         }
@@ -128,7 +131,7 @@ impl Scenario {
         };
         let weather = Weather {
             failed: percent(random, 40),
-            unheard: percent(random, 20),
+            unreported: percent(random, 20),
             partial: percent(random, 40),
             stalled: percent(random, 30),
         };
@@ -146,7 +149,7 @@ impl Scenario {
             weather,
             ends,
             // What was rotated away from a link and could not be read yet is followed by this life only: nothing of it can
-            // be saved, and behind what the registry knows nobody looks for more.
+            // be saved, and the program does not look behind what the registry knows.
             log_faults: chance(random, 3)
                 && (themes.special != Special::Containers || lives_once)
                 && themes.special != Special::Hang,

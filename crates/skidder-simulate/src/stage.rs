@@ -1,4 +1,4 @@
-//! What everybody in the world shares.
+//! The state that all actors of the world share.
 
 use crate::oracle::Truth;
 use crate::story::Story;

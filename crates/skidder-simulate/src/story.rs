@@ -1,17 +1,16 @@
-//! What happens, told for people who look for a mistake, and a digest of it for the check that a seed
-//! replays.
+//! A log of what happens, for debugging, and a digest of it for the check that a seed replays.
 
 use skidder_testkit::Operation;
 use std::path::Path;
 
-/// Tells an operation of the program on the disk: what two runs of a seed do not have in common shows what is not from the
-/// seed.
+/// Prints an operation of the program on the disk: a difference between two runs of a seed shows what does not depend
+/// on the seed.
 #[expect(clippy::print_stderr, reason = "asked for")]
-pub(crate) fn tell_operation(operation: Operation, path: &Path) {
+pub(crate) fn log_operation(operation: Operation, path: &Path) {
     eprintln!("    {operation:?} {}", path.display());
 }
 
-/// Tells what happens, if somebody listens.
+/// Logs what happens, if enabled.
 #[derive(Debug)]
 pub(crate) struct Story {
     loud: bool,
@@ -29,9 +28,9 @@ impl Story {
         self.step = number;
     }
 
-    /// A sentence; only made if somebody listens.
+    /// Logs a sentence, which is only made if needed.
     #[expect(clippy::print_stderr, reason = "asked for")]
-    pub(crate) fn tell(&self, sentence: impl FnOnce() -> String) {
+    pub(crate) fn log(&self, sentence: impl FnOnce() -> String) {
         if self.loud {
             eprintln!("[{}] {}", self.step, sentence());
         }

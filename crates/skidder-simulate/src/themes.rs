@@ -20,7 +20,7 @@ pub(crate) struct Themes {
     pub(crate) special: Special,
 }
 
-/// A theme that can be asked for; one or two seeds in ten with themes have it by themselves.
+/// A theme that can be selected; one or two seeds in ten with themes have it by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Theme {
     /// The logs of containers are found by links that the kubelet makes.
@@ -122,16 +122,16 @@ pub(crate) enum Special {
     Hang,
 }
 
-/// What the file system tells of changes.
+/// Which changes the file system notifies.
 #[derive(Clone, Debug)]
 pub(crate) struct Notices {
-    /// Some are lost without a word, out of order or doubled: as on a network mount that tells of some changes.
+    /// Some are lost silently, out of order or doubled: as on a network mount that notifies some changes.
     /// All arrives, but a scan may see a compressed file before the plain one that it was made from, and
     /// read both: what comes twice is forgiven.
     pub(crate) unreliable: Option<u64>,
-    /// The queue overflows now and then, and that is told.
+    /// The queue overflows now and then, and reports that.
     pub(crate) overflows: bool,
-    /// It tells nothing of these directories, and says so.
+    /// These directories cannot be watched.
     pub(crate) blind: Vec<&'static str>,
     /// So many directories can be watched.
     pub(crate) watches_max: Option<usize>,

@@ -1,11 +1,11 @@
-//! The run of one seed: who acts next, and the end, when everything must arrive.
+//! The run of one seed: which actor is next, and the end, when everything must arrive.
 
 use crate::oracle::LineId;
 use crate::others::Others;
 use crate::program::{Config, MARKER, Program};
 use crate::scenario::Scenario;
 use crate::stage::Stage;
-use crate::story::tell_operation;
+use crate::story::log_operation;
 use crate::themes::{Special, Theme, Themes};
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
@@ -27,15 +27,15 @@ const STEPS_OF_ROUND_MAX: u64 = 1_000_000;
 /// How a seed is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Tell what happens on standard error.
+    /// Print what happens to standard error.
     pub story: bool,
-    /// Tell each operation of the program on the disk on standard error.
+    /// Print each operation of the program on the disk to standard error.
     pub operations: bool,
     /// Seeds have this theme.
     pub theme: Option<Theme>,
 }
 
-/// What became of a run that went well.
+/// The result of a run that went well.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Lines that other programs wrote.
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub digest: u64,
 }
 
-/// What must not be, and where things stood.
+/// A violation, and the state at that point.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The first thing that must not be.
@@ -92,9 +92,9 @@ impl World {
         let scenario = Scenario::new(&mut random, Themes::new(seed, options.theme));
         let mut stage = Stage::new(options.story);
         if options.operations {
-            stage.fs.listen(tell_operation);
+            stage.fs.listen(log_operation);
         }
-        stage.story.tell(|| format!("{scenario:#?}"));
+        stage.story.log(|| format!("{scenario:#?}"));
         for directory in ["/logs/a", "/logs/b", "/logs/pods", "/away"] {
             stage.fs.create_dir_as_other(directory);
         }
@@ -131,7 +131,7 @@ impl World {
         Ok(Self { scenario, chance, stage, others, program: Some(program) })
     }
 
-    /// The whole run; gives the number of steps.
+    /// The whole run; returns the number of steps.
     fn live(&mut self) -> Result<u64, String> {
         for step in 0..self.scenario.steps {
             self.stage.story.step(step);
@@ -143,7 +143,7 @@ impl World {
         Ok(self.scenario.steps)
     }
 
-    /// One action of somebody.
+    /// One action of the program or of another actor.
     fn step(&mut self) -> Result<(), String> {
         let Self { scenario, chance, stage, others, program } = self;
         let Some(mut alive) = program.take() else { return Err("nobody lives".to_owned()) };
@@ -175,7 +175,7 @@ impl World {
     /// All trouble is over: everything arrives, and nothing more comes after it.
     fn arrive(&mut self) -> Result<(), String> {
         let Self { scenario, chance, stage, others, program } = self;
-        stage.story.tell(|| "the end".to_owned());
+        stage.story.log(|| "the end".to_owned());
         let Some(mut alive) = program.take() else { return Err("nobody lives".to_owned()) };
         if let Some(end) = alive.dying() {
             alive = alive.end(end, scenario, stage, others, &mut chance.program)?;

@@ -1,6 +1,6 @@
 //! A real Kafka for tests, started by `tests/servers/kafka.sh`.
 //!
-//! `cargo xtask test` starts one for the whole run and tells its URL in `SKIDDER_TEST_KAFKA`; without that a test
+//! `cargo xtask test` starts one for the whole run and sets its URL in `SKIDDER_TEST_KAFKA`; without that a test
 //! starts its own. Tests that call this are `#[ignore]`d; each uses topics of its own
 //! ([`unique_name`](crate::servers::unique_name)).
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 const SCRIPT: &str = "kafka.sh";
-/// Tells the URL.
+/// Holds the URL.
 const VARIABLE: &str = "SKIDDER_TEST_KAFKA";
 
 /// How often a broker is started that ends at once.
@@ -67,12 +67,12 @@ impl Kafka {
         Self::start(&[])
     }
 
-    /// The same, telling all who come to the port `behind` that its address is the port `proxy`.
+    /// The same; clients of the port `behind` get the port `proxy` as its address.
     pub fn behind(behind: u16, proxy: u16) -> Result<Self, ServerError> {
         Self::start(&[("BEHIND", behind.to_string()), ("PROXY", proxy.to_string())])
     }
 
-    /// Nobody keeps the ports of a broker free until it listens: when it ends at once, others are taken.
+    /// The ports of a broker may be taken before it listens: when it ends at once, others are used.
     fn start(variables: &[(&str, String)]) -> Result<Self, ServerError> {
         let mut outcome = Self::start_once(variables);
         for _ in 1..STARTS_MAX {

@@ -1,7 +1,7 @@
 //! Real servers for tests: Elasticsearch, with and without security, OpenSearch, OpenLDAP, and others
 //! (`servers/plain.rs`).
 //!
-//! `cargo xtask test` starts one of each for the whole run and tells their URLs in environment
+//! `cargo xtask test` starts one of each for the whole run and sets their URLs in environment
 //! variables. A test that runs without them starts a server of its own with the scripts in
 //! `tests/servers` and stops it at the end, which takes ten seconds or more. Tests that call these
 //! are `#[ignore]`d; since they share the servers, each uses index names of its own
@@ -46,7 +46,7 @@ pub enum ServerError {
     Connection {
         /// The URL of the server.
         url: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The server answered something that is not HTTP with JSON.
@@ -373,7 +373,7 @@ fn tls(authority: &Path) -> io::Result<Arc<rustls::ClientConfig>> {
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// Status and body of an answer whose length is told, or that is chunked, or that ends with the
+/// Status and body of an answer with a length, or that is chunked, or that ends with the
 /// connection (RFC 9112, section 6.3).
 fn read_answer(stream: impl Read) -> io::Result<(u16, Vec<u8>)> {
     let mut reader = BufReader::new(stream);
@@ -438,7 +438,7 @@ pub(crate) fn script(name: &str) -> Command {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers").join(name))
 }
 
-/// A port of this machine that nobody has at the moment.
+/// A free port of this machine.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

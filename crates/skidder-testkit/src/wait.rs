@@ -8,7 +8,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Looks at a condition until it gives something, at most for `limit`; then nothing.
 ///
-/// For conditions that nobody announces: files, other processes. It is looked at once more at the end, so
+/// For conditions without a notification: files, other processes. It checks once more at the end, so
 /// that a machine that was busy does not turn a truth into a failure.
 pub fn try_wait_for<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let clock = SystemClock::new();
@@ -29,7 +29,7 @@ pub fn try_wait_for<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>
 ///
 /// # Panics
 ///
-/// If it has not after `limit`; the message says what was waited for.
+/// If it has not after `limit`; the message names the condition.
 pub fn wait_for<T>(what: &str, limit: Duration, condition: impl FnMut() -> Option<T>) -> T {
     try_wait_for(limit, condition).unwrap_or_else(|| panic!("waited {limit:?} in vain: {what}"))
 }

@@ -198,7 +198,7 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
 }
 
 /// One round: up to two literals, and then as many again or a match, which may have one more
-/// literal before it. `first` is the first entry. Gives the first entry of the next round, whose
+/// literal before it. `first` is the first entry. Returns the first entry of the next round, whose
 /// bits are there and not used up.
 ///
 /// Bits, with entries of the main tables: 42 are there at the start; `first` takes 11, and the

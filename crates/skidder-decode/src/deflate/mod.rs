@@ -28,7 +28,7 @@ pub const WINDOW_BYTES: usize = 32 * 1024;
 #[error("the deflate decoder refused the saved position")]
 pub struct Refused;
 
-/// What one call of [`Inflate::inflate`] did.
+/// The result of one call of [`Inflate::inflate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes of input used up.

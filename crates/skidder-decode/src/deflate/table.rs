@@ -24,7 +24,7 @@ pub(super) const DISTANCES_MAX: usize = 32;
 /// The shortest match.
 const LENGTH_MIN: usize = 3;
 
-/// What the next bits mean.
+/// The meaning of the next bits.
 ///
 /// | bits | of one or two literals | of a length, perhaps behind a literal | of a distance | otherwise |
 /// |---|---|---|---|---|
@@ -371,7 +371,7 @@ impl Literals {
     }
 }
 
-/// What the symbols of literals and lengths mean (RFC 1951, section 3.2.5).
+/// The meaning of the symbols of literals and lengths (RFC 1951, section 3.2.5).
 pub(super) const LITERAL_SYMBOLS: [Entry; LITERALS_MAX] = {
     let mut symbols = [Entry::NONE; LITERALS_MAX];
     let mut byte = 0;
@@ -392,7 +392,7 @@ pub(super) const LITERAL_SYMBOLS: [Entry; LITERALS_MAX] = {
     symbols
 };
 
-/// What the symbols of distances mean (RFC 1951, section 3.2.5).
+/// The meaning of the symbols of distances (RFC 1951, section 3.2.5).
 pub(super) const DISTANCE_SYMBOLS: [Entry; DISTANCES_MAX] = {
     let mut symbols = [Entry::NONE; DISTANCES_MAX];
     let mut base = 1;

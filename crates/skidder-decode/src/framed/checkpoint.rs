@@ -29,7 +29,7 @@ pub struct FramePoint {
 }
 
 impl FramePoint {
-    /// What the file is compressed with.
+    /// The codec of the file.
     pub fn codec(&self) -> Codec {
         self.codec
     }

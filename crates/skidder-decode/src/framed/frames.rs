@@ -38,7 +38,7 @@ pub(super) fn next(input: &mut Input<'_>, codec: Codec, magic: u32) -> Result<Ne
     }
 }
 
-/// Passes over a piece of the `left` bytes of a skippable frame; says how many are left then.
+/// Passes over a piece of the `left` bytes of a skippable frame; returns how many are left then.
 pub(super) fn skip(input: &mut Input<'_>, left: u64) -> Result<u64, Stop> {
     let passed = input.piece(usize::try_from(left).unwrap_or(usize::MAX))?.len() as u64;
     if passed == 0 {

@@ -165,7 +165,7 @@ impl<'a, 'b> Bits<'a, 'b> {
         (bits / 8, (bits % 8) as u32)
     }
 
-    /// Consumes what was taken; gives the bits of the next byte that are consumed too.
+    /// Consumes what was taken; returns the bits of the next byte that are consumed too.
     pub(super) fn commit(self) -> u32 {
         let (offset, bits) = self.position();
         self.input.offset = offset;

@@ -59,7 +59,7 @@ impl Phase {
     }
 }
 
-/// What the header of a frame says.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frame {
     start: u64,

@@ -42,7 +42,7 @@ pub(super) struct Xz {
     records: Records,
     block: Block,
     lzma: Option<Box<Lzma2Stream>>,
-    /// What a damaged block held before the damage.
+    /// The content of a damaged block before the damage.
     rescued: Vec<u8>,
 }
 

@@ -63,7 +63,7 @@ impl Phase {
     }
 }
 
-/// What the header of a frame says.
+/// The header of a frame.
 struct Header {
     bytes: usize,
     window: u64,
@@ -222,7 +222,7 @@ impl Zstd {
         Ok(Step::Mismatch(Mismatch { kind, frame_start, expected, found }))
     }
 
-    /// Gives the library `bytes`; how many it took, and how many it put out.
+    /// Passes `bytes` to the library; returns how many it took, and how many it put out.
     fn decode(&mut self, bytes: &[u8], out: &mut [u8]) -> Result<(usize, usize), Stop> {
         let context = self.context.as_mut().ok_or(Stop::Memory)?;
         let mut source = InBuffer::around(bytes);

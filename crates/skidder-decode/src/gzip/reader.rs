@@ -83,7 +83,7 @@ enum Phase {
     Failed(Damage),
 }
 
-/// What one move of the machine did.
+/// The result of one move of the machine.
 #[derive(Default)]
 struct Moved {
     consumed: usize,
@@ -166,7 +166,7 @@ impl GzipReader {
     /// Decodes and discards up to `target` (a decompressed offset), in pieces of at most
     /// `out_scratch`. `produced` of the answer is what was discarded.
     ///
-    /// Done when [`GzipReader::decompressed_offset`] has reached `target`; until then it is to be
+    /// Done when [`GzipReader::decompressed_offset`] has reached `target`; until then it must be
     /// called again while the state is `More`. Does nothing at or behind `target`.
     pub fn skip_to(
         &mut self,

@@ -145,7 +145,7 @@ pub(crate) fn samples(text: &[u8]) -> Vec<Sample> {
     ]
 }
 
-/// What a tool of this machine makes of `text`; nothing if it is not installed.
+/// What a tool of this machine makes of `text`; `None` if it is not installed.
 pub(crate) fn by_tool(command: &[&str], text: &[u8]) -> Option<Vec<u8>> {
     let (program, arguments) = command.split_first()?;
     let child = Command::new(program)
@@ -168,7 +168,7 @@ pub(crate) fn pool() -> DecoderPool {
     DecoderPool::new(2)
 }
 
-/// What came out of a file.
+/// The output for a file.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) output: Vec<u8>,

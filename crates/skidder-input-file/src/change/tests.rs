@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Reads all there is in one turn; gives the lines, and what waits for their verdicts.
+    /// Reads all there is in one turn; returns the lines, and what waits for their verdicts.
     fn read(&self) -> (usize, Option<Arc<Ticket>>) {
         let Some(mut turn) = self.turn() else { return (0, None) };
         let (mut batch, end) = turn.run(&mut Scratch::default(), self.clock.wall());
@@ -87,9 +87,9 @@ impl World {
     }
 
     fn commit(&mut self) {
-        let asked = self.commits.asked();
+        let requested = self.commits.requested();
         assert!(self.registrar.flush_last(&self.clock));
-        self.commits.done(asked);
+        self.commits.done(requested);
     }
 
     fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
@@ -99,11 +99,11 @@ impl World {
     /// The only input gives way to one like it.
     fn begin(&self, scanner: &mut Scanner) -> (Changing, Arc<AtomicBool>) {
         let done = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&done);
+        let is_done = Arc::clone(&done);
         let change = InputChange {
             remove: vec![0],
             add: vec![self.input()],
-            done: Box::new(move || told.store(true, Ordering::Relaxed)),
+            done: Box::new(move || is_done.store(true, Ordering::Relaxed)),
         };
         (Changing::begin(change, scanner, self.now()), done)
     }

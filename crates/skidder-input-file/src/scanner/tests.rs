@@ -50,7 +50,7 @@ fn world(notify: bool) -> World {
 }
 
 impl World {
-    fn step(&mut self) -> Nap {
+    fn step(&mut self) -> NextStep {
         let clock = &self.clock;
         self.scanner.step(&|| Now { wall: clock.wall(), monotonic: clock.monotonic() })
     }
@@ -84,9 +84,9 @@ fn with_notification_everything_is_looked_at_once_a_minute_and_without_by_every_
         let mut world = world(notify);
         let before = world.lists();
         for _ in 0..7 {
-            let nap = world.step();
-            assert_eq!(nap.pause, Duration::ZERO);
-            assert_eq!(nap.until.since(world.clock.monotonic()), Duration::from_secs(10));
+            let next = world.step();
+            assert_eq!(next.pause, Duration::ZERO);
+            assert_eq!(next.until.since(world.clock.monotonic()), Duration::from_secs(10));
             world.advance(10);
         }
         assert_eq!(world.lists() - before, expected, "notify: {notify}");
@@ -98,11 +98,11 @@ fn what_is_told_is_acted_on_at_once_and_then_there_is_a_pause() {
     let mut world = world(true);
     world.step();
     world.fs.write_as_other("/logs/a", b"one\n");
-    let nap = world.step();
-    assert_eq!(nap.pause, REACTION_PAUSE);
+    let next = world.step();
+    assert_eq!(next.pause, REACTION_PAUSE);
     assert!(world.is_woken());
-    let nap = world.step();
-    assert_eq!(nap.pause, Duration::ZERO, "nothing happened since");
+    let next = world.step();
+    assert_eq!(next.pause, Duration::ZERO, "nothing happened since");
     world.fs.append_as_other("/logs/a", b"two\n");
     world.step();
     assert!(world.is_woken());
@@ -167,9 +167,9 @@ fn lost_notices_make_a_full_scan_due_but_not_again_and_again() {
     world.step();
     assert_eq!(world.lists() - before, 1);
     world.fs.overflow_notices();
-    let nap = world.step();
+    let next = world.step();
     assert_eq!(world.lists() - before, 1);
-    assert_eq!(nap.until.since(world.clock.monotonic()), LOST_PAUSE_MIN);
+    assert_eq!(next.until.since(world.clock.monotonic()), LOST_PAUSE_MIN);
     world.advance(1);
     world.step();
     assert_eq!(world.lists() - before, 2);

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::Context;
 use crate::common::{EVERY_INPUT, begin};
 
-/// What the type is called.
+/// The name of the type.
 const KIND: &str = "benchmark";
 
 /// Events of a batch, at most.
@@ -61,9 +61,9 @@ pub struct Benchmark {
     message: Arc<str>,
     /// How many tasks make events at the same time.
     threads: u8,
-    /// How many events each of them makes; nothing if without end.
+    /// How many events each of them makes; `None`: no limit.
     count: Option<u64>,
-    /// How many events each of them makes in a second; nothing if as many as go through.
+    /// How many events each of them makes in a second; `None`: no limit.
     eps: Option<u64>,
 }
 

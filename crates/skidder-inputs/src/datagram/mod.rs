@@ -1,10 +1,10 @@
 //! Datagrams, of UDP or of a unix socket, as events.
 //!
-//! A thread of its own receives them: it sleeps in between, so that one call takes many, and the socket wakes nobody
-//! meanwhile. It offers the events: while a queue is full they wait in memory, and what is beyond that is dropped and
-//! counted as `queue_full`. What the kernel threw away before is counted too ([`skidder_input::InputMetrics`]
-//! `lost_before`): `SO_MEMINFO` has the number that Filebeat reads in `/proc/net/udp`, of this socket alone and also if no
-//! datagram follows.
+//! A thread of its own receives them: it sleeps in between, so that one call takes many, and the socket wakes no
+//! thread meanwhile. It offers the events: while a queue is full they wait in memory, and what is beyond that is
+//! dropped and counted as `queue_full`. What the kernel threw away before is counted too
+//! ([`skidder_input::InputMetrics`] `lost_before`): `SO_MEMINFO` has the number that Filebeat reads in
+//! `/proc/net/udp`, of this socket alone and also if no datagram follows.
 
 mod peers;
 mod server;
@@ -43,7 +43,7 @@ pub struct Left {
     pub drops: u32,
     /// The name of a unix socket, unless it is systemd's; goes with it.
     pub name: Option<UnixName>,
-    /// What was received and waits for room in a queue.
+    /// Received events that wait for room in a queue.
     pub waiting: Vec<Waiting>,
 }
 
@@ -58,7 +58,7 @@ pub struct Settings {
     pub backlog_bytes_max: usize,
     /// `device`: where it listens, as configured.
     pub device: String,
-    /// What is done to each batch.
+    /// Applied to each batch.
     pub on_batch: Option<OnBatch>,
 }
 
@@ -151,7 +151,7 @@ impl Drop for Wake {
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Receiver {
     socket: DatagramSocket,
     arena: Arena,
@@ -227,7 +227,7 @@ impl Receiver {
                     self.intake.set_finishing();
                     return;
                 }
-                // Nobody comes after it.
+                // No input comes after it.
                 Err(left) => {
                     Left { socket: self.socket, name: self.name, waiting: self.waiting, .. } = left;
                 }

@@ -45,8 +45,8 @@ impl DatagramServer {
         serve(left, Some(self.claim), self.settings, intake).await
     }
 
-    /// Takes over the socket of the input before, or binds it as soon as the address is free. Nothing if the input must stop
-    /// before that.
+    /// Takes over the socket of the input before, or binds it as soon as the address is free. `None` if the input
+    /// must stop before that.
     async fn bind(&self, intake: &Intake) -> Result<Option<Left>, InputError> {
         let mut left = take_over::<Left>(&self.claim, intake).await;
         let mut attempts = Attempts::new(intake);

@@ -31,7 +31,7 @@ pub struct DatagramSocket {
     address: Option<SocketAddr>,
 }
 
-/// What the kernel knows about the socket.
+/// The kernel's counts for the socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketState {
     /// Bytes in the receive buffer.
@@ -41,7 +41,7 @@ pub(super) struct SocketState {
 }
 
 impl DatagramSocket {
-    /// Where it is bound, with the real port; nothing for a unix socket.
+    /// Where it is bound, with the real port; `None` for a unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
@@ -62,11 +62,11 @@ impl DatagramSocket {
     /// # Errors
     /// Those of the system.
     pub fn read_buffer(&self) -> io::Result<usize> {
-        // The kernel doubles what was asked for, to have room for its own part, and reports that.
+        // The kernel doubles the requested size, to have room for its own part, and reports that.
         Ok(sockopt::RcvBuf.get(&self.socket)? / 2)
     }
 
-    /// What the kernel knows about it.
+    /// The kernel's counts for it.
     pub(super) fn state(&self) -> io::Result<SocketState> {
         let numbers = meminfo::MemInfo.get(&self.socket)?;
         Ok(SocketState { queued: numbers[0], drops: numbers[8] })
@@ -95,7 +95,7 @@ impl From<std::os::unix::net::UnixDatagram> for DatagramSocket {
 /// A datagram that was received.
 pub(super) struct Datagram<'a> {
     pub(super) bytes: &'a [u8],
-    /// Its sender; nothing for a unix socket.
+    /// Its sender; `None` for a unix socket.
     pub(super) peer: Option<SocketAddr>,
     /// It was longer than its place.
     pub(super) truncated: bool,

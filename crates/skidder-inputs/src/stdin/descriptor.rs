@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 /// Something to read from.
 pub(super) type Descriptor = Arc<dyn AsFd + Send + Sync>;
 
-/// What was read.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) bytes: Vec<u8>,

@@ -25,7 +25,7 @@ use std::io;
 use std::sync::Arc;
 use text::{Left, Text};
 
-/// What the type is called.
+/// The name of the type.
 pub const KIND: &str = "stdin";
 
 /// How bytes become events.
@@ -106,7 +106,7 @@ impl Input for Stdin {
 /// The beginning of an error.
 const CANNOT_READ: &str = "cannot read the standard input";
 
-/// What the next input goes on with.
+/// The state that the next input continues with.
 #[derive(Debug, Default)]
 struct HandedOver {
     left: Left,

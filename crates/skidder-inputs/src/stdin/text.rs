@@ -19,7 +19,7 @@ const BATCH_EVENTS: usize = 2048;
 static OFFSET: LazyLock<Path> =
     LazyLock::new(|| Path::parse("log.offset").expect("a constant that is a path"));
 
-/// What was read and is no event yet: the next input goes on with it after a reload.
+/// Bytes that are no event yet: the next input continues with them after a reload.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     pub(super) bytes: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Left {
     pub(super) offset: u64,
     /// They belong to a line beyond all bounds, of which so many bytes are gone already.
     skipped: Option<u64>,
-    /// The encoding, once the beginning has told it.
+    /// The encoding, once detected from the beginning.
     encoding: Option<FileEncoding>,
 }
 
@@ -92,7 +92,7 @@ impl Text {
         self.flush_at
     }
 
-    /// What is no event yet, for another input.
+    /// The bytes that are no event yet, for the next input.
     pub(super) fn take_left(&mut self) -> Left {
         std::mem::take(&mut self.left)
     }
@@ -102,8 +102,8 @@ impl Text {
         self.left = left;
     }
 
-    /// The next events, and of how many bytes they are; nothing if more bytes are needed. To be called until there is
-    /// nothing.
+    /// The next events, and of how many bytes they are; `None` if more bytes are needed. Call it until it returns
+    /// `None`.
     ///
     /// # Errors
     /// If the encoding needs a byte order mark and there is none: nothing can be read.
@@ -157,7 +157,7 @@ impl Text {
         Ok(Some((batch, consumed as u64)))
     }
 
-    /// How lines are found and decoded; nothing if there is nothing to do, or too little to know it.
+    /// How lines are found and decoded; `None` if there is nothing to do, or too little to know it.
     fn lines(&mut self, is_last: bool) -> Result<Option<(Splitter, FileEncoding)>, BomError> {
         let Left { bytes, skipped, encoding, .. } = &mut self.left;
         if bytes.is_empty() && !(skipped.is_some() && is_last) {
@@ -196,8 +196,8 @@ impl Text {
         length
     }
 
-    /// Gives the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: there is no room for a
-    /// longer group.
+    /// Passes the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: there is no room
+    /// for a longer group.
     fn parse(
         &mut self,
         (source, batch): (&Source, &mut Batch),

@@ -107,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// Reads until the connection ends or the input must stop. Returns the connection if it is to be handed over.
+    /// Reads until the connection ends or the input must stop. Returns the connection if it must be handed over.
     pub(super) async fn run(mut self, shared: Arc<Shared>, mut source: Source) -> Option<Self> {
         let end = match Box::pin(self.go_on(&shared, &mut source)).await {
             Ok(()) => match self.read(&shared, &mut source).await {

@@ -56,7 +56,7 @@ pub enum FrameError {
     NoLength,
 }
 
-/// What is left at the end of a stream.
+/// The rest at the end of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Nothing.
@@ -114,7 +114,7 @@ impl Framing {
         self.incomplete(data.len() - start)
     }
 
-    /// What is left when nothing follows.
+    /// The rest when nothing follows.
     pub fn rest(&self, data: &[u8]) -> Rest {
         match data.first() {
             None => Rest::Nothing,

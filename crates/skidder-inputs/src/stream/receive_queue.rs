@@ -1,4 +1,4 @@
-//! `receive_queue_length`: what the kernel has received for a port and nobody has read.
+//! `receive_queue_length`: bytes that the kernel has received for a port and that are not read yet.
 //!
 //! From `rx_queue` in /proc/net/tcp and tcp6 (proc_net_tcp in the kernel's documentation), as Filebeat takes it
 //! (filebeat/input/netmetrics/tcp.go): of a listening socket it is the number of connections that wait to be accepted, of a

@@ -67,11 +67,11 @@ pub struct StreamServer {
     pub fs: Arc<dyn Fs>,
     /// Where it listens, as the metrics show it.
     pub device: String,
-    /// What is done to each batch.
+    /// Applied to each batch.
     pub on_batch: Option<OnBatch>,
 }
 
-/// What the connections of a server share.
+/// The state that the connections of a server share.
 pub(super) struct Shared {
     pub(super) settings: StreamSettings,
     pub(super) phase: watch::Sender<Phase>,
@@ -84,7 +84,7 @@ pub(super) struct Shared {
     last_arrival: AtomicU64,
 }
 
-/// What connections are to do.
+/// What connections should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Read.
@@ -104,7 +104,7 @@ pub(super) struct Now {
     monotonic: u64,
 }
 
-/// What a server leaves for the next one.
+/// The state that a server leaves for the next one.
 struct Left {
     listener: Listener,
     is_inherited: bool,
@@ -278,7 +278,7 @@ fn open(accepted: Accepted, shared: Arc<Shared>) -> Running {
     })
 }
 
-/// The handshake; nothing if the input must stop before it is over, as the client has sent no event then.
+/// The handshake; `None` if the input must stop before it is over, as the client has sent no event then.
 async fn handshake(
     accepted: Accepted,
     shared: &Shared,
@@ -394,8 +394,8 @@ impl Shared {
 }
 
 impl StreamServer {
-    /// Takes over the socket of the input before, or binds it as soon as the address is free. Nothing if the input must stop
-    /// before that.
+    /// Takes over the socket of the input before, or binds it as soon as the address is free. `None` if the input
+    /// must stop before that.
     async fn bind(&self, intake: &Intake) -> Result<Option<Bound>, InputError> {
         let mut left = take_over::<Left>(&self.claim, intake).await;
         let mut attempts = Attempts::new(intake);

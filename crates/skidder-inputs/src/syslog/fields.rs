@@ -85,7 +85,7 @@ const PLACES: [u32; KEYS.len()] = {
     places
 };
 
-/// What the events of a batch have in common: texts that stand in it once.
+/// The texts that the events of a batch share: each is stored in it once.
 pub(super) struct Texts {
     start: u32,
     filter: KeyFilter,

@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use time::Zone;
 
-/// What the type is called.
+/// The name of the type.
 const KIND: &str = "syslog";
 
 /// How often the log says that messages could not be parsed, at most.
@@ -240,7 +240,7 @@ impl Parser {
         Self { format, zone: Zone::new(zone), clock, unparsed: Unparsed::default() }
     }
 
-    /// What is done to each batch.
+    /// Applied to each batch.
     fn on_batch(self) -> OnBatch {
         OnBatch::new(move |batch| self.run(batch))
     }
@@ -287,7 +287,7 @@ impl Parser {
     }
 }
 
-/// What is kept from one message of a batch to the next.
+/// The state from one message of a batch to the next.
 struct Work {
     texts: fields::Texts,
     headers: Headers,

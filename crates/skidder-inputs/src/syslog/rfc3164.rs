@@ -121,7 +121,7 @@ fn month(text: &[u8]) -> Option<(Option<i64>, usize)> {
     text.starts_with(b"Ma").then_some((None, 2))
 }
 
-/// `22:14:15.003+02:00`: how it ends, and where its last part begins. Nothing if it is no time.
+/// `22:14:15.003+02:00`: how it ends, and where its last part begins. `None` if it is no time.
 fn time(
     line: &[u8],
     start: usize,
@@ -168,7 +168,7 @@ fn time(
     Some((ends, begun))
 }
 
-/// The zone at `start`, and where it ends. Nothing if something else than a colon or a space follows.
+/// The zone at `start`, and where it ends. `None` if something else than a colon or a space follows.
 fn zone(line: &[u8], start: usize, message: &mut Message) -> Option<usize> {
     let ends = |at: usize| line.get(at) == Some(&b':') || is_space(line, at);
     let two = |at: usize| line.get(at..at + 2).is_some_and(|two| digits(two) == 2);
@@ -196,7 +196,7 @@ fn zone(line: &[u8], start: usize, message: &mut Message) -> Option<usize> {
     })
 }
 
-/// The host at `start`, and where the text behind it begins. Nothing if it does not end with a space; it may be known
+/// The host at `start`, and where the text behind it begins. `None` if it does not end with a space; it may be known
 /// all the same then.
 fn hostname(line: &[u8], start: usize, message: &mut Message) -> Option<usize> {
     // It ends with a letter, a digit or two colons.

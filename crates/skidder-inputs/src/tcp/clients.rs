@@ -131,7 +131,7 @@ async fn a_reload_keeps_a_tls_connection_and_its_rest_unless_its_settings_change
             bench.events.len() == 2 && bench.input.metrics().bytes.get() == 5
         })
         .await;
-    // Certificates of clients are not asked for any more: those who were let in before have to come again.
+    // Client certificates are not required any more: accepted clients must connect again.
     let other = certificates.server(address, "", ", client_authentication: optional");
     bench.replace(input(&other, &sockets)).await;
     bench.events(3).await;

@@ -21,7 +21,7 @@ use skidder_net::{Family, RealNetwork, SocketKey};
 use skidder_tls::{SSL_SERVER, TlsServer, TlsServerSettings};
 use std::sync::Arc;
 
-/// What the type is called.
+/// The name of the type.
 const KIND: &str = "tcp";
 
 mod server {

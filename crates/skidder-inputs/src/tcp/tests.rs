@@ -131,7 +131,7 @@ fn settings_are_those_of_filebeat() {
         assert!(read.is_some() || !expected.is_empty(), "{text}: {problems}");
         assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
     }
-    // That `host` is missing is not said then.
+    // A missing `host` is not reported then.
     let (_, problems) = read_text("hosts: [':9000']", &sockets);
     assert_eq!(problems.matches("error: ").count(), 1, "{problems}");
 }

@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the type is called.
+/// The name of the type.
 const KIND: &str = "unix";
 
 /// Default of `max_message_size` of a datagram.

@@ -62,7 +62,7 @@ impl Record<'_, '_> {
 
     fn add(&mut self, key: &str, value: Text) {
         let key = self.event.store_text(key.as_bytes());
-        // With more pairs than are kept this is one too many, which was said.
+        // With more pairs than are kept this is one too many, which was reported.
         put(self.event, self.fields, Field::new(key, value, value));
     }
 

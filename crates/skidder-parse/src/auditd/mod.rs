@@ -21,7 +21,7 @@ use skidder_event::{Cell, EventMut, FieldList, NodeId, Path, Text};
 /// Settings of one `auditd` parser, by Filebeat's names.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What went wrong is said in `error.message`.
+    /// Errors are put in `error.message`.
     pub add_error_key: bool,
 }
 

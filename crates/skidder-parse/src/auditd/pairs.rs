@@ -6,7 +6,7 @@ use skidder_event::{EventMut, Text};
 /// More pairs than this are left in the message: keys are compared one by one.
 pub(super) const PAIRS_MAX: usize = 1024;
 
-/// Reads the pairs of a record's body; of equal keys the last counts. Says `false` if there are
+/// Reads the pairs of a record's body; of equal keys the last counts. Returns `false` if there are
 /// more than [`PAIRS_MAX`].
 pub(super) fn read(
     event: &mut EventMut<'_>,

@@ -54,7 +54,7 @@ impl Container {
     }
 }
 
-/// What a turn keeps of `container`.
+/// The state of `container` during a turn.
 #[derive(Debug)]
 pub(super) struct ContainerLeaf {
     scanner: Scanner,
@@ -107,7 +107,7 @@ struct Record {
 }
 
 impl Run<'_> {
-    /// One line at the parser `at`, which becomes its text; says whether it is complete and goes on.
+    /// One line at the parser `at`, which becomes its text; returns whether it is complete and goes on.
     pub(super) fn container(
         &mut self,
         batch: &mut Batch,
@@ -158,7 +158,7 @@ impl Run<'_> {
         self.join(batch, at, container, item, record.partial)
     }
 
-    /// A record that is complete, or a part of one; says whether it goes on by itself.
+    /// A record that is complete, or a part of one; returns whether it goes on by itself.
     fn join(
         &mut self,
         batch: &mut Batch,
@@ -188,7 +188,7 @@ impl Run<'_> {
         false
     }
 
-    /// Gives the text of joined records to the parsers behind.
+    /// Passes the text of joined records to the next parsers.
     pub(super) fn complete_container(&mut self, batch: &mut Batch, at: usize, stream: usize) {
         let group = self.group(at * STREAMS + stream);
         let is_partial = group.is_open();

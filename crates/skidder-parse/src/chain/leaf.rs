@@ -15,11 +15,11 @@ pub struct Failure {
     pub parser: &'static str,
     /// Offset of the line, or of the first of its event.
     pub offset: u64,
-    /// What it said.
+    /// Its error.
     pub error: String,
 }
 
-/// What a parser keeps from line to line.
+/// The state of a parser from line to line.
 #[derive(Debug)]
 pub(super) enum Leaf {
     None,

@@ -195,7 +195,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives the event of a group to the parsers behind.
+    /// Passes the event of a group to the next parsers.
     pub(super) fn complete_multiline(
         &mut self,
         batch: &mut Batch,

@@ -14,7 +14,7 @@ pub(super) const PARTIAL: u8 = 4;
 const FLAGS: [(u8, &[u8]); 3] =
     [(TRUNCATED, b"truncated"), (MULTILINE, b"multiline"), (PARTIAL, b"partial")];
 
-/// What becomes of the events that leave the chain.
+/// The consumer of the events that leave the chain.
 #[derive(Clone, Copy, Debug)]
 pub struct Accept<'a> {
     /// `message_max_bytes`: longer messages are cut.
@@ -49,7 +49,7 @@ pub enum Ending {
 /// Where a turn ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finish {
-    /// End of what is complete, as an offset of the source. All lines behind it are to be given again.
+    /// End of what is complete, as an offset of the source. All lines behind it must be passed again.
     pub end: u64,
     /// Whether a group is unfinished.
     pub unfinished: bool,

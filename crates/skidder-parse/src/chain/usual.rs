@@ -21,7 +21,7 @@ pub(super) fn is_possible(chain: &Chain, accept: &Accept<'_>) -> bool {
 }
 
 impl Run<'_> {
-    /// Adds the event of a usual line to the batch; says whether it was one.
+    /// Adds the event of a usual line to the batch; returns whether it was one.
     #[inline]
     pub(super) fn usual_line(&mut self, batch: &mut Batch, row: &Row) -> bool {
         let Some(Leaf::Container(leaf)) = self.state.leaves.first_mut() else { return false };

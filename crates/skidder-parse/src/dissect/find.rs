@@ -140,7 +140,7 @@ impl Needle {
         Self { first: firsts.number(text[0]), len: text.len(), head, mask, finder }
     }
 
-    /// What is looked for.
+    /// The text to find.
     pub(super) fn text(&self) -> &[u8] {
         self.finder.needle()
     }

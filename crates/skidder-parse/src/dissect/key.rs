@@ -1,6 +1,6 @@
 //! The text of a tokenizer, read.
 
-/// What a value is to be converted to (`|type`).
+/// The type that a value is converted to (`|type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// 32 bits.

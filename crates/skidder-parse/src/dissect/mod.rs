@@ -60,11 +60,11 @@ enum Delimiter {
 /// A field that a tokenizer gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// What it is called.
+    /// Its name.
     pub name: Name,
     /// What it is put together from; never empty.
     pub parts: Box<[Part]>,
-    /// What it is to be converted to; as it is if that fails.
+    /// The type that it is converted to; unchanged if that fails.
     pub kind: Option<Type>,
 }
 
@@ -165,7 +165,7 @@ impl Tokenizer {
         &self.source
     }
 
-    /// The fields it gives, in the order in which they are to be set.
+    /// The fields it extracts, in the order in which to set them.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{base, batch_of, document};
 use serde_json::{Value, json};
 
-/// The event of a line, without what the reader gives, and what was said.
+/// The event of a line, without the fields of the reader, and the result.
 fn decode(settings: Settings, line: &str) -> (Value, Result<(), NdjsonError>) {
     let base = base();
     let mut batch = batch_of(line.as_bytes(), &base);

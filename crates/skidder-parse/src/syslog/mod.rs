@@ -140,12 +140,12 @@ pub struct Settings {
     pub format: Format,
     /// `timezone`, for times without one.
     pub timezone: TimeZone,
-    /// What went wrong is said in `error.message`.
+    /// Errors are put in `error.message`.
     pub add_error_key: bool,
 }
 
 impl Settings {
-    /// The settings of a parser of which nothing is said, for a machine in this zone.
+    /// The default settings, for a machine in this zone.
     pub fn local(timezone: TimeZone) -> Self {
         Self { format: Format::Auto, timezone, add_error_key: true }
     }

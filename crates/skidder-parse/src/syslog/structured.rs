@@ -116,7 +116,7 @@ impl List {
         Some(id)
     }
 
-    /// Sets a parameter of an element; the last of one name counts. Says `false` if there are too many.
+    /// Sets a parameter of an element; the last of one name counts. Returns `false` if there are too many.
     fn set(
         &mut self,
         event: &mut EventMut<'_>,

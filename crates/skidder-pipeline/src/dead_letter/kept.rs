@@ -1,4 +1,4 @@
-//! The file of dead letters as it lies there, for who looks at it or takes letters out while nobody adds any.
+//! Offline access to the dead-letter file: list, show and remove letters while skidder is not running.
 
 use super::{DeadLetters, whole_lines};
 use skidder_os::{File, Fs, OpenMode, write_all_at};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read or written at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What becomes of a letter when the file is written anew.
+/// What happens to a letter when the file is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LetterFate {
     /// It stays as it is.
@@ -92,16 +92,16 @@ impl<'a> KeptLetters<'a> {
         Ok(())
     }
 
-    /// Writes the file anew as `fate` says of each letter, durably: after a crash there is either the file as it was or
-    /// the new one. Without any letter left the file is removed. Only while nobody else adds letters.
+    /// Rewrites the file as `fate` decides for each letter, durably: after a crash there is either the old file or
+    /// the new one. Without any letter left the file is removed. Only while no output adds letters.
     ///
     /// # Errors
-    /// Those of the file, which is as it was then.
+    /// Those of the file, which is unchanged then.
     pub fn rewrite(&self, fate: &mut dyn FnMut(u64, &[u8]) -> LetterFate) -> io::Result<()> {
         let beside = self.path.with_extension("ndjson.new");
         let written = self.write_anew(&beside, fate);
         if written.is_err() {
-            // It may be that it is not there; and what is wrong was told already.
+            // It may be missing; and the error was reported already.
             drop(self.fs.remove_file(&beside));
         }
         written

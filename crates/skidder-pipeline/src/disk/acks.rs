@@ -18,7 +18,7 @@ impl Acks {
         Self { frames: VecDeque::new(), next }
     }
 
-    /// A frame is read; what lies between it and the one before is lost, which was told.
+    /// A frame is read; what lies between it and the one before is lost, and was reported.
     pub(crate) fn begin(&mut self, place: Place, end: Place) {
         self.frames.push_back((place, false));
         self.next = end;

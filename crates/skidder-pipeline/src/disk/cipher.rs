@@ -65,7 +65,7 @@ impl DiskQueueKey {
         Ok(())
     }
 
-    /// Decrypts the payload of a frame with this key's name; says whether it is as it was written.
+    /// Decrypts the payload of a frame with this key's name; returns whether it is as it was written.
     pub(crate) fn open(
         &self,
         frame: &FrameKey,
@@ -90,7 +90,7 @@ impl DiskQueueKey {
     }
 }
 
-/// The key of a frame: nothing if it is not encrypted, an error if this is not the one.
+/// The key of a frame: `None` if it is not encrypted, an error if this is not the one.
 pub(crate) fn of<'a>(
     known: Option<&'a DiskQueueKey>,
     header: &FrameHeader,

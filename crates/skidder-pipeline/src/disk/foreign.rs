@@ -1,4 +1,4 @@
-//! What Filebeat's own disk queue left in the directory. It is not read: it is for Filebeat to deliver.
+//! Files of Filebeat's own disk queue in the directory. They are not read: Filebeat must deliver them.
 
 use super::DiskQueueError;
 use super::format::{u32_at, u64_at};

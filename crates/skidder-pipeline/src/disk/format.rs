@@ -1,4 +1,4 @@
-//! Bytes of the disk queue: headers of segments and frames. `FORMAT.md` beside `Cargo.toml` says the same in words.
+//! Bytes of the disk queue: headers of segments and frames. `FORMAT.md` beside `Cargo.toml` describes them.
 
 use std::num::NonZeroU32;
 
@@ -53,7 +53,7 @@ pub(crate) struct Place {
     pub(crate) event: u64,
 }
 
-/// What a segment says at its beginning.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) queue: QueueId,
@@ -61,7 +61,7 @@ pub(crate) struct SegmentHeader {
     pub(crate) number: u64,
     /// Where its first frame stands in the queue.
     pub(crate) first: Place,
-    /// What its frames are encrypted with.
+    /// The key of its frames.
     pub(crate) key: Option<KeyId>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct FrameKey {
     pub(crate) segment: u64,
 }
 
-/// What a frame says at its beginning.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) place: Place,
@@ -123,7 +123,7 @@ pub(crate) struct FrameHeader {
     pub(crate) len: u32,
     /// CRC-32 of the payload, as it stands on the disk.
     pub(crate) crc: u32,
-    /// What the payload is encrypted with.
+    /// The key of the payload.
     pub(crate) key: Option<KeyId>,
 }
 

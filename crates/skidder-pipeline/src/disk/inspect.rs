@@ -1,4 +1,4 @@
-//! What a disk queue holds, for people: read frame by frame and not changed.
+//! The content of a disk queue, for people: read frame by frame and not changed.
 
 use super::DiskQueueError;
 use super::cipher::{self, DiskQueueKey};
@@ -11,7 +11,7 @@ use skidder_os::{Fs, Timestamp};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a disk queue holds.
+/// The content of a disk queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskQueueReport {
     /// In their order.
@@ -24,7 +24,7 @@ pub struct DiskQueueReport {
     pub damaged: u64,
     /// Encrypted frames that were only counted: the key is not there, or another one.
     pub sealed: u64,
-    /// Whether the state says how far the queue was delivered.
+    /// Whether the state shows how far the queue was delivered.
     pub has_state: bool,
 }
 
@@ -41,7 +41,7 @@ impl DiskQueueReport {
     }
 }
 
-/// What a segment holds.
+/// The content of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentReport {
     /// The file.
@@ -66,7 +66,8 @@ pub struct SegmentReport {
     pub newest: Option<Timestamp>,
 }
 
-/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is said without. Works beside a program that uses it, whose last events may be missing then.
+/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is known without. Works beside
+/// a program that uses it, whose last events may be missing then.
 pub fn inspect_disk_queue(
     fs: &dyn Fs,
     directory: &Path,
@@ -85,7 +86,7 @@ pub fn inspect_disk_queue(
     let settled = survey.settled();
     let mut look = Look { queue, key, settled, next: settled, durable, sealed: 0 };
     if let Some(first) = survey.segments.iter().find_map(|found| found.first) {
-        // What is before was delivered, and is there only because nobody removed it yet.
+        // What is before was delivered, and was only not removed yet.
         look.next = look.next.min(first);
     }
     for (at, found) in survey.segments.iter().enumerate() {
@@ -116,7 +117,7 @@ struct Look<'a> {
     sealed: u64,
 }
 
-/// What a frame holds, as far as it can be said.
+/// The content of a frame, as far as it is known.
 enum Held {
     Events(Box<Batch>),
     /// It is as it was written, and cannot be read without its key.

@@ -49,7 +49,7 @@ use writer::Writer;
 /// Bytes that are made durable together at most, one frame excepted.
 const FLUSH_BYTES: usize = 4 << 20;
 
-/// After so many writes that did not fail, more is tried at once again.
+/// After so many successful writes, larger ones are tried again.
 const GOOD_WRITES: u32 = 16;
 
 /// `queue.disk`.
@@ -69,7 +69,7 @@ pub struct DiskQueueSettings {
     pub retry_interval: Duration,
     /// `max_retry_interval`: how long at most; it doubles with each failure.
     pub max_retry_interval: Duration,
-    /// `encryption`: what is written is encrypted with this, and what was encrypted is read with it.
+    /// `encryption`: the key that encrypts new frames and decrypts old ones.
     pub key: Option<DiskQueueKey>,
 }
 
@@ -102,7 +102,7 @@ pub enum DiskQueueError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another program or output has it.
@@ -136,7 +136,7 @@ pub enum DiskQueueError {
     Key {
         /// The segment.
         path: PathBuf,
-        /// What is wrong with the key.
+        /// The problem with the key.
         what: &'static str,
     },
     /// A file of another queue was put here: take it away.
@@ -159,7 +159,7 @@ impl DiskQueueError {
     }
 }
 
-/// What a disk queue holds now.
+/// The current size of a disk queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskQueueFilled {
     /// Events without a verdict.
@@ -170,7 +170,7 @@ pub struct DiskQueueFilled {
     pub segments: usize,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskStep {
     /// There is nothing to do.
@@ -210,7 +210,7 @@ struct Filling {
     durable: usize,
     /// Bytes that are made durable together: less after a failure, for there may be room for less.
     together: usize,
-    /// Writes since then that did not fail.
+    /// Successful writes since then.
     good: u32,
 }
 
@@ -276,7 +276,7 @@ impl DiskQueue {
         self.state_was_lost
     }
 
-    /// What it holds.
+    /// Its current size.
     pub fn filled(&self) -> DiskQueueFilled {
         let shared = self.store.lock();
         let segments = shared.segments.len();
@@ -316,23 +316,23 @@ impl DiskQueue {
         Ok(DiskStep::Done)
     }
 
-    /// Makes durable how far the queue was delivered, and removes what is not needed any more. To be called now and then.
+    /// Makes durable how far the queue was delivered, and removes what is not needed any more. Call it now and then.
     pub fn maintain(&self) {
         self.store.maintain();
     }
 
-    /// Makes durable how far the queue was written and delivered; says whether it is.
+    /// Makes durable how far the queue was written and delivered; returns whether it is.
     pub(crate) fn save(&self) -> bool {
         self.store.save_state()
     }
 
-    /// Nothing more goes to the output, but what it has already.
+    /// Hands no more events to the output.
     pub fn stop_feeding(&self) {
         self.back.clear();
         self.store.change(|shared| shared.fed = true);
     }
 
-    /// Ends what the threads of the queue do.
+    /// Ends the threads of the queue.
     pub fn stop(&self) {
         self.front.abort();
         self.stop_feeding();

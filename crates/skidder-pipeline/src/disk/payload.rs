@@ -1,4 +1,5 @@
-//! What a frame holds: where its events come from, and the events, as two items of CBOR. See `FORMAT.md`, "Payload".
+//! The payload of a frame: where its events come from, and the events, as two items of CBOR. See `FORMAT.md`,
+//! "Payload".
 
 use crate::settle::SourceName;
 use minicbor::{Decoder, Encoder};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// Where events come from, for messages about them: the program that delivers them may know nothing of their source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Where a file was seen last, or what another source is called.
+    /// Where a file was seen last, or the name of another source.
     pub name: SourceName,
     /// Its key in the registry, or a name that no other source has.
     pub key: Arc<str>,

@@ -1,4 +1,4 @@
-//! From the segments to events, in the order in which they were written, each once a life.
+//! Reads events from the segments, in the order in which they were written, each once per run.
 
 use super::cipher;
 use super::format::{FrameKey, Place, SEGMENT_HEADER};
@@ -11,7 +11,7 @@ use skidder_os::File;
 use std::io;
 use std::sync::Arc;
 
-/// What comes next in a queue.
+/// The next item of a queue.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, moved once")]
 pub(crate) enum Next {
@@ -19,14 +19,14 @@ pub(crate) enum Next {
     Nothing,
     /// The events of a frame, of this sequence number.
     Events(u64, Batch, Option<Origin>),
-    /// So many events were here, and cannot be read any more.
+    /// So many events here cannot be read any more.
     Lost(u64),
 }
 
 /// Reads frames.
 pub(crate) struct Reader {
     store: Arc<Store>,
-    /// The segment it is in, and those before it are done with.
+    /// The current segment; those before it are done.
     number: u64,
     open: Option<(Walk, Box<dyn File>)>,
     /// Where it was in a file that it has closed: while there is nothing to read it holds no file, which may be removed
@@ -77,7 +77,7 @@ impl Reader {
         }
     }
 
-    /// Looks into a segment; nothing if there is to be another look.
+    /// Looks into a segment; `None` if there is to be another look.
     fn look(&mut self, segment: &Segment, released: Place) -> io::Result<Option<Next>> {
         let Some((mut walk, file)) = self.take_open(segment)? else { return Ok(None) };
         let found = walk.find(&*file, segment.bytes);

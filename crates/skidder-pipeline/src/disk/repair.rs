@@ -1,4 +1,4 @@
-//! Writing what can be read of a damaged queue anew, and keeping the rest aside.
+//! Repair of a damaged queue: rewrites what can be read, and sets the rest aside.
 
 use super::format::Place;
 use super::reader::{Next, Reader};
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Times that a place is read before it is given up: a disk may fail for a moment.
+/// Attempts to read a place before it is given up: a disk may fail for a moment.
 const READS: u32 = 3;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskQueueRepaired {
-    /// Frames that were written anew.
+    /// Frames that were rewritten.
     pub frames: u64,
     /// Events in them.
     pub events: u64,
@@ -25,13 +25,13 @@ pub struct DiskQueueRepaired {
     pub missing: u64,
     /// Places that were given up.
     pub damaged: u64,
-    /// Where the files are that were there before.
+    /// The directory of the old files.
     pub aside: PathBuf,
 }
 
-/// Writes all whole frames without a verdict of the queue in a directory to new segments, behind the old ones, which are then
-/// kept in a directory beside them. Nobody else may use the queue. When the program ends on the way, events may come twice,
-/// and none is lost. `key` is that of an encrypted queue, and encrypts what is written.
+/// Writes all whole frames without a verdict of the queue in a directory to new segments, behind the old ones, which
+/// are then kept in a directory beside them. No other process may use the queue. When the program ends on the way,
+/// events may come twice, and none is lost. `key` is that of an encrypted queue, and encrypts what is written.
 pub fn repair_disk_queue(
     fs: Arc<dyn Fs>,
     directory: &Path,

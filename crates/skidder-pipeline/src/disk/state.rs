@@ -11,7 +11,7 @@ const BYTES: usize = 80;
 /// Where the copies stand: a sector of its own for each.
 const COPIES: [u64; 2] = [0, 4096];
 
-/// What is known for certain.
+/// The last known state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) queue: QueueId,
@@ -21,7 +21,7 @@ pub(crate) struct State {
     pub(crate) durable: Place,
 }
 
-/// The file; its lock holds others off as long as this lives.
+/// The file; its lock keeps other processes out as long as this lives.
 pub(crate) struct StateFile {
     file: Box<dyn File>,
     /// Grows with each copy that is written.
@@ -40,7 +40,7 @@ impl StateFile {
         Ok(found.map(|(_, state)| state))
     }
 
-    /// Takes the room for both copies, so that a full disk is no reason not to write them.
+    /// Reserves the room for both copies, so that they can be written to a full disk.
     pub(crate) fn reserve(&mut self, state: &State) -> io::Result<()> {
         if self.file.metadata()?.size < COPIES[1] + BYTES as u64 {
             self.write(state)?;

@@ -1,4 +1,4 @@
-//! The segments on the disk and what is known of them: shared by who writes, who reads and who gives verdicts.
+//! The segments on the disk and their state: shared by the writer, the reader and the outputs' verdicts.
 
 use super::acks::Acks;
 use super::cipher::DiskQueueKey;
@@ -45,10 +45,10 @@ pub struct DiskQueueOpened {
     /// Bytes behind the last whole frame, of a write that a crash has cut off.
     pub torn_bytes: u64,
     /// Events that were durable behind the last whole frame of the last segment, which was cut or damaged: they are
-    /// lost, and no file is read again for them.
+    /// lost, and no source is read again for them.
     pub cut_events: u64,
-    /// Nothing said how far the queue was written and delivered: all that is there is delivered again, and events may be
-    /// missing in front of the first segment and behind the last frame.
+    /// It was not known how far the queue was written and delivered: all that is there is delivered again, and events
+    /// may be missing in front of the first segment and behind the last frame.
     pub state_is_lost: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Store {
     pub(super) queue: QueueId,
     pub(super) metrics: DiskMetrics,
     shared: Mutex<Shared>,
-    /// Told when there is more to read, or more room, or an end.
+    /// Notified when there is more to read, or more room, or an end.
     changed: Condvar,
     saved: Mutex<Saved>,
 }
@@ -156,7 +156,7 @@ impl Store {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, and wakes who waits for it.
+    /// Changes the state, and wakes all that wait for a change.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.notify_all();
@@ -169,7 +169,7 @@ impl Store {
         drop(wait.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits until somebody tells of a change, at most `limit`.
+    /// Waits for a change, at most `limit`.
     pub(super) fn wait_for_change(&self, limit: Duration) {
         let wait = self.changed.wait_timeout(self.lock(), limit);
         drop(wait.unwrap_or_else(PoisonError::into_inner));
@@ -213,7 +213,7 @@ impl Store {
         }
     }
 
-    /// Makes durable how far the queue was written and delivered; says whether it is, and logs why not.
+    /// Makes durable how far the queue was written and delivered; returns whether it is, and logs why not.
     pub(super) fn save_state(&self) -> bool {
         let result = self.save();
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -318,7 +318,7 @@ fn make_directory(fs: &dyn Fs, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Events without a verdict in the queue of a directory, which nobody opens; nothing if no queue is there. Only the
+/// Events without a verdict in the queue of a directory, without opening it; `None` if no queue is there. Only the
 /// last segment is read.
 pub fn waiting_in_disk_queue(fs: &dyn Fs, directory: &Path) -> Result<Option<u64>, DiskQueueError> {
     let survey = Survey::of(fs, directory)?;

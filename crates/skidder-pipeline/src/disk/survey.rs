@@ -1,4 +1,4 @@
-//! What a directory of a queue holds: its state and its segments, read and not changed.
+//! The content of a queue's directory: its state and its segments, read and not changed.
 
 use super::format::{
     FrameKey, HeaderError, KeyId, Place, QueueId, SEGMENT_HEADER, SegmentHeader, VERSION_MAX,
@@ -19,7 +19,7 @@ const ENDING: &str = ".skq";
 /// A directory of a queue.
 pub(crate) struct Survey {
     pub(crate) state: Option<State>,
-    /// The queue's own name; nothing if nothing here says it.
+    /// The queue's own name; `None` if nothing here has it.
     pub(crate) queue: Option<QueueId>,
     /// In the order of their numbers.
     pub(crate) segments: Vec<Found>,
@@ -36,9 +36,9 @@ pub(crate) struct Found {
     pub(crate) size: u64,
     /// Whether its header is as it was written.
     pub(crate) header_is_whole: bool,
-    /// Where its first frame stands in the queue; if the header does not say it, what the first whole frame says.
+    /// Where its first frame stands in the queue: from the header, else from the first whole frame.
     pub(crate) first: Option<Place>,
-    /// What its frames are encrypted with; if the header does not say it, what the first whole frame says.
+    /// The key of its frames: from the header, else from the first whole frame.
     pub(crate) key: Option<KeyId>,
 }
 
@@ -111,7 +111,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Finds the first frames of segments whose header does not say them.
+    /// Finds the first frames of segments whose header is damaged.
     fn complete(&mut self, fs: &dyn Fs) -> io::Result<()> {
         let Some(queue) = self.queue else { return Ok(()) };
         for found in self.segments.iter_mut().filter(|found| found.first.is_none()) {
@@ -124,7 +124,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Where the state says that everything before has its verdict, or the beginning of what is there.
+    /// The place before which all have their verdict according to the state, or the beginning of the first segment.
     pub(crate) fn settled(&self) -> Place {
         let first = self.segments.iter().find_map(|found| found.first);
         self.state.map(|state| state.settled).or(first).unwrap_or_default()

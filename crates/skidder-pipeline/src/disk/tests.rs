@@ -65,7 +65,7 @@ impl Life {
         self.check();
     }
 
-    /// Makes all durable that was read; says whether the disk took it.
+    /// Makes all durable that was read; returns whether the disk took it.
     fn write(&self) -> io::Result<DiskStep> {
         let mut last = DiskStep::Idle;
         loop {

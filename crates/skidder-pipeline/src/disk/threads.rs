@@ -1,4 +1,4 @@
-//! The two threads of a disk queue: one writes what comes in, the other brings it to the output.
+//! The two threads of a disk queue: one writes new events, the other brings them to the output.
 
 use super::{DiskQueue, DiskStep};
 use crate::repeats::Repeats;
@@ -10,10 +10,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// How long the thread waits at most before it looks whether there is room; it is told earlier.
+/// How long the thread waits at most before it checks for room; it is notified earlier.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the thread waits at most for frames; it is told earlier.
+/// How long the thread waits at most for frames; it is notified earlier.
 const IDLE_PAUSE: Duration = Duration::from_mins(1);
 
 impl DiskQueue {
@@ -95,7 +95,7 @@ impl DiskQueue {
     }
 }
 
-/// Waits until there is something to write; `false` if there will be nothing more.
+/// Waits until there is something to write; `false` at the end.
 fn wait_for_work(queue: &DiskQueue) -> bool {
     let mut coming = std::pin::pin!(queue.front.wait_for_work());
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));

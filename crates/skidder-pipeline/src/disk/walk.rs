@@ -47,7 +47,7 @@ impl Walk {
         }
     }
 
-    /// Reads the payload of the frame at `at` and goes on behind it; says whether it is as it was written.
+    /// Reads the payload of the frame at `at` and goes on behind it; returns whether it is as it was written.
     pub(crate) fn read(
         &mut self,
         file: &dyn File,

@@ -27,7 +27,7 @@ struct Active {
     file: Box<dyn File>,
     number: u64,
     first: Place,
-    /// Bytes that are durable: 0 as long as nobody knows of the file.
+    /// Bytes that are durable: 0 as long as the name of the file is not.
     len: u64,
     /// What comes behind them.
     pending: Vec<u8>,
@@ -181,8 +181,8 @@ impl Writer {
         Ok(Active { file, number, first, len: 0, pending })
     }
 
-    /// After a failure nobody knows what of the pending bytes is on the disk, and the system may have forgotten them: they
-    /// are cut off, and written anew elsewhere.
+    /// After a failure it is unknown which of the pending bytes are on the disk, and the system may have forgotten
+    /// them: they are cut off, and written anew elsewhere.
     fn abandon(&mut self) {
         let Some(active) = self.active.take() else { return };
         let path = segment_path(&self.store.settings.path, active.number);

@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What waits until a batch is in the queue.
+/// The thread or task that waits until a batch is in the queue.
 #[derive(Debug)]
 pub(super) enum Waiter {
     Thread(Thread),
@@ -30,7 +30,7 @@ struct InLine<'a> {
     number: u64,
 }
 
-/// What became of a batch in line.
+/// The state of a batch in line.
 enum Standing {
     /// It is in the queue.
     In,
@@ -74,7 +74,7 @@ impl Drop for InLine<'_> {
 
 impl Queue {
     /// Gives up a batch for which there is no room: if its source cannot send it again, its events are counted as dropped
-    /// for this reason, and else it is left to the far side or to the cursor.
+    /// for this reason; else the far side sends it again, or the cursor stays before it.
     pub fn give_up(&self, mut batch: Batch, reason: DropReason) {
         if let Progress::Nothing(_) = batch.provenance().progress {
             batch.drop_all(reason);
@@ -83,7 +83,7 @@ impl Queue {
     }
 
     /// Puts a batch in as [`Queue::push`] does, for a task: while there is no room the task waits, and its thread does
-    /// not. A task that is dropped meanwhile takes its batch with it.
+    /// not. A task that is dropped while it waits takes its batch with it.
     pub async fn push_async(&self, batch: Batch, clock: &dyn Clock) -> Result<(), Batch> {
         let Err(batch) = self.try_push(batch) else { return Ok(()) };
         let room = Arc::new(Notify::new());

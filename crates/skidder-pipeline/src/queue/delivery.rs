@@ -1,4 +1,4 @@
-//! What a worker takes.
+//! The events that a worker takes at once.
 
 use crate::settle::Ticket;
 use skidder_event::Batch;

@@ -1,12 +1,12 @@
-//! For outputs that keep events to themselves until they have enough of them: when to let go earlier.
+//! For outputs that collect events until they have enough of them: when to send earlier.
 //!
-//! What they keep counts against the bounds of the queue. If it fills them, nothing more comes in, and waiting for more
-//! would be waiting for ever.
+//! Collected events count against the bounds of the queue. If they fill it, no more events come in, and a wait for
+//! more would never end.
 
 use super::{Queue, Shared};
 
 impl Queue {
-    /// Whether the readers have nothing more, or the program is to stop: what an output keeps should be sent.
+    /// Whether the readers are at the end, or the program is stopping: an output should send what it has collected.
     pub fn is_draining(&self) -> bool {
         let state = self.shared.lock();
         state.draining || state.closed
@@ -29,7 +29,7 @@ impl Queue {
 }
 
 impl Shared {
-    /// Tells everybody that the state is another one.
+    /// Wakes all that wait for a change of the state.
     pub(super) fn wake(&self) {
         self.work.notify_one();
         self.hurry.notify_waiters();

@@ -42,6 +42,6 @@ impl Default for QueueLimits {
 pub struct TakeLimits {
     /// Most events; 0 means that the queue decides.
     pub events: usize,
-    /// Most bytes of messages; one event is given even if it is larger.
+    /// Most bytes of messages; one event is taken even if it is larger.
     pub bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! The room of a batch, given back when it goes.
+//! The room of a batch, given back when it is settled.
 
 use super::Shared;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A look at the events that pass: whoever opens the tap is handed the batches that are admitted.
+//! A look at the events that pass: an open tap gets the admitted batches.
 //!
 //! While it is closed it costs a relaxed load for each batch. While it is open it costs an `Arc` more for each, and never a
 //! wait: what does not fit, or comes while the other end is being emptied, is counted and not handed out.
@@ -28,12 +28,12 @@ struct Held {
 }
 
 impl Tap {
-    /// From now on batches are handed out.
+    /// Opens the tap: from now on it hands out batches.
     pub fn open(&self) {
         self.open.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody looks.
+    /// Whether a viewer is connected.
     pub fn is_open(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
@@ -43,13 +43,13 @@ impl Tap {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).batches.len()
     }
 
-    /// No more; lets go of what was not taken.
+    /// Closes the tap; drops what was not taken.
     pub fn close(&self) {
         self.open.store(false, Ordering::Relaxed);
         self.take(&mut Vec::new());
     }
 
-    /// Moves what has come to `out`; says how many events came besides and were not kept.
+    /// Moves what has come to `out`; returns how many events came besides and were not kept.
     pub fn take(&self, out: &mut Vec<Arc<Batch>>) -> u64 {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         out.extend(held.batches.drain(..));
@@ -58,7 +58,7 @@ impl Tap {
         self.missed.swap(0, Ordering::Relaxed)
     }
 
-    /// Hands out a batch if somebody looks and there is room.
+    /// Hands out a batch if a viewer is connected and there is room.
     #[inline]
     pub(super) fn offer(&self, batch: &Arc<Batch>) {
         if self.is_open() {

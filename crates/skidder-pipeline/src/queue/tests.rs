@@ -242,7 +242,7 @@ async fn in_no_order_of_steps_does_a_worker_sleep_beside_enough_events() {
                 }
             }
             if random.one_in(4) {
-                // No time goes by while somebody has something to do.
+                // No time goes by while any task has something to do.
                 for _ in 0..200 {
                     tokio::task::yield_now().await;
                 }
@@ -272,8 +272,8 @@ fn the_front_of_the_line_says_since_when_the_output_takes_nothing() {
         let wait = |offset, seconds| {
             let queue = queue.clone();
             scope.spawn(move || {
-                let told = || queue.note_blocked(at(seconds));
-                push_meanwhile(&queue, batch(1, 0, offset, 10), told).is_ok()
+                let note_blocked = || queue.note_blocked(at(seconds));
+                push_meanwhile(&queue, batch(1, 0, offset, 10), note_blocked).is_ok()
             })
         };
         let first = wait(100, 5);

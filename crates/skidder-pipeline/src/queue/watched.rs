@@ -1,4 +1,4 @@
-//! What may be asked about a queue from outside.
+//! Questions about a queue from outside.
 
 use super::{Queue, Tap};
 use skidder_os::Monotonic;
@@ -15,7 +15,7 @@ impl Queue {
         self.shared.lock().queued
     }
 
-    /// Where the batches that come in can be watched. Those of a disk queue come in at its front.
+    /// The tap to watch admitted batches. Those of a disk queue are admitted at its front.
     pub fn tap(&self) -> &Tap {
         &self.shared.tap
     }
@@ -26,12 +26,12 @@ impl Queue {
     }
 
     /// Since when the batch at the front of the line waits for room. As long as the output takes events that is not long ago.
-    /// Nothing if none waits.
+    /// `None` if none waits.
     pub fn blocked_since(&self) -> Option<Monotonic> {
         self.shared.lock().blocked.front()?.since
     }
 
-    /// Tells that it is `now`, for those who stand in line since a moment.
+    /// Notes `now` as the start of the wait for batches that wait for room.
     pub fn note_blocked(&self, now: Monotonic) {
         let mut state = self.shared.lock();
         for blocked in state.blocked.iter_mut().rev() {

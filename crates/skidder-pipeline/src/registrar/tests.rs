@@ -64,16 +64,16 @@ fn newer_changes_win_and_an_unsaved_checkpoint_is_kept() {
         vec![put("a", 1, point()), put("b", 1, Checkpoint::Keep), remove("c")],
         vec![put("a", 2, Checkpoint::Keep), remove("b"), put("c", 3, Checkpoint::Keep)],
     );
-    // What is kept of a removed key would be the checkpoint of another file.
+    // The state of a removed key would be the checkpoint of another source.
     let expected = vec![put("a", 2, point()), remove("b"), put("c", 3, Checkpoint::Clear)];
     assert_eq!(merged, expected);
 }
 
-/// The log lines of whoever ran under it: their texts.
+/// Collects the texts of log lines.
 #[derive(Clone, Default)]
-struct Told(Arc<std::sync::Mutex<Vec<String>>>);
+struct LogLines(Arc<std::sync::Mutex<Vec<String>>>);
 
-impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Told {
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for LogLines {
     fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
         struct Text<'a>(&'a mut String);
         impl tracing::field::Visit for Text<'_> {
@@ -94,8 +94,8 @@ fn a_disk_that_takes_and_refuses_by_turns_is_told_of_once_a_minute() {
     use tracing_subscriber::layer::SubscriberExt as _;
     let (clock, fs, settle, mut registrar) = begin();
     settle.begin(SourceId(1), "1".to_owned(), meta("/one"), at_zero(), true);
-    let told = Told::default();
-    let subscriber = tracing_subscriber::registry().with(told.clone());
+    let log = LogLines::default();
+    let subscriber = tracing_subscriber::registry().with(log.clone());
     tracing::subscriber::with_default(subscriber, || {
         for second in 0..120 {
             let offset = second * 10;
@@ -113,7 +113,7 @@ fn a_disk_that_takes_and_refuses_by_turns_is_told_of_once_a_minute() {
             assert!(registrar.flush(&clock));
         }
     });
-    let told = told.0.lock().expect("no test panics in it");
-    let count = |text: &str| told.iter().filter(|line| line.contains(text)).count();
-    assert_eq!((count("cannot save cursors"), count("takes cursors again")), (2, 1), "{told:?}");
+    let lines = log.0.lock().expect("no test panics in it");
+    let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!((count("cannot save cursors"), count("takes cursors again")), (2, 1), "{lines:?}");
 }

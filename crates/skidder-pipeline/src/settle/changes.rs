@@ -1,4 +1,4 @@
-//! What the registry is to be told: sources that have changed, new ones that are due, keys that are gone.
+//! Changes for the registry: sources that have changed, new ones that are due, keys that are gone.
 
 use super::{Settle, State};
 use skidder_event::{ResumePoint, SourceId};
@@ -7,12 +7,12 @@ use skidder_registry::{Change, Checkpoint};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
+/// Sources that one commit of the registry saves at most: bounds its memory when many sources appear at
 /// once, to about 20 MiB. A commit of so many keys, which are hashes, writes nearly every page there is, so the fewer commits
 /// the better.
 pub(crate) const CHANGES_MAX: usize = 131_072;
 
-/// What the registry has to do about the checkpoint of a source.
+/// The change of a source's checkpoint in the registry.
 #[derive(Debug, Default)]
 pub(super) enum Resume {
     #[default]
@@ -22,8 +22,8 @@ pub(super) enum Resume {
 }
 
 impl Settle {
-    /// What the registry must be told, to be committed as one, of a bounded number of sources. The
-    /// caller keeps it until it is, and asks again until there is nothing.
+    /// Changes for the registry, to be committed as one, of a bounded number of sources. The caller keeps
+    /// them until they are durable, and calls again until there are none.
     pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
         let mut state = self.lock();
         for source in state.newcomers.take_due(now) {
@@ -83,7 +83,7 @@ impl Settle {
         self.lock().removed.extend(keys.into_iter().map(Arc::from));
     }
 
-    /// Forgets what is saved of a source, which goes on: it is saved again when it changes.
+    /// Forgets the saved state of a source that goes on: it is saved again when it changes.
     pub fn unsave(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
@@ -96,7 +96,7 @@ impl Settle {
 }
 
 impl State {
-    /// A source is to be saved.
+    /// Marks a source to be saved.
     pub(super) fn mark_dirty(&mut self, source: SourceId) {
         if let Some(entry) = self.sources.get_mut(&source)
             && !entry.dirty

@@ -1,12 +1,12 @@
-//! New sources of which nothing was delivered yet: they are saved a little later than others, because nearly always
-//! their cursors have moved by then, and one change is saved instead of two.
+//! New sources without a delivered event: they are saved a little later than others, because nearly always
+//! their cursors have moved by then, so that one change is saved instead of two.
 
 use skidder_event::SourceId;
 use skidder_os::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// After this time a new source is saved, although nothing was delivered. A crash before that finds its file as new
+/// After this time a new source is saved, even without a delivered event. A crash before that finds its source as new
 /// again.
 const SAVED_AFTER: Duration = Duration::from_secs(5);
 

@@ -1,4 +1,5 @@
-//! One source as the settle knows it: what it is, where its next start would continue, what of it has no verdict yet.
+//! One source as the settle knows it: what it is, where its next start would continue, and its events without a
+//! verdict.
 
 use super::changes::Resume;
 use crate::ledger::{Ledger, SourceLedger};
@@ -23,11 +24,11 @@ pub(super) struct Source {
     pub(super) resume: Resume,
     pub(super) ledger: SourceLedger,
     pub(super) dirty: bool,
-    /// Its entry is to be removed from the registry, until it changes again.
+    /// Its entry must be removed from the registry, until it changes again.
     pub(super) unsaved: bool,
     /// Nothing of it was ever saved.
     pub(super) new: bool,
-    /// Nothing more comes of it: it goes when all of it has its verdict, and is saved.
+    /// It has ended: it is dropped when all its events have their verdict and it is saved.
     pub(super) ended: bool,
 }
 
@@ -38,7 +39,7 @@ pub(super) enum Place {
     File { meta: Meta, generation: u32, cursor: Cursor },
     /// Another source: at the cursor of its input.
     Cursor(SourceAbout, SourceCursor),
-    /// A source of which nothing is saved: it cannot send again, or its far side knows what was settled.
+    /// A source that is not saved: it cannot send again, or its far side knows what was settled.
     Unsaved(SourceAbout),
 }
 
@@ -90,7 +91,7 @@ impl Source {
         }
     }
 
-    /// Whether nothing is left to be done for a source of which nothing more comes.
+    /// Whether a source that has ended is done.
     pub(super) fn is_over(&self) -> bool {
         self.ended && !self.dirty && !self.has_pending() && self.ledger.in_flight() == 0
     }
@@ -100,7 +101,7 @@ impl Source {
         !matches!(self.place, Place::Unsaved(_))
     }
 
-    /// What the registry is to keep of it; nothing of a source that is not saved.
+    /// Its entry for the registry; `None` for a source that is not saved.
     pub(super) fn entry(&self, updated: Timestamp) -> Option<Entry> {
         Some(match &self.place {
             Place::File { meta, cursor, .. } => {
@@ -129,7 +130,7 @@ impl Source {
     }
 }
 
-/// What is known of a source, for people.
+/// The status of a source, for people.
 #[derive(Clone, Debug)]
 pub struct SourceStatus {
     /// Its name inside this run.
@@ -160,7 +161,7 @@ impl SourceStatus {
         }
     }
 
-    /// What is known of a file, and its cursor; `None` for another source.
+    /// The metadata of a file, and its cursor; `None` for another source.
     pub fn file(&self) -> Option<(&Meta, Cursor)> {
         match &self.place {
             SourcePlace::File(meta, cursor) => Some((meta, *cursor)),
@@ -169,7 +170,7 @@ impl SourceStatus {
     }
 }
 
-/// What a source is called.
+/// The name of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceName {
     /// A file: its path, which may not be UTF-8.

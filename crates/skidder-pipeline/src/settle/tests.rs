@@ -120,7 +120,7 @@ fn results_of_an_older_generation_count_but_move_no_cursor() {
 fn a_batch_of_an_older_generation_may_come_after_the_restart() {
     let settle = settle();
     settle.restart(ONE, 1);
-    // The turn was under way when the scan found the file rewritten.
+    // The turn was under way when the scan found the source rewritten.
     settle.admit(&mut batch(1, 0, 70, 3), None).delivered(3);
     assert_eq!(offset(&settle), 0);
     settle.admit(&mut batch(1, 1, 0, 2), None).delivered(2);
@@ -332,13 +332,13 @@ impl Acknowledge for FarSide {
 fn a_far_side_gets_its_acknowledgement_with_the_last_verdict_and_a_rejection_if_there_is_none() {
     let settle = settle();
     settle.begin_unsaved(TWO, "sqs::1".into(), about());
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let reports: Arc<Mutex<Vec<String>>> = Arc::default();
     let message = |number: u32, events: u32| {
-        let far_side = FarSide(Arc::clone(&told), number, Arc::clone(&settle));
+        let far_side = FarSide(Arc::clone(&reports), number, Arc::clone(&settle));
         let owed = Acknowledgement::new(far_side);
         numbered_of(TWO.0, 0, events, Progress::Acknowledge(owed, 10))
     };
-    let take = || std::mem::take(&mut *told.lock().expect("no panic"));
+    let take = || std::mem::take(&mut *reports.lock().expect("no panic"));
     let first = settle.admit(&mut message(1, 2), None);
     let second = settle.admit(&mut message(2, 1), None);
     first.delivered(1);

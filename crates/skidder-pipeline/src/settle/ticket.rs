@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// One batch on its way. Dropping it without settling all rows leaves them in flight: the cursor stays before them, or they
 /// stay in the disk queue, and the next start reads them again; a far side that waits gets a rejection, and sends them again.
-/// What nobody can send again is counted as dropped at the end ([`Settle::give_up_unrepeatable`]).
+/// Events that cannot be sent again are counted as dropped at the end ([`Settle::give_up_unrepeatable`]).
 pub struct Ticket {
     settle: Arc<Settle>,
     of: TicketOf,
@@ -27,7 +27,7 @@ pub(crate) enum TicketOf {
     Counted(SourceId),
     /// The far side of its source gets its acknowledgement.
     Owing(SourceId, Owed),
-    /// A frame of the disk queue is done with.
+    /// A frame of the disk queue is done.
     Frame(Arc<Store>, u64, Option<Origin>),
 }
 
@@ -184,7 +184,7 @@ impl Ticket {
         }
     }
 
-    /// Says whether these were the last rows without a verdict.
+    /// Returns whether these were the last rows without a verdict.
     fn count_down(&self, rows: u32) -> bool {
         let before = self.rows_left.fetch_sub(rows, Ordering::AcqRel);
         assert!(before >= rows, "{rows} rows settled of {before}: an output gave two verdicts");

@@ -295,7 +295,7 @@ impl Catalog {
         let (key, generation) = (Arc::clone(&source.key), cursor.generation);
         let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
-        let teller = self.watches.teller_of(&source.path);
-        self.files.readers.begin(&self.files.input, reader, teller, wake);
+        let watched = self.watches.watched_flag(&source.path);
+        self.files.readers.begin(&self.files.input, reader, watched, wake);
     }
 }

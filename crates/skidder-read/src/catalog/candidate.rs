@@ -17,7 +17,7 @@ pub(super) struct Candidate {
     pub(super) head: Head,
     /// What was at the path before.
     pub(super) before: Option<Content>,
-    /// The file was touched, and `resend_on_touch` asks to read it again.
+    /// The file was touched, and `resend_on_touch` has it read again.
     pub(super) touched: bool,
     /// The registry entry that fits best, if it was looked for already.
     pub(super) claim: Option<Box<Claim>>,

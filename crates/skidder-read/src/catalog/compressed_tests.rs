@@ -32,8 +32,8 @@ fn assert_has_all(messages: &[String], text: &str) {
 #[test]
 fn a_compressed_file_is_not_another_that_began_alike_and_had_its_inode() {
     // Found by the simulated world (seed 24433): of a fingerprint that is longer than usual only the usual length was
-    // looked at, and nobody looked at the bytes before the cursor: the source went from file to file, and in the end its
-    // cursor was saved as the end of one that nobody had read.
+    // looked at, and not the bytes before the cursor: the source went from file to file, and in the end its
+    // cursor was saved as the end of one that was never read.
     let mut input = Input::new();
     input.fs.write_as_other("/logs/b.log", headed("other", 3).as_bytes());
     input.round();

@@ -44,7 +44,7 @@ impl FollowedFiles {
         self.pin_directory.as_ref().is_some_and(|directory| path.starts_with(directory))
     }
 
-    /// All followed paths, in order: the simulated world replays what is asked of the disk.
+    /// All followed paths, in order: the simulated world replays the operations on the disk.
     pub(super) fn paths(&self) -> Vec<Arc<Path>> {
         let mut paths: Vec<Arc<Path>> = self.all.keys().map(Arc::clone).collect();
         paths.sort_unstable();

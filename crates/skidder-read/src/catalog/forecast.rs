@@ -3,7 +3,7 @@
 //! The rotated files of a log are in one directory, and their modification times are the times of the
 //! rotations. Once one of them has disappeared while the program was running, it is known that each rotation
 //! deletes the oldest; before, there is no prediction. Only such deletions are stored. Everything else is
-//! derived from the existing files when a prediction is asked for.
+//! derived from the existing files when a prediction is needed.
 
 use super::matching::stem;
 use super::places::Places;
@@ -34,7 +34,7 @@ type Age = (Option<u64>, bool, std::cmp::Reverse<u64>, Vec<u8>);
 /// The files of each log, by their ages, with their modification times.
 type Files = HashMap<Log, BTreeMap<Age, Timestamp>>;
 
-/// What is known about files that rotation has deleted.
+/// Facts about files that rotation has deleted.
 #[derive(Default)]
 pub(super) struct DeletionForecast {
     deleted: HashMap<Log, Deleted>,

@@ -164,7 +164,7 @@ impl Inventory {
             .filter(|(_, place, duplicate)| of_source(place, duplicate))
             .map(|(path, place, _)| (Arc::clone(path), place.id(), place.size))
             .collect();
-        // Not in the order of a hash map: the simulated world replays what is asked of the disk.
+        // Not in the order of a hash map: the simulated world replays the operations on the disk.
         copies.sort_unstable();
         copies.retain(|(path, id, size)| {
             source.compressed || !self.probe.ends_alike((path, *id), (&source.path, here), *size)
@@ -198,7 +198,7 @@ impl Inventory {
     /// file under another name are not reported any more.
     pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
         if self.sources.set_missing(id, now) {
-            self.readers.set_teller(id, None);
+            self.readers.set_watched(id, None);
             self.readers.wake_if_open(id);
         }
     }

@@ -1,4 +1,4 @@
-//! What is ignored, forgotten and deleted, and when.
+//! Which files are ignored, forgotten and deleted, and when.
 
 use crate::readers::ReadersLimits;
 use crate::settings::FilestreamSettings;

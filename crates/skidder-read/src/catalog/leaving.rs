@@ -40,7 +40,7 @@ impl Catalog {
             peer.pins(std::collections::HashSet::new());
         }
         let (mut reading, mut parked) = (Vec::new(), Vec::new());
-        // Not in the order of a hash map: the simulated world replays what is asked of the disk.
+        // Not in the order of a hash map: the simulated world replays the operations on the disk.
         for id in self.files.sources.ids_in_order() {
             let is_gone = self.files.sources.is_displaced(id)
                 || self.files.readers.can_open_again(id) == Some(false);
@@ -49,7 +49,7 @@ impl Catalog {
                 self.files.readers.wake_if_open(id);
                 reading.push((id, true));
             } else {
-                self.files.readers.set_teller(id, None);
+                self.files.readers.set_watched(id, None);
                 self.files.readers.park(id);
                 match self.files.readers.look(id) {
                     Some(look) if look.state == ReaderState::Reading => reading.push((id, false)),

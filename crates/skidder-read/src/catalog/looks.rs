@@ -1,4 +1,4 @@
-//! What every file is doing, and why: for people.
+//! The state of every file, and the reason for it: for people.
 //!
 //! Nothing of this is stored. A reason is derived from what is known at the time of a query, and from the
 //! beginning of a file without readable content.
@@ -11,7 +11,7 @@ use super::watchdog::is_behind;
 use crate::Now;
 use crate::errors::FileError;
 use crate::fingerprint::HeadError;
-use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
+use crate::readers::{ReaderLimit, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::{FileId, Metadata, Timestamp};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which files are asked for.
+/// Which files to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileQuery {
     /// Only those behind this path, in the order of the paths.
@@ -42,12 +42,12 @@ pub struct FilePage {
     pub unlisted: Vec<(PathBuf, String)>,
 }
 
-/// What is known of a file that matches.
+/// The state of a file that matches.
 #[derive(Clone, Debug)]
 pub struct FileLook {
     /// Its path.
     pub path: Arc<Path>,
-    /// Its key in the registry; nothing while it has none.
+    /// Its key in the registry; `None` while it has none.
     pub key: Option<String>,
     /// What stands in the key for the file.
     pub identity: Option<String>,
@@ -67,23 +67,23 @@ pub struct FileLook {
     pub read: u64,
     /// Bytes behind the cursor; `None` if unknown: of a compressed file that is not read to its end.
     pub behind: Option<u64>,
-    /// What it is doing.
+    /// Its state.
     pub state: FileState,
     /// Why.
     pub reason: Option<Reason>,
     /// While it is read: what keeps it from its end when its turn is over, which may be just a look for more.
     pub at_rest: Option<Reason>,
-    /// Its name inside this run; nothing while it has none.
+    /// Its name inside this run; `None` while it has none.
     pub source: Option<SourceId>,
     /// Which file it is, as the last scan saw it.
     pub id: FileId,
-    /// How long it takes until rotation deletes it; nothing if that is not known.
+    /// How long it takes until rotation deletes it; `None` if that is not known.
     pub deleted_in: Option<Duration>,
     /// The last error that was met with it.
     pub error: Option<FileError>,
 }
 
-/// What a file is doing.
+/// The state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
     /// In line for a turn, or having one.
@@ -112,7 +112,7 @@ pub enum FileState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// All places of this kind are taken.
-    Waiting(Lack),
+    Waiting(ReaderLimit),
     /// A processor waits for metadata.
     Metadata,
     /// `ignore_older`.
@@ -209,10 +209,10 @@ impl FileState {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Waiting(Lack::OpenFile) => "waiting for a place: open files",
+            Self::Waiting(ReaderLimit::OpenFile) => "waiting for a place: open files",
             Self::Metadata => "waiting for metadata that a processor adds",
-            Self::Waiting(Lack::OfInput) => "waiting for a slot of harvester_limit",
-            Self::Waiting(Lack::Decoder) => "waiting for a decoder",
+            Self::Waiting(ReaderLimit::OfInput) => "waiting for a slot of harvester_limit",
+            Self::Waiting(ReaderLimit::Decoder) => "waiting for a decoder",
             Self::Older(limit) => return write!(f, "ignored: older than {}", Span(*limit)),
             Self::NotModified => "ignored: not modified since the start (ignore_inactive)",
             Self::SameAs(path) => return write!(f, "identity equals {}", path.display()),
@@ -422,7 +422,7 @@ impl FileReport<'_> {
         })
     }
 
-    /// What a source is doing, and why.
+    /// The state of a source, and the reason for it.
     fn explain(
         &self,
         id: SourceId,
@@ -474,7 +474,7 @@ impl FileReport<'_> {
         (state, Some(reason))
     }
 
-    /// What is to be said of a source whose last turn met trouble.
+    /// The reason to report for a source whose last turn met trouble.
     fn trouble(&self, id: SourceId, look: &ReaderLook, trouble: Trouble) -> Reason {
         match trouble {
             Trouble::Damaged => {
@@ -490,7 +490,7 @@ impl FileReport<'_> {
         }
     }
 
-    /// What keeps a source that has a turn from its end when that is over.
+    /// Why a source with a turn will not be at its end afterwards.
     fn at_rest(&self, id: SourceId, look: &ReaderLook) -> Option<Reason> {
         let has_no_end = self.files.sources.get(id)?.compressed && !look.finished;
         let trouble = look.trouble.map(|trouble| self.trouble(id, look, trouble));

@@ -1,4 +1,4 @@
-//! What files are said to be doing, and the watchdog.
+//! The reported states of files, and the watchdog.
 
 use super::*;
 use crate::readers::ReadersLimits;
@@ -16,27 +16,27 @@ fn with(limits: ReadersLimits, change: impl FnOnce(&mut FilestreamSettings)) -> 
 const ROOM: ReadersLimits = ReadersLimits { open_files: 100, decoders: 10 };
 
 /// Path, state and reason of each file.
-fn told(input: &mut Input) -> Vec<String> {
-    let tell = |look: FileLook| {
+fn described(input: &mut Input) -> Vec<String> {
+    let describe = |look: FileLook| {
         let reason = look.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let behind = look.behind.map_or_else(|| "?".to_owned(), |behind| behind.to_string());
         format!("{} {} ({behind}){reason}", look.path.display(), look.state.name())
     };
-    input.looks(1000).into_iter().map(tell).collect()
+    input.looks(1000).into_iter().map(describe).collect()
 }
 
 #[test]
 fn a_compressed_file_that_is_read_is_behind_until_its_lines_have_their_verdict() {
-    // It said `finished`, and that nothing is behind, while all of its lines were on their way.
+    // The report was `finished` with nothing behind, while all of its lines were on their way.
     let mut input = with(ROOM, |_| ());
     let text = lines("packed", 0..300);
     input.fs.write_as_other("/logs/packed.gz", &gzip(text.as_bytes()));
     input.round();
-    assert_eq!(told(&mut input), ["/logs/packed.gz finished (0): finished"]);
+    assert_eq!(described(&mut input), ["/logs/packed.gz finished (0): finished"]);
     let rest = text.len() - 100;
     input.saved.change(|saved| saved.values_mut().for_each(|entry| entry.cursor.offset = 100));
     assert_eq!(
-        told(&mut input),
+        described(&mut input),
         [format!(
             "/logs/packed.gz finished ({rest}): read to its end; some lines are on their way"
         )]
@@ -58,7 +58,7 @@ fn a_block_format_that_is_cut_off_waits_for_its_end_and_is_not_stalled() {
     input.fs.write_as_other("/logs/early.bz2", &bzip2(lines("early", 0..300).as_bytes())[..200]);
     input.round();
     assert_eq!(
-        told(&mut input),
+        described(&mut input),
         [
             "/logs/early.bz2 held (?): a compressed file that has no end yet",
             "/logs/late.bz2 idle (?): a compressed file that has no end yet",
@@ -81,12 +81,12 @@ fn each_file_says_what_it_does_and_why() {
     damaged[3..middle].fill(0xff);
     input.fs.write_as_other("/logs/damaged.gz", &damaged);
     input.scan();
-    let looks = told(&mut input);
+    let looks = described(&mut input);
     assert!(looks.contains(&"/logs/half.log reading (2596)".to_owned()), "{looks:#?}");
     input.read();
     input.scan();
     input.read();
-    let looks = told(&mut input);
+    let looks = described(&mut input);
     let damage = &looks[1];
     assert!(damage.starts_with("/logs/damaged.gz unreadable"), "{damage}");
     assert!(damage.contains(": damaged: "), "{damage}");
@@ -140,7 +140,7 @@ fn what_waits_says_for_what() {
     input.turn();
     input.turn();
     input.turn();
-    let looks = told(&mut input);
+    let looks = described(&mut input);
     let waiting: Vec<_> = looks.iter().filter(|look| look.contains(" waiting ")).collect();
     assert_eq!(waiting.len(), 1, "{looks:#?}");
     assert!(waiting[0].ends_with(": waiting for a place: open files"), "{waiting:?}");
@@ -153,7 +153,7 @@ fn what_waits_says_for_what() {
     input.scan();
     input.turn();
     input.turn();
-    let looks = told(&mut input);
+    let looks = described(&mut input);
     let waits = |look: &&String| look.ends_with(": waiting for a slot of harvester_limit");
     assert_eq!(looks.iter().filter(waits).count(), 1, "{looks:#?}");
 }
@@ -171,7 +171,7 @@ fn an_old_file_is_ignored_and_a_gone_one_is_said_to_be() {
     input.fs.remove_as_other("/logs/b.log");
     input.scan();
     assert_eq!(
-        told(&mut input),
+        described(&mut input),
         [
             "/logs/a.log ignored (0): ignored: older than 24h",
             "/logs/b.log gone (0): no longer at its path; forgotten after a minute",
@@ -255,7 +255,7 @@ fn a_file_that_nobody_reads_is_found_told_and_read() {
                 break;
             }
             if !in_line {
-                assert!(told(&mut input)[0].ends_with("the watchdog wakes it"));
+                assert!(described(&mut input)[0].ends_with("the watchdog wakes it"));
             }
         }
         assert_eq!(found, ["more"]);
@@ -309,32 +309,36 @@ fn when_rotation_deletes_a_file_is_told_once_it_was_seen_to_delete_one() {
         settings.fingerprint.growing = false;
         settings.close.inactive = Some(Duration::from_mins(1));
     });
-    let told = |input: &mut Input| -> Vec<Option<u64>> {
+    let deletions = |input: &mut Input| -> Vec<Option<u64>> {
         let looks = input.looks(1000).into_iter();
         looks.map(|look| look.deleted_in.map(|span| span.as_secs())).collect()
     };
     for round in 0..4 {
         rotate(&mut input, round);
-        assert_eq!(told(&mut input), vec![None; round + 1], "none was ever deleted");
+        assert_eq!(deletions(&mut input), vec![None; round + 1], "none was ever deleted");
         input.advance(3300);
     }
     rotate(&mut input, 4);
     let hours = [14_100, 10_500, 6_900, 3_300].map(Some);
-    assert_eq!(told(&mut input), hours, "the newest is deleted with the fourth rotation from now");
+    assert_eq!(
+        deletions(&mut input),
+        hours,
+        "the newest is deleted with the fourth rotation from now"
+    );
     input.advance(3600);
     let overdue = [3 * 3600, 2 * 3600, 3600, 0].map(Some);
-    assert_eq!(told(&mut input), overdue, "the rotation that is due may come at once");
+    assert_eq!(deletions(&mut input), overdue, "the rotation that is due may come at once");
     input.advance(3 * 3600);
-    assert_eq!(told(&mut input), [None; 4], "nobody rotates any more");
+    assert_eq!(deletions(&mut input), [None; 4], "nobody rotates any more");
     rotate(&mut input, 5);
-    assert!(told(&mut input).iter().all(Option::is_some));
-    // Somebody deletes a file by hand: what rotation does is not known from that.
+    assert!(deletions(&mut input).iter().all(Option::is_some));
+    // A file deleted by hand does not show what rotation does.
     input.fs.remove_as_other(format!("{A}.1"));
     for _ in 0..3 {
         input.round();
         input.advance(100);
     }
-    assert_eq!(told(&mut input), [None; 3]);
+    assert_eq!(deletions(&mut input), [None; 3]);
 }
 
 #[test]

@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// Bytes read behind a short fingerprint that prove as much as a long one.
 pub(super) const PROOF_BYTES: u64 = 128;
 
-/// What matching asks. The answers do not change while one decision is made.
+/// The facts that matching needs. The answers do not change while one decision is made.
 pub(super) trait Facts {
     fn fingerprints(&self) -> &FingerprintSettings;
     fn sources(&self) -> &Sources;

@@ -469,7 +469,7 @@ impl Catalog {
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
         if let Content::Source(id) = content {
-            self.files.readers.set_teller(id, self.watches.teller_of(&path));
+            self.files.readers.set_watched(id, self.watches.watched_flag(&path));
         }
         self.fill_place(path, found, content, recheck);
     }

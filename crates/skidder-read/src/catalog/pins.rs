@@ -29,7 +29,7 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// The pins of one input.
 #[derive(Default)]
 pub(super) struct Pins {
-    /// In order, because the file system is asked for them in turn.
+    /// Ordered, because the operations on the disk must come in a fixed order.
     held: BTreeMap<SourceId, Pin>,
     /// The name of the next link.
     next: u64,

@@ -33,7 +33,7 @@ pub(super) struct Place {
     pub(super) recheck: bool,
 }
 
-/// What is at a path.
+/// The content at a path.
 pub(super) enum Content {
     Source(SourceId),
     /// The same content as another source, as far as is known.
@@ -198,7 +198,7 @@ impl Places {
         self.all.remove_entry(path)
     }
 
-    /// What is at a path from now on.
+    /// Sets the content at a path.
     pub(super) fn put(
         &mut self,
         path: Arc<Path>,

@@ -186,7 +186,7 @@ impl Catalog {
             return Rank::NONE;
         }
         let print = candidate.head.print();
-        // An error is ignored here: the registry is asked again when the file becomes a source.
+        // An error is ignored here: the registry is read again when the file becomes a source.
         let claim = self.saved.claim(&self.files, candidate, &print).ok().flatten();
         let rank = claim.as_ref().map_or(Rank::NONE, |claim| claim.rank);
         // The number of an unusual entry may change before it is used.

@@ -1,5 +1,5 @@
-//! What happens to the same files twice asks the same of the disk, in the same order: the simulated world replays from a
-//! seed, and hash maps have another order each time.
+//! The same events on the same files cause the same operations on the disk, in the same order: the simulated world
+//! replays from a seed, and hash maps have another order each time.
 
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, lines, settings};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Enough that two hash maps do not have the same order by chance.
 const FILES: usize = 12;
 
-/// What two runs have asked of their disks, in order, as numbers.
+/// The operations of two runs on their disks, in order, as numbers.
 fn twice(run: impl Fn() -> Input) -> [u64; 2] {
     [run(), run()].map(|input| input.fs.trace())
 }

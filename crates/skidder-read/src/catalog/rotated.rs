@@ -38,7 +38,7 @@ const SAVED_LATE: Duration = Duration::from_mins(1);
 /// How long the catalog remembers what a broken link led to.
 const GONE_KEPT: Duration = Duration::from_hours(1);
 
-/// What is known about files beside the targets of links.
+/// Facts about files beside the targets of links.
 #[derive(Default)]
 pub(super) struct RotatedFiles {
     /// Saved entries of this input, by their paths, until the start is over.

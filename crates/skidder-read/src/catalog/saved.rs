@@ -1,4 +1,4 @@
-//! What the registry has from an earlier run.
+//! Entries of the registry from an earlier run.
 
 use super::adopt::{Adoptable, is_of_input};
 use super::former::{may_be_former, of_former};
@@ -77,7 +77,7 @@ impl Rank {
     }
 }
 
-/// What the registry has for a file.
+/// The registry's entry for a file.
 pub(super) struct SavedState {
     pub(super) key: String,
     /// The fingerprint of the entry, if it is shorter or longer than usual.
@@ -188,7 +188,7 @@ impl SavedEntries {
         for (candidate, print) in std::mem::take(candidates).into_iter().zip(prints) {
             let alone = self.prints.is_empty() && heads.get(&print.hash) == Some(&1);
             let claim = if alone { Ok(None) } else { self.claim(files, &candidate, &print) };
-            // An error is ignored here: the registry is asked again when the file becomes a source.
+            // An error is ignored here: the registry is read again when the file becomes a source.
             let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
             ranked.push((rank, candidate));
         }
@@ -403,7 +403,7 @@ impl SavedEntries {
     }
 }
 
-/// The entry under a key, unless all entries are to be forgotten.
+/// The entry under a key, unless all entries are ignored.
 pub(super) fn entry(files: &Inventory, key: &str) -> Result<Option<FileEntry>, CursorsError> {
     if files.input.settings.forget_at_start { Ok(None) } else { files.input.cursors.saved(key) }
 }

@@ -1,6 +1,6 @@
 //! The sources of an input, and what each can be found with.
 //!
-//! Nobody else changes a source, so that the indices are always right.
+//! Only this module changes a source, so that the indices are always right.
 
 use super::SourceIds;
 use super::index::Index;
@@ -200,7 +200,7 @@ impl Sources {
         self.all.iter().map(|(id, source)| (*id, source))
     }
 
-    /// The ids of all sources, in order: the simulated world replays what is asked of the disk.
+    /// The ids of all sources, in order: the simulated world replays the operations on the disk.
     pub(super) fn ids_in_order(&self) -> Vec<SourceId> {
         let mut ids: Vec<SourceId> = self.all.keys().copied().collect();
         ids.sort_unstable();

@@ -146,7 +146,7 @@ impl Inventory {
         lost.sort_unstable();
         lost.dedup();
         for id in lost {
-            self.readers.set_teller(id, None);
+            self.readers.set_watched(id, None);
             self.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a catalog did about notifications.
+/// The reaction of a catalog to notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reacted {
     /// Number of paths.
@@ -33,7 +33,7 @@ enum Reaction {
     Wait,
 }
 
-/// What notifications ask for.
+/// The work that notifications cause.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// Number of paths with notifications.
@@ -66,9 +66,9 @@ impl Watches {
         self.directories.is_restless()
     }
 
-    /// A flag that says whether every change of a file is reported; `None` if some may not be.
-    pub(super) fn teller_of(&self, path: &Path) -> Option<Arc<AtomicBool>> {
-        self.directories.tells_of(path)
+    /// A flag that says whether every change of a file is notified; `None` if some may not be.
+    pub(super) fn watched_flag(&self, path: &Path) -> Option<Arc<AtomicBool>> {
+        self.directories.watched_flag(path)
     }
 
     /// Lists directories that may have changed, or all of them if `full`.

@@ -158,7 +158,7 @@ fn a_late_notice_is_no_lie() {
     input.read();
     for number in 1..=4 {
         input.fs.append_as_other("/logs/a", format!("{number}\n").as_bytes());
-        // Told only after the scan has seen the change.
+        // The notice comes only after the scan has seen the change.
         let now = crate::Now {
             wall: skidder_os::Clock::wall(&input.clock),
             monotonic: skidder_os::Clock::monotonic(&input.clock),

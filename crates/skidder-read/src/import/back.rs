@@ -29,8 +29,8 @@ impl<'a> WayBack<'a> {
         Self { files: Files::at(fs, input, paths.iter()) }
     }
 
-    /// Corrects the path, device and inode of an entry whose file was renamed while nobody looked. `print` is what the
-    /// file is known by, if that is its content. Nothing if the file is gone.
+    /// Corrects the path, device and inode of an entry whose file was renamed in the meantime. `print` is what the
+    /// file is known by, if that is its content. `None` if the file is gone.
     pub fn locate(&mut self, entry: &mut FileEntry, print: Option<&Fingerprint>) -> Option<()> {
         let meta = &mut entry.meta;
         let at_path = self.files.with_path(&meta.source);

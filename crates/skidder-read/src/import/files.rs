@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Decoders kept for reuse.
 const DECODERS_IDLE_MAX: usize = 1;
 
-/// The files that are there, with their beginnings as far as they were asked for.
+/// The files that are there, with their beginnings as far as they were read.
 pub(super) struct Files<'a> {
     pub(super) fs: &'a dyn Fs,
     pub(super) settings: &'a FilestreamSettings,
@@ -33,7 +33,7 @@ pub(super) struct Files<'a> {
     by_print: Option<HashMap<String, usize>>,
 }
 
-/// What became of looking for a file.
+/// The result of looking for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Matched {
     /// It is this one.
@@ -49,7 +49,7 @@ pub(super) enum Matched {
     Replaced,
     /// A file with its inode is at a path that has nothing to do with it.
     Elsewhere,
-    /// It cannot be told, with such an identity.
+    /// Unknown, with such an identity.
     Foreign,
     /// Nothing is there.
     Nothing,
@@ -144,7 +144,7 @@ impl<'a> Files<'a> {
         &self.found[file]
     }
 
-    /// What names a file, where `file_identity` asks for a name.
+    /// What names a file, where `file_identity` needs a name.
     pub(super) fn name(&self, file: usize) -> Option<String> {
         let Found { path, metadata } = &self.found[file];
         let marker = match &self.settings.identity {
@@ -154,7 +154,7 @@ impl<'a> Files<'a> {
         self.settings.identity.name_of(path, metadata, marker)
     }
 
-    /// What our registry says of a file; `print` if it is known by that.
+    /// Our registry's entry for a file; `print` if it is known by that.
     pub(super) fn meta(&self, file: usize, print: Option<Fingerprint>) -> Meta {
         let Found { path, metadata } = &self.found[file];
         let usual = self.settings.fingerprint.length;

@@ -69,13 +69,13 @@ pub(super) fn keys(files: &mut Files<'_>, chosen: &[usize]) -> HashMap<usize, Ke
         }
     }
     for group in alike.into_values() {
-        tell_apart(files, &group, &mut keyed);
+        distinguish(files, &group, &mut keyed);
     }
     keyed
 }
 
 /// Gives each file of a group as long a fingerprint as it takes to differ from the others.
-fn tell_apart(files: &mut Files<'_>, group: &[usize], keyed: &mut HashMap<usize, Keyed>) {
+fn distinguish(files: &mut Files<'_>, group: &[usize], keyed: &mut HashMap<usize, Keyed>) {
     let offset = files.settings.fingerprint.offset;
     // The byte behind the first one in which a file differs from another.
     let mut needed: HashMap<usize, u64> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What our own registry has of a file.
+//! The entry of a file in our own registry.
 
 use super::files::Files;
 use crate::fingerprint::Fingerprint;

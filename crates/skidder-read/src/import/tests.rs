@@ -93,10 +93,10 @@ impl World {
         plan(&self.fs, &inputs, &self.entries, &known, Timestamp(1000))
     }
 
-    /// FileEntry, input and what becomes of it, one a line.
-    fn told(&self) -> Vec<String> {
+    /// FileEntry, input and outcome, one a line.
+    fn outcomes(&self) -> Vec<String> {
         let plan = self.plan();
-        let mut told: Vec<String> = plan
+        let mut rows: Vec<String> = plan
             .iter()
             .map(|row| {
                 let kept = if row.absent_input { ", kept" } else { "" };
@@ -111,8 +111,8 @@ impl World {
                 )
             })
             .collect();
-        told.sort();
-        told
+        rows.sort();
+        rows
     }
 }
 
@@ -140,7 +140,7 @@ fn each_kind_of_identity_finds_its_file_and_goes_on_at_the_cursor() {
     world.entry("app", short, "/logs/short.log", 9);
     world.entry("log", log, "/logs/log.log", 540);
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/native.log app: continue at byte 500, put",
             "1 /logs/path.log app: continue at byte 510, put",
@@ -236,7 +236,7 @@ fn a_cursor_that_cannot_be_right_means_from_the_start() {
     world.entry("app", ended, "/logs/ended.log", open_end.len() as u64);
     world.entry("app", unread, "/logs/unread.log", 0);
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/shorter.log app: from the start: it is shorter than what was read of it",
             "1 /logs/inside.log app: from the start: the cursor is inside a line, so the file was \
@@ -263,7 +263,7 @@ fn what_is_not_the_same_file_is_left_out_with_the_reason() {
     let unknown = Identity::Other { name: "color".into(), value: "red".into() };
     world.entry("app", unknown, "/logs/replaced.log", 10);
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/replaced.log app: left out: the file is gone, and another one is at its path",
             "1 /logs/gone.log app: left out: the file is not there",
@@ -284,7 +284,7 @@ fn a_device_with_another_number_is_the_same_if_path_and_inode_are() {
         panic!()
     };
     world.entry("app", Identity::Native { inode, device: 4242 }, "/logs/a.log", 100);
-    assert_eq!(world.told(), ["0 /logs/a.log app: continue at byte 100, put, other device"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: continue at byte 100, put, other device"]);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn an_entry_of_log_inputs_goes_to_every_input_that_reads_the_file() {
     // The entry of the input itself says more.
     world.entry("second", file, "/logs/a.log", 200);
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/a.log app: continue at byte 100, put",
             "0 /logs/a.log second: left out: a newer entry is of the same file",
@@ -313,7 +313,7 @@ fn entries_of_inputs_that_are_not_configured_are_kept_for_them() {
     let gone = Identity::Native { inode: 999_999, device: 1 };
     world.entry("later", gone, "/logs/other/gone.log", 100);
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/other/b.log later: continue at byte 100, put, kept",
             "1 /logs/other/gone.log later: left out: the file is not there",
@@ -328,7 +328,7 @@ fn an_input_that_has_an_id_now_takes_over_what_it_had_without() {
     let mut world = World::new();
     let file = world.write("/logs/a.log", &lines(200, 'a'));
     world.entry("", file, "/logs/a.log", 100);
-    assert_eq!(world.told(), ["0 /logs/a.log app: continue at byte 100, put"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: continue at byte 100, put"]);
 }
 
 #[test]
@@ -338,24 +338,24 @@ fn what_our_own_registry_knows_stays() {
     let file = world.write("/logs/a.log", &bytes);
     world.entry("app", file, "/logs/a.log", 100);
     world.known.push(format!("filestream::app::{}", complete_key(&bytes)));
-    assert_eq!(world.told(), ["0 /logs/a.log app: known already, at byte 77"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: known already, at byte 77"]);
 }
 
 #[test]
 fn what_filebeat_read_behind_us_is_taken_and_what_it_read_before_us_is_not() {
     let bytes = lines(200, 'a');
-    let told = |updated: i64, offset: u64| {
+    let outcome = |updated: i64, offset: u64| {
         let mut world = World::new();
         let file = world.write("/logs/a.log", &bytes);
         world.entry("app", file, "/logs/a.log", offset);
         world.entries[0].updated = Some(Timestamp(updated));
         world.known.push(format!("filestream::app::{}", complete_key(&bytes)));
-        world.told().concat()
+        world.outcomes().concat()
     };
-    assert_eq!(told(KNOWN_AT + 1, 100), "0 /logs/a.log app: continue at byte 100, put");
+    assert_eq!(outcome(KNOWN_AT + 1, 100), "0 /logs/a.log app: continue at byte 100, put");
     // We stood further before Filebeat ran, or it ran before us.
-    assert_eq!(told(KNOWN_AT + 1, 70), "0 /logs/a.log app: known already, at byte 77");
-    assert_eq!(told(KNOWN_AT, 100), "0 /logs/a.log app: known already, at byte 77");
+    assert_eq!(outcome(KNOWN_AT + 1, 70), "0 /logs/a.log app: known already, at byte 77");
+    assert_eq!(outcome(KNOWN_AT, 100), "0 /logs/a.log app: known already, at byte 77");
 }
 
 #[test]
@@ -367,9 +367,9 @@ fn a_cursor_of_ours_in_a_file_that_was_written_anew_gives_way_to_a_later_one() {
     world.entries[0].updated = Some(Timestamp(KNOWN_AT + 1));
     world.known.push(format!("filestream::app::{}", complete_key(&bytes)));
     world.tail = Some(skidder_registry::Tail { len: 10, crc: 0 });
-    assert_eq!(world.told(), ["0 /logs/a.log app: continue at byte 70, put"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: continue at byte 70, put"]);
     world.entries[0].updated = Some(Timestamp(KNOWN_AT));
-    assert_eq!(world.told(), ["0 /logs/a.log app: known already, at byte 77"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: known already, at byte 77"]);
 }
 
 #[test]
@@ -383,10 +383,10 @@ fn an_entry_of_ours_from_when_the_file_was_shorter_gives_way_to_a_later_one() {
     world.known.push(key.clone());
     world.meta.source = Path::new("/logs/a.log").into();
     world.meta.fingerprint_len = Some(18);
-    assert_eq!(world.told(), ["0 /logs/a.log app: known already, at byte 77"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: known already, at byte 77"]);
     world.entries[0].updated = Some(Timestamp(KNOWN_AT + 1));
     world.tail = Some(skidder_registry::Tail { len: 10, crc: 0 });
-    assert_eq!(world.told(), ["0 /logs/a.log app: continue at byte 29, put"]);
+    assert_eq!(world.outcomes(), ["0 /logs/a.log app: continue at byte 29, put"]);
     assert_eq!(world.plan()[0].remove, Some(key));
 }
 
@@ -394,29 +394,32 @@ fn an_entry_of_ours_from_when_the_file_was_shorter_gives_way_to_a_later_one() {
 fn a_short_file_with_another_name_is_found_if_only_one_can_be_meant() {
     let seen = b"line one\nline two\n";
     let short = || Identity::Fingerprint { hex: fingerprint_key(seen), len: Some(18) };
-    let told = |files: &[(&str, Vec<u8>)]| {
+    let outcome = |files: &[(&str, Vec<u8>)]| {
         let mut world = World::new();
         for (path, bytes) in files {
             world.write(path, bytes);
         }
         world.entry("app", short(), "/logs/a.log", 18);
-        world.told().concat()
+        world.outcomes().concat()
     };
     let grown = [seen.as_slice(), b"line three\n"].concat();
     let long = [seen.to_vec(), lines(200, 'l')].concat();
     let found = "continue at byte 18, put";
     // Rotated, and grown.
-    assert_eq!(told(&[("/logs/a.log.1", grown.clone())]), format!("0 /logs/a.log.1 app: {found}"));
+    assert_eq!(
+        outcome(&[("/logs/a.log.1", grown.clone())]),
+        format!("0 /logs/a.log.1 app: {found}")
+    );
     // As it was; and grown to a whole fingerprint, as Filebeat finds it.
-    assert_eq!(told(&[("/logs/b.log", seen.to_vec())]), format!("0 /logs/b.log app: {found}"));
-    assert_eq!(told(&[("/logs/b.log", long.clone())]), format!("0 /logs/b.log app: {found}"));
+    assert_eq!(outcome(&[("/logs/b.log", seen.to_vec())]), format!("0 /logs/b.log app: {found}"));
+    assert_eq!(outcome(&[("/logs/b.log", long.clone())]), format!("0 /logs/b.log app: {found}"));
     // Many files may begin so.
     let gone = "0 /logs/a.log app: left out: the file is not there";
-    assert_eq!(told(&[("/logs/b.log", grown.clone())]), gone);
-    assert_eq!(told(&[("/logs/a.log.1", grown.clone()), ("/logs/a.log.2", grown)]), gone);
+    assert_eq!(outcome(&[("/logs/b.log", grown.clone())]), gone);
+    assert_eq!(outcome(&[("/logs/a.log.1", grown.clone()), ("/logs/a.log.2", grown)]), gone);
     let other = "0 /logs/a.log app: left out: the file at its path does not begin with what Filebeat \
                  saw, so it is read from the start";
-    assert_eq!(told(&[("/logs/a.log", lines(3, 'o')), ("/logs/b.log", long)]), other);
+    assert_eq!(outcome(&[("/logs/a.log", lines(3, 'o')), ("/logs/b.log", long)]), other);
 }
 
 #[test]
@@ -432,7 +435,7 @@ fn files_that_begin_alike_get_fingerprints_that_tell_them_apart() {
         world.entry("app", file, &format!("/logs/{name}.log"), 1500);
     }
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/one.log app: continue at byte 1500, put",
             "1 /logs/two.log app: left out: it has the content of `/logs/copy.log`",
@@ -460,7 +463,7 @@ fn compressed_files_keep_their_decompressed_cursor_and_that_they_are_finished() 
     world.entry("app", complete(&done), "/logs/done.gz", 5000);
     world.entries[1].eof = true;
     assert_eq!(
-        world.told(),
+        world.outcomes(),
         [
             "0 /logs/half.gz app: continue at byte 2500, put",
             "1 /logs/done.gz app: finished: read to its end, put",
@@ -477,6 +480,6 @@ fn a_file_too_short_for_a_static_fingerprint_is_read_from_the_start() {
     world.inputs[0].fingerprint.growing = false;
     let file = world.write("/logs/short.log", b"line one\n");
     world.entry("app", file, "/logs/short.log", 9);
-    let told = "0 /logs/short.log app: from the start: it is too short to be recognised again";
-    assert_eq!(world.told(), [told]);
+    let outcome = "0 /logs/short.log app: from the start: it is too short to be recognised again";
+    assert_eq!(world.outcomes(), [outcome]);
 }

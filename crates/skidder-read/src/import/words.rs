@@ -1,4 +1,4 @@
-//! What becomes of an entry, in words.
+//! The outcome for an entry, in words.
 
 use super::{Adoption, Restart, Skip};
 use std::fmt;

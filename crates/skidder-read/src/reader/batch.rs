@@ -1,4 +1,4 @@
-//! What all batches of a reader have: where they come from, the plan and the fields of the source.
+//! The common part of all batches of a reader: where they come from, the plan and the fields of the source.
 
 use super::{InputContext, Reader};
 use skidder_event::Bound;
@@ -31,7 +31,7 @@ impl Reader {
     }
 
     #[cold]
-    pub(super) fn tell_too_long(&self, offset: u64, bytes: usize) {
+    pub(super) fn report_too_long(&self, offset: u64, bytes: usize) {
         tracing::error!(path = %self.target.path.display(), offset, bytes,
             "a line is longer than four times `message_max_bytes` and is skipped");
     }
@@ -70,7 +70,7 @@ impl Reader {
         fields
     }
 
-    /// `log.file.owner` and `log.file.group`, if they are asked for and have names.
+    /// `log.file.owner` and `log.file.group`, if they are enabled and have names.
     fn add_owners(&self, context: &InputContext, file: &mut Map) {
         let settings = &context.settings;
         if !settings.include_owner && !settings.include_group {

@@ -164,7 +164,7 @@ impl Reader {
             return;
         }
         if message.len() > settings.line_bytes_max() {
-            self.tell_too_long(self.offset + start as u64, next - start);
+            self.report_too_long(self.offset + start as u64, next - start);
             cut.too_long += 1;
             return;
         }
@@ -248,7 +248,7 @@ impl Reader {
             return (None, end);
         };
         let next = position - (filled - after) as u64;
-        self.tell_too_long(self.offset, (next - self.offset) as usize);
+        self.report_too_long(self.offset, (next - self.offset) as usize);
         self.skipping = false;
         let length = next - self.offset;
         // The bytes before the new offset, for its check value.

@@ -1,4 +1,4 @@
-//! Filling a buffer from a file, and what is said about files that cannot be decoded.
+//! Fills a buffer from a file, and reports files that cannot be decoded.
 
 use super::{CodecPoint, InputContext, Reader, Scratch, TurnEnd};
 use skidder_decode::{DecodeError, Decoder, Note, ReadState};
@@ -31,9 +31,9 @@ impl Reader {
                     if let Some(note) = progress.note {
                         self.unverified |= matches!(note, Note::Mismatch { .. });
                         let path = &self.target.path;
-                        if let Some(told) = report(context, path, note) {
+                        if let Some(text) = report(context, path, note) {
                             let errors = &context.metrics.last_errors;
-                            errors.note(Some(self.id), path, told, self.turn_at);
+                            errors.note(Some(self.id), path, text, self.turn_at);
                         }
                     }
                     if let Some(point) = decoder.take_checkpoint()
@@ -44,7 +44,7 @@ impl Reader {
                     match progress.state {
                         ReadState::More => {}
                         ReadState::Waiting => {
-                            self.tell_cut_off(context);
+                            self.report_cut_off(context);
                             return TurnEnd::Waiting;
                         }
                         ReadState::End => return TurnEnd::Finished,
@@ -57,11 +57,11 @@ impl Reader {
     }
 
     /// A compressed file that is read once and ends inside its data will not be continued: it is damaged.
-    fn tell_cut_off(&mut self, context: &InputContext) {
-        if !context.settings.final_line || !self.target.compressed || self.damage_told {
+    fn report_cut_off(&mut self, context: &InputContext) {
+        if !context.settings.final_line || !self.target.compressed || self.damage_reported {
             return;
         }
-        self.damage_told = true;
+        self.damage_reported = true;
         context.metrics.gzip_errors.add(1);
         let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
         tracing::error!(path = %self.target.path.display(), offset,
@@ -77,9 +77,9 @@ impl Reader {
         match error {
             DecodeError::Read { source, .. } => TurnEnd::Failed(source),
             DecodeError::Memory => TurnEnd::Failed(io::ErrorKind::OutOfMemory.into()),
-            DecodeError::Damaged(_) if self.damage_told => TurnEnd::Damaged,
+            DecodeError::Damaged(_) if self.damage_reported => TurnEnd::Damaged,
             DecodeError::Damaged(damage) => {
-                self.damage_told = true;
+                self.damage_reported = true;
                 context.metrics.gzip_errors.add(1);
                 let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
                 tracing::error!(
@@ -93,7 +93,7 @@ impl Reader {
     }
 }
 
-/// Tells of what was noticed; gives what is wrong, if it is an error.
+/// Logs a note of the decoder; returns its text if it is an error.
 fn report(context: &InputContext, path: &Path, note: Note) -> Option<String> {
     match note {
         Note::Mismatch { kind, member_offset, decompressed_offset, expected, found } => {

@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What this way keeps of a source between turns.
+/// State of a source between turns.
 #[derive(Default)]
 pub(super) struct Parsing {
     state: Option<Box<State>>,
@@ -61,12 +61,12 @@ impl Reader {
         self.parsing.unfinished
     }
 
-    /// Whether a group waits for more lines, and was not asked to end already.
+    /// Whether a group waits for more lines, and has no request to end.
     pub(crate) fn waits_for_lines(&self) -> bool {
         self.parsing.unfinished && self.parsing.flush.is_none()
     }
 
-    /// Whether the file must not be forgotten between two turns: groups of lines wait, or failures were told.
+    /// Whether the file must not be forgotten between two turns: groups of lines wait, or failures were logged.
     pub(crate) fn remembers_groups(&self) -> bool {
         let Parsing { state, flush, flush_at, unfinished, failures, .. } = &self.parsing;
         state.is_some() || flush.is_some() || flush_at.is_some() || *unfinished || *failures > 0
@@ -77,7 +77,7 @@ impl Reader {
         self.parsing.flush_at
     }
 
-    /// Says what time it is when a turn begins.
+    /// A turn begins `now`.
     pub(crate) fn begin_turn(&mut self, now: Monotonic) {
         self.parsing.began = now;
         self.seen_before = self.seen();
@@ -85,7 +85,7 @@ impl Reader {
         self.parsing.flush_at = None;
     }
 
-    /// Says what time it is when a turn is over. What it read may have been written until then.
+    /// A turn ends `now`. What it read may have been written until then.
     pub(crate) fn end_turn(&mut self, now: Monotonic) {
         let Parsing { state, flush_at, began, .. } = &mut self.parsing;
         if let (Some(state), Some(at)) = (state, flush_at) {
@@ -94,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// What is remembered of groups is not needed or of another content.
+    /// Forgets groups that are not needed, or `all` of them, of another content.
     pub(super) fn forget_groups(&mut self, all: bool) {
         self.parsing.lines = None;
         if all || self.parsing.state.as_ref().is_some_and(|state| !state.is_needed()) {
@@ -147,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// How lines of this file are found; nothing if it is too short to tell.
+    /// How lines of this file are found; `None` if it is too short to detect that.
     fn lines(
         &mut self,
         context: &InputContext,
@@ -166,7 +166,7 @@ impl Reader {
                     match head_of(&**file, codec, scratch, &mut head, &context.decoders) {
                         Ok((count, _)) => count,
                         Err(DecodeError::Read { source, .. }) => return Err(source),
-                        // Whoever reads on comes to the same error, and reports it.
+                        // The next read meets the same error, and reports it.
                         Err(DecodeError::Memory | DecodeError::Damaged(_)) => 0,
                     }
                 } else {
@@ -260,7 +260,7 @@ impl Reader {
         ControlFlow::Break((Some(batch), end))
     }
 
-    /// Gives the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: the
+    /// Passes the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: the
     /// buffer cannot grow any further.
     fn run_parsers(
         &mut self,
@@ -295,7 +295,7 @@ impl Reader {
         (finish, stopped)
     }
 
-    /// Gives lines to the parsers; says whether it stopped because there are events enough.
+    /// Passes lines to the parsers; returns whether it stopped because the batch is full.
     fn give_lines(
         &self,
         context: &InputContext,
@@ -313,11 +313,11 @@ impl Reader {
             rows_max: context.rows_max,
             now,
         };
-        lines.give(run, batch, |offset, bytes| self.tell_too_long(offset, bytes))
+        lines.give(run, batch, |offset, bytes| self.report_too_long(offset, bytes))
     }
 
     /// How long a compressed file that ends inside of its data must still rest until no more of that is expected: it is being
-    /// written, and its groups do not wait for whoever wrote the lines.
+    /// written, and its groups do not wait for the writer of the lines.
     fn must_rest(&self, end: &TurnEnd, now: Timestamp) -> Option<Duration> {
         let is_asked = self.parsing.flush.is_some();
         let is_cut = self.target.compressed && matches!(end, TurnEnd::Waiting) && !is_asked;
@@ -349,8 +349,8 @@ impl Reader {
         self.parsing.flush = self.parsing.flush.filter(|_| finish.unfinished);
     }
 
-    /// Counts what became of the lines, and tells of those that a parser could not read: of the first, the
-    /// tenth, the hundredth and so on.
+    /// Counts the outcomes of the lines, and logs those that a parser could not read: the first, the tenth,
+    /// the hundredth and so on.
     fn count(&mut self, context: &InputContext, finish: &Finish) {
         context.metrics.truncated.add(finish.truncated);
         context.metrics.lines_discarded.add(finish.discarded);

@@ -1,11 +1,11 @@
-//! What is kept of a closed reader: there may be very many of them, and few are read again.
+//! The state of a closed reader: there may be very many of them, and few are read again.
 
 use super::{Reader, Target};
 use crate::readers::ReaderLook;
 use skidder_event::{SourceId, Tail};
 use std::sync::Arc;
 
-/// What is needed of a closed reader: the fields of [`Reader`] that outlive its open file.
+/// The state of a closed reader: the fields of [`Reader`] that outlive its open file.
 pub(crate) struct Rest {
     key: Arc<str>,
     pub(crate) target: Target,
@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// What is needed of a closed reader, which is of no use any more; nothing if that is more than it has there.
+    /// Takes the state out of a closed reader; `None` if it is open or remembers groups.
     pub(crate) fn take_rest(&mut self) -> Option<Rest> {
         if self.is_open() || self.remembers_groups() {
             return None;

@@ -9,7 +9,7 @@ use skidder_os::File;
 use std::io;
 use std::path::Path;
 
-/// Says so where name and content tell of a compressed file that is going to be read as text.
+/// Warns if name and content suggest a compressed file that will be read as text.
 fn warn_if_compressed(file: &dyn File, path: &Path) {
     let is_named_so =
         path.extension().is_some_and(|end| Codec::ALL.iter().any(|codec| end == codec.extension()));

@@ -36,7 +36,7 @@ pub enum ShownPrint {
 }
 
 impl Target {
-    /// The complete fingerprint in hexadecimal, for the events; nothing while it is growing.
+    /// The complete fingerprint in hexadecimal, for the events; `None` while it is growing.
     pub fn shown_print(&self) -> Option<String> {
         match &self.shown_print {
             ShownPrint::None => None,

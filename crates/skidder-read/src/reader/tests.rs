@@ -14,7 +14,7 @@ fn with(change: impl FnOnce(&mut FilestreamSettings), rows_max: usize) -> Input 
     Input::with(settings, ReadersLimits { open_files: 10, decoders: 10 }, rows_max)
 }
 
-/// What is read of a file, plain and compressed, must be the same.
+/// A plain and a compressed file must give the same lines.
 fn both(content: &[u8], change: impl Fn(&mut FilestreamSettings), rows_max: usize) -> Vec<String> {
     let mut plain = with(&change, rows_max);
     plain.fs.write_as_other("/logs/a.log", content);
@@ -225,7 +225,7 @@ fn a_compressed_file_with_other_bytes_before_the_cursor_is_read_anew() {
     input.fs.write_as_other("/logs/a.log", one.as_bytes());
     assert_eq!(input.round().len(), 2060);
     let mut input = input.restarted();
-    // Somebody compressed another file over the name.
+    // Another file was compressed over the name.
     input.fs.remove_as_other("/logs/a.log");
     input.fs.write_as_other("/logs/a.log.1.gz", &gzip(other.as_bytes()));
     let mut messages = input.round();

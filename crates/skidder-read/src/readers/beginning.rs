@@ -1,4 +1,4 @@
-//! New sources, perhaps very many at once, and files that somebody else has opened.
+//! New sources, perhaps very many at once, and files that are open already.
 
 use super::Readers;
 use super::schedule::State;
@@ -14,17 +14,17 @@ use std::sync::atomic::AtomicBool;
 const CALLED_FOR: usize = 32;
 
 impl Readers {
-    /// Adds a source, with what says whether somebody tells of every write to it, and wakes it if `wake` says so; see
-    /// [`Readers::call`].
+    /// Adds a source, and wakes it if `wake`; see [`Readers::call`]. `watched` is as for
+    /// [`Readers::set_watched`].
     pub(crate) fn begin(
         &self,
         input: &Arc<InputContext>,
         reader: Reader,
-        teller: Option<Arc<AtomicBool>>,
+        watched: Option<Arc<AtomicBool>>,
         wake: bool,
     ) {
         let id = reader.id;
-        let slot = Box::new(Slot::new(Arc::clone(input), reader, teller));
+        let slot = Box::new(Slot::new(Arc::clone(input), reader, watched));
         let mut state = self.lock();
         state.slots.insert(id, slot);
         if wake {

@@ -1,4 +1,4 @@
-//! The end of the program: files that are open are read to their end, where that is asked for.
+//! Shutdown: open files are read to their end, where `read_until_eof` is set.
 
 use super::schedule::State;
 use super::slot::{Phase, Slot};
@@ -17,7 +17,7 @@ impl State {
                 // It may have been at the end already; what came since is looked for once more.
                 Phase::Running => {
                     if let Some(slot) = self.slots.get_mut(&id) {
-                        slot.asked().wake = true;
+                        slot.request().wake = true;
                     }
                 }
                 Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
@@ -32,7 +32,7 @@ impl State {
         self.ready.retain(|id| slots.get(id).is_some_and(|slot| slot.phase == Phase::Ready));
     }
 
-    /// Whether a source gets no turn any more because the program is asked to stop.
+    /// Whether a source gets no turn any more because the program is stopping.
     pub(super) fn is_over(&self, slot: &Slot, now: Monotonic) -> bool {
         let Some(since) = self.draining else { return false };
         !slot.is_read_to_end()
@@ -41,9 +41,9 @@ impl State {
 
     pub(super) fn end_while_draining(&mut self, id: SourceId, end: &TurnEnd, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        let asked = slot.awake_mut().asked.as_mut();
-        let asked = asked.is_some_and(|asked| std::mem::take(&mut asked.wake));
-        let again = asked || matches!(end, TurnEnd::More);
+        let request = slot.awake_mut().request.as_mut();
+        let wake = request.is_some_and(|request| std::mem::take(&mut request.wake));
+        let again = wake || matches!(end, TurnEnd::More);
         let Some(slot) = self.slots.get(&id) else { return };
         if again && !self.is_over(slot, now) {
             self.line_up(id);

@@ -26,8 +26,8 @@ const STALE_MAX: usize = 1024;
 /// a moment only.
 const LOWERED_FOR: Duration = Duration::from_mins(1);
 
-/// Sleepers that are asked whether they can open their file again when a place is needed: most can.
-const SLEEPERS_ASKED: usize = 16;
+/// Sleepers to check for one that can open its file again, when a place is needed: most can.
+const SLEEPERS_CHECKED: usize = 16;
 
 /// When the sleep of a parked source is over.
 const PARKED: Monotonic = Monotonic(Duration::MAX);
@@ -81,9 +81,9 @@ impl Readers {
         sleeper.is_some()
     }
 
-    /// A source has no more turns, and keeps its file open for whoever wakes it.
+    /// A source has no more turns, and keeps its file open until it is woken.
     pub(crate) fn park(&self, id: SourceId) {
-        self.ask(id, |slot| slot.asked().park = true);
+        self.ask(id, |slot| slot.request().park = true);
     }
 
     /// The sources that wait for a turn, with the device and inode of the file that each expects at its path.
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// As many files may be open as before, if the system has refused none for a while. Who waits for a place tries again.
+    /// As many files may be open as before, if the system has refused none for a while. Waiting sources try again.
     pub(super) fn raise_limit(&mut self, now: Monotonic) {
         let Some(lowered) = &mut self.lowered else { return };
         if now.since(*lowered.since.get_or_insert(now)) < LOWERED_FOR {
@@ -139,7 +139,7 @@ impl State {
         }
     }
 
-    /// Nobody but [`Readers::wake`] gives a source a turn, and its file makes way for no other. One without an open file is
+    /// Only [`Readers::wake`] gives a source a turn, and its file makes way for no other. One without an open file is
     /// closed.
     pub(super) fn park(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
@@ -186,8 +186,8 @@ impl State {
         found
     }
 
-    /// Gives a source the file that was opened for it, if it still waits for a turn and expects that file; returns whether
-    /// it did.
+    /// Hands a source the file that was opened for it, if it still waits for a turn and expects that file; returns
+    /// whether it did.
     fn hand_over(
         &mut self,
         id: SourceId,
@@ -221,13 +221,13 @@ impl State {
     }
 }
 
-/// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
-/// open it again.
+/// The sleeping source that closes its file for another: the one that has slept longest, preferably one that
+/// can open it again.
 pub(super) fn sleeper(
     slots: &HashMap<SourceId, Box<Slot>>,
     mut idle: impl Iterator<Item = SourceId>,
 ) -> Option<SourceId> {
     let first = idle.next()?;
     let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
-    Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
+    Some(std::iter::once(first).chain(idle).take(SLEEPERS_CHECKED).find(again).unwrap_or(first))
 }

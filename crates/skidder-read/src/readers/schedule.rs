@@ -1,9 +1,9 @@
-//! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
+//! Which source gets the next turn, sleeps, or waits for a place: all under the one lock of the readers.
 
 use super::holding::{Lowered, sleeper};
 use super::slot::{Phase, Slot, Span};
 use super::turn::trouble;
-use super::{Lack, Next, ReadersLimits, TURNS_MAX, Turn};
+use super::{Next, ReaderLimit, ReadersLimits, TURNS_MAX, Turn};
 use crate::reader::TurnEnd;
 use foldhash::HashMap;
 use skidder_event::SourceId;
@@ -41,15 +41,15 @@ pub(super) struct State {
     pub(super) open_of: HashMap<usize, usize>,
     pub(super) running: usize,
     /// Workers that wait for work.
-    pub(super) napping: usize,
-    /// Files that were closed, until the lock is let go of.
+    pub(super) idle_workers: usize,
+    /// Files that were closed, until the lock is released.
     pub(super) closing: Vec<Box<dyn File>>,
     /// Since when only open files are read, to their end.
     pub(super) draining: Option<Monotonic>,
     pub(super) stopped: bool,
 }
 
-/// Sources that wait for a place, by what there is none of.
+/// Sources that wait for a place, by the limit that they wait for.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) open: VecDeque<SourceId>,
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Gives a source a place in the line for turns.
+    /// Puts a source in the line for turns.
     pub(super) fn line_up(&mut self, id: SourceId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.phase = Phase::Ready;
@@ -145,17 +145,17 @@ impl State {
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
         let is_counted = slot.awake().is_counted;
         let (list, sleeper) = if !is_counted && self.open >= self.limits.open_files {
-            let list = (&mut self.waiting.open, Lack::OpenFile);
+            let list = (&mut self.waiting.open, ReaderLimit::OpenFile);
             (Some(list), sleeper(&self.slots, self.idle.iter().copied()))
         } else if !is_counted && of_input >= limit_of_input {
             let of_input =
                 |id: &SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
             let sleeper = sleeper(&self.slots, self.idle.iter().copied().filter(of_input));
             let list = self.waiting.of_input.entry(input).or_default();
-            (Some((list, Lack::OfInput)), sleeper)
+            (Some((list, ReaderLimit::OfInput)), sleeper)
         } else if compressed && slot.awake().decoders == 0 && self.decoders >= self.limits.decoders
         {
-            (Some((&mut self.waiting.decoder, Lack::Decoder)), None)
+            (Some((&mut self.waiting.decoder, ReaderLimit::Decoder)), None)
         } else {
             (None, None)
         };
@@ -218,7 +218,7 @@ impl State {
         self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty()
     }
 
-    /// A turn is over. `can_open_again` says whether the file can be opened again, if that was asked already.
+    /// A turn is over. `can_open_again` says whether the file can be opened again, if that was checked already.
     pub(super) fn end(
         &mut self,
         mut turn: Turn,
@@ -278,7 +278,7 @@ impl State {
         let close = &slot.input.settings.close;
         let open_for = now.since(slot.awake().opened.at());
         let lifetime_over = close.after_interval.is_some_and(|interval| open_for >= interval);
-        let crowded = is_crowded && slot.can_open_as_asked(can_open_again);
+        let crowded = is_crowded && slot.can_open_as_known(can_open_again);
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
             // With `--once` there is no other scan.
@@ -403,7 +403,7 @@ impl State {
         self.admit(input);
     }
 
-    /// For each kind of place that is free, the first who waits for it gets in line.
+    /// For each kind of place that is free, the first waiting source gets in line.
     pub(super) fn admit(&mut self, input: usize) {
         if sabotage::is_on(Sabotage::WaitersForgotten) {
             return;
@@ -444,18 +444,18 @@ impl State {
         }
     }
 
-    /// Does what was asked for, unless the source has a turn just now.
+    /// Applies the pending request, unless the source has a turn just now.
     pub(super) fn apply(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         if slot.phase == Phase::Running {
             return;
         }
-        let Some(asked) = slot.take_asked() else { return };
+        let Some(request) = slot.take_request() else { return };
         slot.rouse(id);
         let Some(reader) = &mut slot.reader else { return };
-        let mut close = asked.reopen || asked.close || asked.remove;
+        let mut close = request.reopen || request.close || request.remove;
         let mut next_target = None;
-        if let Some((target, key)) = asked.target {
+        if let Some((target, key)) = request.target {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;
             if reader.is_open() {
@@ -465,23 +465,23 @@ impl State {
                 reader.target = target;
             }
         }
-        if let Some(generation) = asked.restart {
+        if let Some(generation) = request.restart {
             reader.restart(generation);
             close = true;
         }
         if next_target.is_some() {
             slot.awake_mut().next_target = next_target;
         }
-        let wake = asked.wake || asked.reopen || asked.restart.is_some();
+        let wake = request.wake || request.reopen || request.restart.is_some();
         if close {
             self.close(id);
         }
-        if asked.remove {
+        if request.remove {
             self.slots.remove(&id);
             self.troubled.retain(|other| *other != id);
             return;
         }
-        if asked.park {
+        if request.park {
             self.park(id);
             return;
         }

@@ -1,6 +1,6 @@
-//! One source as the scheduler sees it: its reader, its phase, and what was asked for meanwhile.
+//! One source as the scheduler sees it: its reader, its phase, and its pending request.
 
-use super::{Lack, ReaderLook, ReaderState, Trouble};
+use super::{ReaderLimit, ReaderLook, ReaderState, Trouble};
 use crate::reader::{InputContext, Reader, Rest, Target};
 use skidder_event::SourceId;
 use skidder_os::{Fs, Monotonic};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a reader sleeps whose file tells of every write: the scan wakes it too, if that was not true.
-const TOLD_NAP: Duration = Duration::from_mins(5);
+/// How long a reader sleeps whose file is watched: the scan wakes it too, if a notification was missing.
+const WATCHED_SLEEP: Duration = Duration::from_mins(5);
 
 /// Places that a decoder of another codec than gzip takes.
 const LARGE_DECODER: usize = 8;
@@ -18,20 +18,20 @@ pub(super) struct Slot {
     pub(super) input: Arc<InputContext>,
     /// Taken out while it has a turn, and while it rests.
     pub(super) reader: Option<Box<Reader>>,
-    /// What is kept of a reader that is closed: there may be very many of them.
+    /// The state of a closed reader: there may be very many of them.
     pub(super) rest: Option<Rest>,
     /// What it waits for, while it waits for a place.
-    pub(super) waits: Option<Lack>,
+    pub(super) waits: Option<ReaderLimit>,
     /// Why its last turn could not go on.
     pub(super) trouble: Option<Trouble>,
     pub(super) phase: Phase,
-    /// Says whether somebody tells of every write to the file.
-    pub(super) teller: Option<Arc<AtomicBool>>,
-    /// Nothing while it rests and nothing is asked of it.
+    /// See [`Readers::set_watched`](super::Readers::set_watched).
+    pub(super) watched: Option<Arc<AtomicBool>>,
+    /// `None` while it rests without a request.
     awake: Option<Box<Awake>>,
 }
 
-/// What concerns a source only while it does not rest.
+/// State of a source that is only needed while it does not rest.
 #[derive(Default)]
 pub(super) struct Awake {
     /// Where it stood when its turn began, while it has one.
@@ -40,11 +40,11 @@ pub(super) struct Awake {
     pub(super) is_counted: bool,
     /// Places of [`super::ReadersLimits::decoders`] that it takes.
     pub(super) decoders: usize,
-    /// Something was asked for while it had a turn.
-    pub(super) asked: Option<Box<Asked>>,
+    /// A request that came while it had a turn.
+    pub(super) request: Option<Box<Request>>,
     pub(super) last_data: Span,
     pub(super) opened: Span,
-    /// It is to be closed, and has a last look whether there is more to read.
+    /// It will be closed after a last check for more to read.
     pub(super) last_look: bool,
     /// Turns since its file was opened.
     pub(super) turns: u32,
@@ -55,12 +55,12 @@ pub(super) struct Awake {
     pub(super) next_target: Option<Box<Target>>,
 }
 
-/// What a source has of it that rests.
+/// The value for a source that rests.
 static ASLEEP: Awake = Awake {
     before_turn: None,
     is_counted: false,
     decoders: 0,
-    asked: None,
+    request: None,
     last_data: Span(0),
     opened: Span(0),
     last_look: false,
@@ -111,7 +111,7 @@ pub(super) enum Phase {
 }
 
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct Request {
     pub(super) wake: bool,
     pub(super) target: Option<(Target, Arc<str>)>,
     pub(super) restart: Option<u32>,
@@ -135,7 +135,7 @@ impl Slot {
     pub(super) fn new(
         input: Arc<InputContext>,
         reader: Reader,
-        teller: Option<Arc<AtomicBool>>,
+        watched: Option<Arc<AtomicBool>>,
     ) -> Self {
         let mut slot = Self {
             input,
@@ -144,14 +144,14 @@ impl Slot {
             waits: None,
             trouble: None,
             phase: Phase::Closed,
-            teller,
+            watched,
             awake: None,
         };
         slot.rest();
         slot
     }
 
-    /// What concerns it only while it does not rest.
+    /// State that is only needed while it does not rest.
     pub(super) fn awake(&self) -> &Awake {
         self.awake.as_deref().unwrap_or(&ASLEEP)
     }
@@ -161,18 +161,18 @@ impl Slot {
         self.awake.get_or_insert_default()
     }
 
-    /// What was asked for while it had a turn, or before.
-    pub(super) fn take_asked(&mut self) -> Option<Asked> {
-        self.awake.as_mut()?.asked.take().map(|asked| *asked)
+    /// Takes the pending request.
+    pub(super) fn take_request(&mut self) -> Option<Request> {
+        self.awake.as_mut()?.request.take().map(|request| *request)
     }
 
-    /// Where it is noted what is asked for.
-    pub(super) fn asked(&mut self) -> &mut Asked {
-        self.awake_mut().asked.get_or_insert_default()
+    /// The pending request, to add to it.
+    pub(super) fn request(&mut self) -> &mut Request {
+        self.awake_mut().request.get_or_insert_default()
     }
 
     /// Puts a reader back after its turn, which is over `now`. It takes the places of its decoder now: what a file has to be decoded with is not
-    /// known before. Gives how many more places these are.
+    /// known before. Returns how many more places these are.
     pub(super) fn put_back(&mut self, mut reader: Box<Reader>, now: Monotonic) -> usize {
         reader.end_turn(now);
         let is_large = reader.has_large_decoder();
@@ -187,7 +187,7 @@ impl Slot {
         awake.decoders - before
     }
 
-    /// The file that its reader expects; nothing while it has a turn.
+    /// The file that its reader expects; `None` while it has a turn.
     pub(super) fn target(&self) -> Option<&Target> {
         let of_rest = self.rest.as_ref().map(|rest| &rest.target);
         of_rest.or(self.reader.as_ref().map(|reader| &reader.target))
@@ -199,7 +199,7 @@ impl Slot {
         if self.rest.is_some() {
             self.reader = None;
             let is_free = |awake: &Awake| {
-                awake.asked.is_none() && awake.next_target.is_none() && !awake.is_counted
+                awake.request.is_none() && awake.next_target.is_none() && !awake.is_counted
             };
             self.awake = self.awake.take().filter(|awake| !is_free(awake));
         }
@@ -241,11 +241,11 @@ impl Slot {
     /// When an idle reader looks again.
     pub(super) fn due(&self, now: Monotonic) -> Monotonic {
         let close = &self.input.settings.close;
-        let told = self.teller.as_ref().is_some_and(|teller| teller.load(Ordering::Relaxed));
-        // The first nap is short in any case: a file at rest gives back what its reader needs for turns.
-        let told = told && self.awake().rested;
+        let watched = self.watched.as_ref().is_some_and(|watched| watched.load(Ordering::Relaxed));
+        // The first sleep is short in any case: a file at rest gives back what its reader needs for turns.
+        let watched = watched && self.awake().rested;
         let backoff = self.awake().backoff.long();
-        let mut at = now + if told { backoff.max(TOLD_NAP) } else { backoff };
+        let mut at = now + if watched { backoff.max(WATCHED_SLEEP) } else { backoff };
         if let Some(inactive) = close.inactive {
             at = at.min(self.awake().last_data.at() + inactive);
         }
@@ -258,7 +258,7 @@ impl Slot {
         at.max(now)
     }
 
-    /// Whether its file is one that is read to the end when the program is asked to stop.
+    /// Whether its file is read to the end during shutdown.
     pub(super) fn is_read_to_end(&self) -> bool {
         let is_open =
             self.rest.is_none() && self.reader.as_ref().is_none_or(|reader| reader.is_open());
@@ -270,8 +270,8 @@ impl Slot {
         self.reader.as_ref().and_then(|reader| reader.flush_at()).is_some_and(|at| at <= now)
     }
 
-    /// Before a file is closed for good, the group of lines that waits for more is given out: says whether
-    /// it needs a turn for that.
+    /// Before a file is closed for good, its waiting group of lines is given out: returns whether that
+    /// needs a turn.
     pub(super) fn flush_first(&mut self) -> bool {
         let Some(reader) = &mut self.reader else { return false };
         let waits = reader.is_open() && reader.waits_for_lines();
@@ -298,16 +298,16 @@ impl Slot {
         target.is_some_and(|target| leads_to(&*self.input.fs, target))
     }
 
-    /// The same, if it was asked already of the path that it was opened with: not when it has been told of another.
-    pub(super) fn can_open_as_asked(&self, asked: Option<bool>) -> bool {
-        let asked = asked.filter(|_| self.awake().next_target.is_none());
-        asked.unwrap_or_else(|| self.can_open_again())
+    /// The same, with the answer for the path that it was opened with: not valid if it has another since.
+    pub(super) fn can_open_as_known(&self, known: Option<bool>) -> bool {
+        let known = known.filter(|_| self.awake().next_target.is_none());
+        known.unwrap_or_else(|| self.can_open_again())
     }
 
-    /// Whether it goes on in another file: what was met in the one before says nothing of that.
+    /// Whether it goes on in another file: errors of the one before do not apply to that.
     pub(super) fn goes_on_elsewhere(&self) -> bool {
-        let asked = self.awake().asked.as_ref();
-        asked.is_some_and(|asked| asked.reopen || asked.restart.is_some())
+        let request = self.awake().request.as_ref();
+        request.is_some_and(|request| request.reopen || request.restart.is_some())
     }
 
     /// Why an idle reader should be closed now, if it should.

@@ -1,4 +1,4 @@
-//! Who gets a turn, who waits, and that nobody waits for ever.
+//! Which sources get a turn and which wait, and that none waits for ever.
 
 use super::*;
 use crate::Now;

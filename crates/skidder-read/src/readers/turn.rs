@@ -41,7 +41,7 @@ impl Turn {
     }
 }
 
-/// What the end of a turn leaves to the scan; told if it is an error.
+/// The trouble that the end of a turn leaves to the scan; logged if it is an error.
 pub(super) fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
     match end {
         TurnEnd::Displaced => Some(Trouble::Displaced),

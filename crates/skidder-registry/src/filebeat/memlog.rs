@@ -63,7 +63,7 @@ pub enum LoadError {
 pub struct FilebeatRegistry {
     /// All entries, in the order of their keys.
     pub entries: Vec<FilebeatEntry>,
-    /// What could not be read, one sentence each with file and line.
+    /// The problems, one sentence each with file and line.
     pub problems: Vec<String>,
     /// Whether entries may be missing. A last operation that is cut off is none of it: Filebeat was killed while it wrote
     /// that, and would leave it out itself.
@@ -163,7 +163,7 @@ pub(super) fn checkpoints(fs: &dyn Fs, directory: &Path) -> io::Result<Vec<u64>>
     Ok(numbers)
 }
 
-/// What was read so far.
+/// The result so far.
 #[derive(Default)]
 struct State {
     entries: BTreeMap<String, Map<String, Value>>,

@@ -16,7 +16,7 @@ pub(crate) const DIRECTORY: &str = "/data/registry";
 /// Small, so that snapshots are written often.
 pub(crate) const OPTIONS: Options = Options { cache_bytes: 1 << 20, snapshot_bytes: 3_000 };
 
-/// What a registry must hold.
+/// The expected content of a registry.
 pub(crate) type Truth = BTreeMap<String, (Entry, Option<Vec<u8>>)>;
 
 /// Seeds to run: so many, or as many as the environment variable `SKIDDER_SEEDS` says for a long run.
@@ -106,7 +106,7 @@ pub(crate) fn after(truth: &Truth, changes: &[Change]) -> Truth {
     truth
 }
 
-/// What a registry holds, read in every way there is.
+/// The content of a registry, read in every way there is.
 pub(crate) fn content(registry: &Registry) -> Truth {
     let mut entries = Vec::new();
     registry.for_each(|key, entry| entries.push((key.to_owned(), entry))).unwrap();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const STORE: &str = "/data/registry/registry.redb";
 const SNAPSHOT: &str = "/data/registry/registry.snapshot";
 
-/// What there was before the damage.
+/// The content before the damage.
 struct Past {
     /// The state after each commit.
     states: Vec<Truth>,
@@ -64,7 +64,7 @@ fn check(fs: &SimFs, clock: &SimClock, past: &Past) -> Opened {
             }
         }
         _ if past.closed => assert!(found == *past.last(), "not as it was closed"),
-        // Damage of the newest transaction cannot be told from one that the power cut short: the store
+        // Damage of the newest transaction looks like one that the power cut short: the store
         // falls back to the one before.
         _ => assert!(past.states.contains(&found), "never was so"),
     }

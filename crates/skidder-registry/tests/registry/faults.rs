@@ -13,7 +13,7 @@ fn open_again(fs: &SimFs, clock: &SimClock) -> Registry {
     registry
 }
 
-/// Commits, and after an error checks the state and tries again. Gives the new truth.
+/// Commits, and after an error checks the state and tries again. Returns the new truth.
 fn commit(registry: &Registry, truth: &Truth, changes: &[Change]) -> Truth {
     let new = after(truth, changes);
     if registry.commit(changes).is_err() {

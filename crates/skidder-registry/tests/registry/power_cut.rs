@@ -5,7 +5,7 @@ use crate::common::*;
 use skidder_registry::Opened;
 use skidder_testkit::{Random, SimClock, SimFs};
 
-/// Runs commits until the machine halts or `commits` are done. Gives what is certain, and what the last
+/// Runs commits until the machine halts or `commits` are done. Returns what is certain, and what the last
 /// commit would have made of it.
 fn run(
     fs: &SimFs,

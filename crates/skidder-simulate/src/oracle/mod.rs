@@ -1,6 +1,6 @@
 //! The oracle: knows every line that was written, and says what must not be.
 //!
-//! - **lost**: a whole line that no output has, no dead letter holds and nobody excused;
+//! - **lost**: a whole line that no output has, no dead letter holds and that is not excused;
 //! - **duplicated**: read again although it was neither in flight nor unsaved when the program died, or
 //!   delivered more often than it was read or sent again;
 //! - **reordered**: read before a line that stands before it in the same file;

@@ -1,9 +1,9 @@
-//! What the oracle knows for each output: what other programs write is the same for all of them, what became of it is not.
+//! The oracle per output: what other programs write is the same for all outputs, where it ended is not.
 
 use super::truth::{LineId, OfOutput};
 use std::ops::{Deref, DerefMut};
 
-/// All lines, and what became of them on their way to each output. What the program does with a line concerns the output
+/// All lines, and their state on the way to each output. What the program does with a line concerns the output
 /// that was [selected](Truth::select).
 #[derive(Debug)]
 pub(crate) struct Truth {
@@ -97,7 +97,7 @@ impl Truth {
         self.outputs.iter().all(|of| of.is_read(content))
     }
 
-    /// The content is gone for good: what was not read is not asked for.
+    /// The content is gone for good: what was not read is not required.
     pub(crate) fn excuse_unread(&mut self, content: usize) {
         self.each(|of| of.excuse_unread(content));
     }
@@ -107,7 +107,7 @@ impl Truth {
         self.each(|of| of.excuse_unsettled(content));
     }
 
-    /// The program deleted a file with this content. An output that it has not now cannot be asked.
+    /// The program deleted a file with this content. An output that it has not now cannot be checked.
     pub(crate) fn check_deleted(&mut self, content: usize) -> Result<(), String> {
         for (number, of) in self.outputs.iter_mut().enumerate() {
             if self.present[number] {

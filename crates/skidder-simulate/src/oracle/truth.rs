@@ -1,4 +1,4 @@
-//! Every line that was ever written, and what became of it.
+//! Every line that was ever written, and where it ended.
 
 /// Longest message that the simulated inputs let through, in bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 200;
@@ -46,14 +46,14 @@ pub(crate) struct Line {
 pub(crate) struct Content {
     /// Numbered lines.
     lines: Vec<Line>,
-    /// It may be read again, because its state was forgotten as promised or because it cannot be told
-    /// from another.
+    /// It may be read again, because its state was forgotten as promised or because it looks
+    /// like another.
     pub(crate) forgotten: bool,
     /// For each stream.
     last_read: [Option<usize>; 2],
 }
 
-/// All lines, and what became of them on their way to one output.
+/// All lines, and their state on the way to one output.
 #[derive(Debug, Default)]
 pub(crate) struct OfOutput {
     contents: Vec<Content>,
@@ -164,7 +164,7 @@ impl OfOutput {
         self.contents[content].lines.iter().all(|line| !line.is_owed() || line.is_had(life))
     }
 
-    /// The content is gone for good: what was not read is not asked for.
+    /// The content is gone for good: what was not read is not required.
     pub(crate) fn excuse_unread(&mut self, content: usize) {
         let life = self.life;
         for line in &mut self.contents[content].lines {
@@ -179,7 +179,7 @@ impl OfOutput {
         }
     }
 
-    /// A message was read: which line it is. Nothing for filler without a name.
+    /// A message was read: which line it is. `None` for filler without a name.
     pub(crate) fn read(&mut self, message: &[u8]) -> Result<Option<LineId>, String> {
         let Some(id) = named(message) else {
             return match message {
@@ -227,7 +227,7 @@ impl OfOutput {
         Ok(())
     }
 
-    /// The other side may have a line, but nobody was told: it comes once more.
+    /// The other side may have a line, but its answer was lost: it comes once more.
     pub(crate) fn resend(&mut self, message: &[u8]) {
         if let Some(id) = named(message) {
             self.get(id).resent += 1;

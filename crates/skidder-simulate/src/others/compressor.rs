@@ -1,4 +1,4 @@
-//! Compressors: some are done before anybody looks, of others a half-written file can be seen for long.
+//! Compressors: some finish before the program looks, others leave a half-written file for long.
 
 use super::logrotate::is_gz;
 use super::{Doubled, Held, Manner, Others, pick};
@@ -31,7 +31,7 @@ impl Others {
         }
     }
 
-    /// Somebody compresses a rotated file.
+    /// Compresses a rotated file.
     pub(super) fn compress_some(&mut self, family: usize, stage: &mut Stage, random: &mut Random) {
         let of = &self.families[family];
         if !self.habits.compression
@@ -48,7 +48,7 @@ impl Others {
         }
     }
 
-    /// Begins to compress a file, if there is something to compress; says whether it did.
+    /// Begins to compress a file, if there is something to compress; returns whether it did.
     pub(super) fn compress(
         &mut self,
         original: &Path,
@@ -69,13 +69,13 @@ impl Others {
         held.half = false;
         let content = held.content;
         let way = random.below(if bytes.len() < SLOW_BYTES_MIN { 2 } else { 4 });
-        stage.story.tell(|| format!("compress {} (c{content}) way {way}", original.display()));
+        stage.story.log(|| format!("compress {} (c{content}) way {way}", original.display()));
         let original = original.to_owned();
         if way < 2 {
             stage.fs.write_as_other(&target, &rest);
             self.doubled.push(Doubled { original, target });
             if way == 0 {
-                // The original is gone before anybody looks.
+                // The original is gone before the program looks.
                 self.remove_original(stage);
             }
         } else {
@@ -94,9 +94,9 @@ impl Others {
             let rest = job.rest.split_off(count);
             stage.fs.append_as_other(&job.writing, &job.rest);
             job.rest = rest;
-            stage.story.tell(|| {
-                format!("{} grows, {} bytes to go", job.writing.display(), job.rest.len())
-            });
+            stage
+                .story
+                .log(|| format!("{} grows, {} bytes to go", job.writing.display(), job.rest.len()));
             if job.rest.is_empty() {
                 let Job { original, writing, target, .. } = self.jobs.swap_remove(at);
                 if writing != target {

@@ -7,7 +7,7 @@ use crate::themes::{Special, Themes};
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
 
-/// Who rotates a log, and how its rotated files are named.
+/// Which program rotates a log, and how its rotated files are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     /// `logrotate`: `.1`, `.2` and so on; all names move.
@@ -26,7 +26,7 @@ pub(super) enum Compresses {
     AtOnce,
     /// `delaycompress`: with the next rotation.
     Later,
-    /// Somebody does it now and then.
+    /// Now and then.
     Sometimes,
 }
 

@@ -7,14 +7,14 @@ use crate::themes::Special;
 use std::path::{Path, PathBuf};
 
 impl Others {
-    /// Whether a file has a name that nobody here gave it: a pin.
+    /// Whether a file has a name that the others did not give it: a pin.
     pub(super) fn is_pinned(&self, path: &Path, stage: &Stage) -> bool {
         let names = 1 + self.links.values().filter(|of| *of == path).count();
         matches!(self.special, Special::Pins(_))
             && stage.fs.peek_metadata(path).is_some_and(|meta| meta.links as usize > names)
     }
 
-    /// The program gave up what it had pinned, and said so.
+    /// The program gave up what it had pinned, and logged that.
     pub(crate) fn give_up_pins(&mut self, stage: &mut Stage) {
         for content in std::mem::take(&mut self.pinned) {
             stage.truth.excuse_unread(content);
@@ -38,7 +38,7 @@ impl Others {
             let Some(held) = self.files.remove(&path) else { continue };
             stage
                 .story
-                .tell(|| format!("the program deleted {} (c{})", path.display(), held.content));
+                .log(|| format!("the program deleted {} (c{})", path.display(), held.content));
             // What a program goes on with in a file that is gone is lost to it. Events that it has not begun are not owed.
             let begun = self.begun.remove(&held.content);
             if held.half || begun.is_some_and(|begun| begun.is_midway()) {

@@ -33,7 +33,7 @@ impl Others {
         let name = format!("{}.20260101-{:06}", base.display(), self.names);
         self.rename(&base, &PathBuf::from(name), stage);
         if self.families[family].link.is_some() {
-            // The runtime is told at once to begin a new file.
+            // The runtime begins a new file at once.
             stage.fs.write_as_other(&base, &[]);
         }
         if random.one_in(2) {
@@ -59,14 +59,14 @@ impl Others {
         self.speak_out_at(&base, stage);
         let name = base.file_stem().and_then(|name| name.to_str()?.parse::<u32>().ok());
         let next = base.with_file_name(format!("{}.log", name.unwrap_or_default() + 1));
-        stage.story.tell(|| format!("{} leads to {}", link.display(), next.display()));
+        stage.story.log(|| format!("{} leads to {}", link.display(), next.display()));
         stage.fs.write_as_other(&next, &[]);
         stage.fs.symlink_as_other(&next, &link);
         self.families[family].base = next.display().to_string();
     }
 
     /// Links lead somewhere again whose logs an operator has removed: what was rotated away from a link that leads
-    /// nowhere is nobody's after a restart, as long as that lasts.
+    /// nowhere belongs to no source after a restart, as long as that lasts.
     pub(super) fn go_on_in_containers(&mut self, stage: &mut Stage, random: &mut Random) {
         for family in 0..self.families.len() {
             let of = &self.families[family];

@@ -23,7 +23,7 @@ impl Others {
             return;
         }
         if self.families[family].link.as_ref().is_some_and(|link| !watched.has_saved(link)) {
-            // What was rotated before anybody has seen the link is nobody's.
+            // What was rotated before the program has seen the link belongs to no source.
             return;
         }
         if self.families[family].manner == Manner::Kubelet {
@@ -70,7 +70,7 @@ impl Others {
         paths
     }
 
-    /// Makes room for one more rotated file and names it; nothing if the oldest was not read yet.
+    /// Makes room for one more rotated file and names it; `None` if the oldest was not read yet.
     fn make_room(&mut self, family: usize, stage: &mut Stage) -> Option<PathBuf> {
         let base = self.families[family].base.clone();
         if self.families[family].manner == Manner::Dated {
@@ -123,7 +123,7 @@ impl Others {
         let bytes = stage.fs.peek(base).unwrap_or_default();
         stage.fs.write_as_other(copy, &bytes);
         let content = held.content;
-        stage.story.tell(|| format!("copy {} to {} (c{content})", base.display(), copy.display()));
+        stage.story.log(|| format!("copy {} to {} (c{content})", base.display(), copy.display()));
         self.files.insert(copy.to_owned(), held);
         if random.one_in(2) {
             self.families[family].truncating = true;
@@ -143,7 +143,7 @@ impl Others {
         let base = PathBuf::from(&self.families[family].base);
         if self.files.remove(&base).is_some() {
             stage.fs.truncate_as_other(&base, 0);
-            stage.story.tell(|| format!("truncate {}", base.display()));
+            stage.story.log(|| format!("truncate {}", base.display()));
         }
         if self.families[family].compresses == Compresses::AtOnce
             && let Some(copy) = self.rotated(family).into_iter().find(|path| !is_gz(path))

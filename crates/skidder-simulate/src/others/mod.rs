@@ -1,7 +1,7 @@
 //! What other programs do to the files: writers, log rotation, the kubelet, compressors, an operator.
 //!
 //! They know nothing of the program under test. Where POSIX lets a race lose lines whatever a log shipper
-//! does (a file removed or emptied before anybody read it) the oracle is told to excuse them.
+//! does (a file removed or emptied before it was read) they make the oracle excuse them.
 
 mod compressor;
 mod family;
@@ -138,7 +138,7 @@ impl Others {
             let content = held.content;
             stage
                 .story
-                .tell(|| format!("rename {} to {} (c{content})", from.display(), to.display()));
+                .log(|| format!("rename {} to {} (c{content})", from.display(), to.display()));
             self.files.insert(to.to_owned(), held);
             for of in self.links.values_mut() {
                 if *of == from {
@@ -153,7 +153,7 @@ impl Others {
         if let Some(held) = self.files.remove(path) {
             stage.fs.remove_as_other(path);
             self.unlink(path, stage);
-            stage.story.tell(|| format!("remove {} (c{})", path.display(), held.content));
+            stage.story.log(|| format!("remove {} (c{})", path.display(), held.content));
         }
     }
 

@@ -29,7 +29,7 @@ impl Others {
         let Some(held) = self.files.remove(&base) else { return };
         stage.truth.excuse_unread(held.content);
         stage.fs.truncate_as_other(&base, 0);
-        stage.story.tell(|| format!("destroy {} (c{})", base.display(), held.content));
+        stage.story.log(|| format!("destroy {} (c{})", base.display(), held.content));
         for _ in 0..random.below(4) {
             self.append(family, stage, random);
         }
@@ -64,7 +64,7 @@ impl Others {
         }
         let kept = held.first && watched.keeps_open(&stage.fs, &path);
         let pinned = self.is_pinned(&path, stage);
-        stage.story.tell(|| format!("removed unread, kept open: {kept}, pinned: {pinned}"));
+        stage.story.log(|| format!("removed unread, kept open: {kept}, pinned: {pinned}"));
         if pinned {
             self.pinned.push(held.content);
         } else if !kept {
@@ -83,10 +83,10 @@ impl Others {
         self.names += 1;
         let at = PathBuf::from(format!("/away/{}", self.names));
         stage.fs.rename_as_other(&from, &at);
-        stage.story.tell(|| format!("{} goes away", from.display()));
+        stage.story.log(|| format!("{} goes away", from.display()));
         let Some(held) = self.files.remove(&from) else { return };
         let now = stage.clock.monotonic();
-        // Nobody may have looked while it was there for a moment.
+        // The program may not have looked while it was there for a moment.
         let before = held.was_away.filter(|(_, back)| now.since(*back) < FORGETFUL);
         let since = before.map_or(now, |(since, _)| since);
         self.away.push(Away { from, at, held, since });
@@ -101,7 +101,7 @@ impl Others {
         let mut away = self.away.swap_remove(at);
         away.held.was_away = Some((away.since, stage.clock.monotonic()));
         stage.fs.rename_as_other(&away.at, &away.from);
-        stage.story.tell(|| format!("{} comes back", away.from.display()));
+        stage.story.log(|| format!("{} comes back", away.from.display()));
         if stage.clock.monotonic().since(away.since) >= FORGETFUL {
             stage.truth.forget(away.held.content);
         }
@@ -118,7 +118,7 @@ impl Others {
             let end = if away.held.compressed { ".gz" } else { "" };
             let name = format!("{}.{}{end}", away.from.display(), 100 + self.names);
             stage.fs.rename_as_other(&away.at, &name);
-            stage.story.tell(|| format!("{} comes back as {name}", away.from.display()));
+            stage.story.log(|| format!("{} comes back as {name}", away.from.display()));
             stage.truth.forget(away.held.content);
             self.files.insert(PathBuf::from(name), away.held);
         }
@@ -128,7 +128,7 @@ impl Others {
         let names: Vec<PathBuf> = self.files.keys().cloned().collect();
         let Some(path) = pick(&names, random) else { return };
         stage.fs.set_modified_as_other(&path, stage.clock.wall());
-        stage.story.tell(|| format!("touch {}", path.display()));
+        stage.story.log(|| format!("touch {}", path.display()));
     }
 
     /// A second name for a file, or the end of one.
@@ -136,7 +136,7 @@ impl Others {
         if let Some(link) = self.links.keys().next().cloned() {
             stage.fs.remove_as_other(&link);
             self.links.remove(&link);
-            stage.story.tell(|| format!("unlink {}", link.display()));
+            stage.story.log(|| format!("unlink {}", link.display()));
             return;
         }
         if let Some(of) = pick(&self.plain(), random) {
@@ -144,7 +144,7 @@ impl Others {
             // In the reach of the same input, and with a name that looks like one of the same log.
             let link = PathBuf::from(format!("{}.9{}", of.display(), self.names));
             stage.fs.hard_link_as_other(&of, &link);
-            stage.story.tell(|| format!("link {} to {}", link.display(), of.display()));
+            stage.story.log(|| format!("link {} to {}", link.display(), of.display()));
             self.links.insert(link, of);
         }
     }

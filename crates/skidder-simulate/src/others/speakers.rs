@@ -61,7 +61,7 @@ impl Others {
         }
     }
 
-    /// Time has passed: nobody leaves an event unfinished for long.
+    /// Time has passed: no sender leaves an event unfinished for long.
     pub(crate) fn hurry(&mut self, stage: &mut Stage) {
         let now = stage.clock.monotonic();
         let late = self.begun.iter().filter(|(_, begun)| now.since(begun.since) >= PATIENCE);
@@ -95,7 +95,7 @@ impl Begun {
         }
         self.written = end;
         let left = self.records.bytes.len() - end;
-        stage.story.tell(|| {
+        stage.story.log(|| {
             let first = self.records.ends.first().map(|(_, event)| *event);
             format!(
                 "{} bytes to {}, of {first:?} and so on, {left} to go",

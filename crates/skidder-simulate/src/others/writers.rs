@@ -39,7 +39,7 @@ impl Others {
                 stage.truth.forget(content);
                 stage.fs.append_as_other(&path, &of.header);
                 if random.one_in(2) {
-                    stage.story.tell(|| format!("new {} (c{content}), a header", path.display()));
+                    stage.story.log(|| format!("new {} (c{content}), a header", path.display()));
                     return;
                 }
             }
@@ -65,7 +65,7 @@ impl Others {
         stage.fs.append_as_other(path, &bytes);
         stage
             .story
-            .tell(|| format!("append {} bytes to {} (c{content})", bytes.len(), path.display()));
+            .log(|| format!("append {} bytes to {} (c{content})", bytes.len(), path.display()));
     }
 
     /// A writer that still has a rotated file open.

@@ -52,7 +52,7 @@ fn queues(
     Ok((disk.front().clone(), Some(disk)))
 }
 
-/// What the pipelines of one program have in common.
+/// The state that the pipelines of one program share.
 #[derive(Default)]
 pub(super) struct Shares {
     /// For each input, if there are several outputs.
@@ -167,16 +167,16 @@ impl Life {
         })
     }
 
-    /// What the registry holds, for the story.
+    /// The content of the registry, for the story.
     pub(super) fn saved(&self) -> Vec<String> {
         let mut saved = Vec::new();
-        let told = self.registry.for_each(|key, entry| {
+        let visited = self.registry.for_each(|key, entry| {
             let Some(entry) = entry.as_file() else { return };
             let (path, cursor) = (entry.meta.source.display(), entry.cursor);
             let key = &key[key.len() - 8..];
             saved.push(format!("saved {path} {key} {:?} {cursor:?}", entry.meta.fingerprint_len));
         });
-        if let Err(error) = told {
+        if let Err(error) = visited {
             saved.push(format!("the registry cannot be read: {error}"));
         }
         saved
@@ -185,10 +185,10 @@ impl Life {
     /// Paths of which the registry has something.
     pub(super) fn saved_paths(&self) -> BTreeSet<PathBuf> {
         let mut paths = BTreeSet::new();
-        let told = self.registry.for_each(|_, entry| {
+        let visited = self.registry.for_each(|_, entry| {
             paths.extend(entry.as_file().map(|file| file.meta.source.to_path_buf()));
         });
-        if told.is_err() {
+        if visited.is_err() {
             paths.clear();
         }
         paths

@@ -11,21 +11,21 @@ use skidder_read::{InputContext, Leaving};
 use skidder_testkit::{Random, SimFs};
 use std::sync::Arc;
 
-/// Who finds out that files have changed.
+/// How the program finds out that files have changed.
 pub(super) enum Looking {
     /// Scans of one input each, and when they are due.
     Scans(Vec<(FileInput, Arc<InputContext>, Monotonic)>),
-    /// The product's scanner, which is told of changes.
-    Told(Told),
+    /// The product's scanner, with change notification.
+    Notified(Notified),
 }
 
-pub(super) struct Told {
+pub(super) struct Notified {
     scanner: Scanner,
-    /// What each input was made of, by its number; nothing once it has ended.
+    /// The context of each input, by its number; `None` once it has ended.
     contexts: Vec<Option<Arc<InputContext>>>,
-    /// Whatever is told, it is not asked before this.
+    /// No step before this, whatever notices come.
     rests_until: Monotonic,
-    /// It is asked now, even if nothing was told.
+    /// The next step, even without a notice.
     due: Monotonic,
 }
 
@@ -44,10 +44,10 @@ impl Looking {
         let (rests_until, due) = (Monotonic::default(), Monotonic::default());
         let contexts = contexts.into_iter().map(Some).collect();
         let scanner = Scanner::new(inputs, fs).with_queue_waiting(QueueLimits::FLUSH_TIMEOUT);
-        Self::Told(Told { scanner, contexts, rests_until, due })
+        Self::Notified(Notified { scanner, contexts, rests_until, due })
     }
 
-    /// Ends one of the inputs; gives what it was made of, and what is left of it.
+    /// Ends one of the inputs; returns what it was made of, and what is left of it.
     pub(super) fn end_one(
         &mut self,
         stage: &Stage,
@@ -59,11 +59,12 @@ impl Looking {
                 let (input, context, _) = inputs.remove(at);
                 Some((context, input.leave(stage.now())))
             }
-            Self::Told(told) => {
-                let running = (0..told.contexts.len()).filter(|&at| told.contexts[at].is_some());
+            Self::Notified(notified) => {
+                let running =
+                    (0..notified.contexts.len()).filter(|&at| notified.contexts[at].is_some());
                 let running: Vec<usize> = running.collect();
                 let at = running[random.below(running.len() as u64) as usize];
-                Some((told.contexts[at].take()?, told.scanner.end(at, stage.now())?))
+                Some((notified.contexts[at].take()?, notified.scanner.end(at, stage.now())?))
             }
         }
     }
@@ -72,27 +73,27 @@ impl Looking {
     pub(super) fn begin(&mut self, input: FileInput, context: Arc<InputContext>) {
         match self {
             Self::Scans(inputs) => inputs.push((input, context, Monotonic::default())),
-            Self::Told(told) => {
-                told.scanner.add(input);
-                told.contexts.push(Some(context));
-                told.due = Monotonic::default();
+            Self::Notified(notified) => {
+                notified.scanner.add(input);
+                notified.contexts.push(Some(context));
+                notified.due = Monotonic::default();
             }
         }
     }
 }
 
-impl Told {
+impl Notified {
     fn step(&mut self, stage: &Stage) {
-        let nap = self.scanner.step(&|| stage.now());
-        self.rests_until = stage.clock.monotonic() + nap.pause;
-        self.due = nap.until;
-        stage.story.tell(|| format!("scanner: {nap:?}, {} watched", stage.fs.watched()));
+        let next = self.scanner.step(&|| stage.now());
+        self.rests_until = stage.clock.monotonic() + next.pause;
+        self.due = next.until;
+        stage.story.log(|| format!("scanner: {next:?}, {} watched", stage.fs.watched()));
     }
 }
 
 impl Pipeline {
-    /// Looks as a punctual program does: when it is due, or in the middle of something when it was told of a
-    /// change. Says whether it did.
+    /// Looks as a punctual program does: when it is due, or in the middle of something after a notice of a
+    /// change. Returns whether it did.
     pub(super) fn look_if_due(&mut self, stage: &Stage, random: &mut Random) -> bool {
         let now = stage.clock.monotonic();
         match &mut self.life.looking {
@@ -102,11 +103,11 @@ impl Pipeline {
                 };
                 *due = scan(input, &self.config, stage);
             }
-            Looking::Told(told) => {
-                if told.due > now && (told.rests_until > now || !random.one_in(8)) {
+            Looking::Notified(notified) => {
+                if notified.due > now && (notified.rests_until > now || !random.one_in(8)) {
                     return false;
                 }
-                told.step(stage);
+                notified.step(stage);
             }
         }
         true
@@ -120,7 +121,7 @@ impl Pipeline {
                 let (input, _, due) = &mut inputs[number];
                 *due = scan(input, &self.config, stage);
             }
-            Looking::Told(told) => told.step(stage),
+            Looking::Notified(notified) => notified.step(stage),
         }
     }
 
@@ -132,14 +133,14 @@ impl Pipeline {
                     *due = scan(input, &self.config, stage);
                 }
             }
-            Looking::Told(told) => told.step(stage),
+            Looking::Notified(notified) => notified.step(stage),
         }
     }
 }
 
-/// Scans one input; says when the next scan is due.
+/// Scans one input; returns when the next scan is due.
 fn scan(input: &mut FileInput, config: &Config, stage: &Stage) -> Monotonic {
     let summary = input.scan(stage.now());
-    stage.story.tell(|| format!("scan: {summary:?}"));
+    stage.story.log(|| format!("scan: {summary:?}"));
     stage.clock.monotonic() + config.check_interval
 }

@@ -39,7 +39,7 @@ impl Program {
         stage: &mut Stage,
         others: &mut Others,
     ) -> Result<Self, String> {
-        stage.story.tell(|| format!("starts with {config:?}"));
+        stage.story.log(|| format!("starts with {config:?}"));
         others.set_plain_only(config.plain_only, &mut stage.truth);
         stage.truth.set_present(&config.outputs);
         let mut shares = Shares::of(&config);
@@ -84,7 +84,7 @@ impl Program {
             150..165 if scenario.log_faults => log_fault(stage, random),
             165..180 if scenario.data_faults => data_fault(stage, random),
             145..150 if scenario.themes.notices.as_ref().is_some_and(|of| of.overflows) => {
-                stage.story.tell(|| "notices overflow".to_owned());
+                stage.story.log(|| "notices overflow".to_owned());
                 stage.fs.overflow_notices();
             }
             180..190 if !is_dying => {
@@ -117,7 +117,7 @@ impl Program {
         Ok(None)
     }
 
-    /// Reads and delivers until nothing moves any more; says whether that came to be.
+    /// Reads and delivers until nothing moves any more; returns whether that came to be.
     pub(crate) fn settle_down(
         &mut self,
         steps_max: u64,
@@ -212,7 +212,7 @@ fn log_fault(stage: &mut Stage, random: &mut Random) {
         [random.below(4) as usize];
     // What cannot be looked at cannot be known again: it may be read twice, but is not lost.
     stage.truth.be_forgetful();
-    stage.story.tell(|| format!("soon fails {operation:?}: {kind}"));
+    stage.story.log(|| format!("soon fails {operation:?}: {kind}"));
     let fault = Fault::nth(1 + random.below(20), kind).of(operation).on("/logs");
     stage.fs.inject(fault.times(1 + random.below(5)));
 }
@@ -220,13 +220,13 @@ fn log_fault(stage: &mut Stage, random: &mut Random) {
 /// Something about the program's own files fails soon, or the disk is full.
 fn data_fault(stage: &mut Stage, random: &mut Random) {
     if random.one_in(4) {
-        stage.story.tell(|| "the disk is full".to_owned());
+        stage.story.log(|| "the disk is full".to_owned());
         stage.fs.set_capacity(Some(stage.fs.used() + random.below(40_000)));
         return;
     }
     let kind = [io::ErrorKind::StorageFull, io::ErrorKind::Other][random.below(2) as usize];
     let operation = [Operation::Write, Operation::Sync, Operation::Open][random.below(3) as usize];
-    stage.story.tell(|| format!("soon fails {operation:?} of our own files: {kind}"));
+    stage.story.log(|| format!("soon fails {operation:?} of our own files: {kind}"));
     let fault = Fault::nth(1 + random.below(20), kind).of(operation).on(DATA);
     stage.fs.inject(fault.times(1 + random.below(5)));
 }

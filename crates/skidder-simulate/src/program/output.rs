@@ -1,5 +1,5 @@
 //! The output and the other side of it: workers with a request each, that fails, stalls, is answered in
-//! part, late and out of order, or is stored without anybody being told.
+//! part, late and out of order, or is stored without an answer.
 
 use crate::oracle::{LineId, Way, named};
 use crate::scenario::Weather;
@@ -18,7 +18,7 @@ pub(super) struct Output {
     dead_letters: DeadLetters,
 }
 
-/// What a verdict is told to.
+/// Where a verdict is reported.
 pub(super) enum Behind<'a> {
     /// The rows between files and cursors.
     Way(&'a mut Way),
@@ -48,7 +48,7 @@ enum Fate {
     Answered,
     Partial,
     Failed,
-    Unheard,
+    Unreported,
 }
 
 impl Row {
@@ -85,7 +85,7 @@ impl Output {
         if request.patience > 0 {
             request.patience -= 1;
         } else {
-            stage.story.tell(|| {
+            stage.story.log(|| {
                 format!(
                     "request of {} rows of worker {number}: {:?}",
                     request.rows.len(),
@@ -112,7 +112,7 @@ impl Output {
         let rows = std::mem::take(&mut request.rows);
         match request.fate {
             Fate::Failed => request.rows = rows,
-            Fate::Unheard => {
+            Fate::Unreported => {
                 for row in &rows {
                     stage.truth.resend(row.message());
                     stage.truth.store(row.message())?;
@@ -204,7 +204,7 @@ fn take(
 }
 
 impl Request {
-    /// What will become of it, and when.
+    /// Draws its outcome, and when it comes.
     fn draw(&mut self, weather: &Weather, random: &mut Random) {
         let mut at = random.below(100);
         let mut falls = |percent: u64| {
@@ -214,8 +214,8 @@ impl Request {
         };
         self.fate = if falls(weather.failed) {
             Fate::Failed
-        } else if falls(weather.unheard) {
-            Fate::Unheard
+        } else if falls(weather.unreported) {
+            Fate::Unreported
         } else if falls(weather.partial) {
             Fate::Partial
         } else {

@@ -31,7 +31,7 @@ pub(super) struct Pipeline {
     pub(super) weather: Weather,
     /// Which output this is, whatever its place in the list.
     pub(super) number: usize,
-    /// Paths of which the registry has something, where somebody asks for that.
+    /// Paths that have an entry in the registry, if the scenario needs them.
     saved: BTreeSet<PathBuf>,
     /// Pins that were given up so far.
     given_up: u64,
@@ -59,7 +59,7 @@ impl Pipeline {
         let listens = scenario.themes.notices.is_some();
         let life = Life::new(&stage.fs, &stage.clock, config, listens, number, shares)?;
         for sentence in life.saved() {
-            stage.story.tell(|| sentence);
+            stage.story.log(|| sentence);
         }
         let saved = if scenario.themes.special == Special::Containers {
             life.saved_paths()
@@ -136,7 +136,7 @@ impl Pipeline {
             }
         };
         if let Err(error) = step {
-            stage.story.tell(|| format!("the disk queue: {error}"));
+            stage.story.log(|| format!("the disk queue: {error}"));
         }
         self.pass_stored(stage);
         Ok(())
@@ -170,7 +170,7 @@ impl Pipeline {
         }
     }
 
-    /// Paths of which the registry has something, where somebody asks for that.
+    /// Paths that have an entry in the registry, if the scenario needs them.
     pub(super) fn saved(&self) -> BTreeSet<PathBuf> {
         self.saved.clone()
     }
@@ -180,7 +180,7 @@ impl Pipeline {
         self.flush_as(stage, false).map(|_| ())
     }
 
-    /// The same; `last` before the program, or an input, ends in order. Says whether all is durable.
+    /// The same; `last` before the program, or an input, ends in order. Returns whether all is durable.
     pub(super) fn flush_as(&mut self, stage: &mut Stage, last: bool) -> Result<bool, String> {
         let mut cursors = Vec::new();
         self.life.settle.for_each(|status| {
@@ -194,7 +194,7 @@ impl Pipeline {
         let registrar = &mut self.life.registrar;
         let saved =
             if last { registrar.flush_last(&stage.clock) } else { registrar.flush(&stage.clock) };
-        stage.story.tell(|| format!("saves cursors: {saved}"));
+        stage.story.log(|| format!("saves cursors: {saved}"));
         if saved {
             for (source, generation, offset) in cursors {
                 self.way.durable(source, generation, offset);

@@ -51,7 +51,7 @@ impl Program {
     pub(super) fn begin_to_die(&mut self, end: End, stage: &Stage, random: &mut Random) {
         let most = [3, 30, 300][random.below(3) as usize];
         let operations = 1 + random.below(most);
-        stage.story.tell(|| format!("{end:?} in {operations} operations on the disk"));
+        stage.story.log(|| format!("{end:?} in {operations} operations on the disk"));
         stage.fs.clear_faults();
         stage.fs.halt_at(operations);
         self.dying = Some(Dying { end, steps_left: DYING_STEPS });
@@ -150,7 +150,7 @@ impl Program {
         }
         stage.fs.clear_faults();
         stage.fs.set_capacity(None);
-        stage.story.tell(|| format!("=== {end:?}"));
+        stage.story.log(|| format!("=== {end:?}"));
         if end == End::PowerCut {
             others.lose_pins();
         }
@@ -162,7 +162,7 @@ impl Program {
 }
 
 impl Pipeline {
-    /// As the program does when it is told to stop: no more reading, some time for the output, a last save.
+    /// As the program does on a signal to stop: no more reading, some time for the output, a last save.
     fn stop(&mut self, stage: &mut Stage, random: &mut Random) -> Result<(), String> {
         stage.truth.select(self.number);
         self.life.readers.stop();

@@ -18,7 +18,7 @@ const OPEN_WAITING_EVERY: Duration = Duration::from_millis(100);
 pub(super) enum Worker {
     Free,
     Has(Turn),
-    /// What is to be pushed, and whether something of this turn was before.
+    /// The batch to push, and whether something of this turn was before.
     Ran(Turn, TurnEnd, Option<Batch>, bool),
     /// There was no room for the first one, so another was made.
     Ahead(Turn, Batch, TurnEnd, Option<Batch>),
@@ -84,7 +84,7 @@ impl Pipeline {
     }
 
     /// There is no room in the queue: files of sources that wait for a turn are opened. From now on they are kept,
-    /// whatever becomes of their names.
+    /// whatever happens to their names.
     fn open_waiting(&mut self, stage: &Stage, now: Monotonic) {
         if now < self.open_waiting_at {
             return;
@@ -101,7 +101,8 @@ impl Pipeline {
     }
 }
 
-/// Whether the path of a plain file leads to it. An inode that is used again is another file, which nobody has found yet.
+/// Whether the path of a plain file leads to it. An inode that is used again is another file, which no scan has found
+/// yet.
 fn is_at_its_path(target: &Target, stage: &Stage) -> bool {
     let (print, at_path) = (&target.print, stage.fs.peek_metadata(&target.path));
     let bytes = stage.fs.peek(&target.path).unwrap_or_default();
@@ -113,7 +114,7 @@ fn is_at_its_path(target: &Target, stage: &Stage) -> bool {
 
 /// Pushes a batch for which there is room.
 fn push(queue: &Queue, way: &mut Way, stage: &mut Stage, batch: Batch) -> Result<(), String> {
-    stage.story.tell(|| told(&batch));
+    stage.story.log(|| describe(&batch));
     way.read(&batch, &mut stage.truth)?;
     queue.try_push(batch).map_err(|_| "queue: there was room and then not".to_owned())
 }
@@ -147,7 +148,7 @@ impl Pipeline {
 }
 
 /// A batch, for the story.
-fn told(batch: &Batch) -> String {
+fn describe(batch: &Batch) -> String {
     let provenance = batch.provenance();
     let first = batch.rows().first().map(|row| batch.text(row.message)).unwrap_or_default();
     format!(

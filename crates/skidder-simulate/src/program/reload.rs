@@ -23,7 +23,7 @@ impl Pipeline {
             && random.one_in(ONE_IN)
             && let Some((context, leaving)) = self.life.looking.end_one(stage, random)
         {
-            stage.story.tell(|| format!("the input `{}` ends", context.settings.id));
+            stage.story.log(|| format!("the input `{}` ends", context.settings.id));
             self.reloading = Some(Reloading { handover: Handover::begin(vec![leaving]), context });
         }
         if random.one_in(3) { self.go_on_reloading(stage) } else { Ok(()) }
@@ -52,7 +52,7 @@ impl Pipeline {
             return Ok(());
         }
         let context = reloading.context;
-        stage.story.tell(|| format!("the input `{}` begins", context.settings.id));
+        stage.story.log(|| format!("the input `{}` begins", context.settings.id));
         let (readers, ids) = (Arc::clone(&self.life.readers), Arc::clone(&self.life.ids));
         let input = FileInput::new(Arc::clone(&context), readers, ids);
         self.life.looking.begin(input, context);

@@ -1,6 +1,6 @@
 //! The bytes of one simulated file: what readers see, and what a power cut may leave of it.
 //!
-//! A disk writes sectors whole and in any order it likes until it is told to sync. So for every sector
+//! A disk writes sectors whole and in any order it likes until a sync. So for every sector
 //! changed since the last sync the contents it had before each change are kept, numbered by step, and a
 //! power cut leaves any one of them or the newest. The size has a history of the same form.
 
@@ -49,7 +49,7 @@ impl Content {
         self.allocated.iter().filter(|allocated| **allocated).count() as u64
     }
 
-    /// Writes as much as `free` further blocks allow; gives the bytes written and blocks taken.
+    /// Writes as much as `free` further blocks allow; returns the bytes written and blocks taken.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8], free: u64) -> (usize, u64) {
         let (fitting, taken) = self.allocate(offset, bytes.len(), free);
         if fitting == 0 {
@@ -63,7 +63,7 @@ impl Content {
         (fitting, taken)
     }
 
-    /// Cuts or extends with a hole; gives the number of blocks set free.
+    /// Cuts or extends with a hole; returns the number of blocks set free.
     pub(super) fn set_len(&mut self, size: usize) -> u64 {
         let before = self.blocks();
         if size < self.bytes.len() {
@@ -126,7 +126,7 @@ impl Content {
             self.bytes.chunks(BLOCK).map(|block| block.iter().any(|b| *b != 0)).collect();
     }
 
-    /// Takes blocks for a write; gives the bytes that fit and the number of blocks taken.
+    /// Takes blocks for a write; returns the bytes that fit and the number of blocks taken.
     fn allocate(&mut self, offset: usize, length: usize, free: u64) -> (usize, u64) {
         let end = offset + length;
         let mut taken = 0;

@@ -86,7 +86,7 @@ pub(super) struct Faults {
     pub(super) counts: [u64; Operation::Lock as usize + 1],
     /// A number made of all of them, with their paths, in their order.
     pub(super) trace: u64,
-    /// Hears of each.
+    /// Called for each operation.
     pub(super) listener: Option<fn(Operation, &Path)>,
     /// The count at which everything stops.
     pub(super) halt_at: Option<u64>,

@@ -6,7 +6,7 @@
 //!   torn at sectors and out of order. A failed sync loses data although it can still be read
 //!   (as Linux does, <https://wiki.postgresql.org/wiki/Fsync_Errors>).
 //! - Every operation can be made to fail ([`Fault`]), transfers can be cut short, the disk has a size.
-//! - Directories tell of changes ([`Fs::notifier`]), and can be made to tell late, twice, or not at all.
+//! - Directories notify changes ([`Fs::notifier`]), and can be made to notify late, twice, or not at all.
 //! - What *other* programs do (`…_as_other`) neither fails nor counts, and is durable at once.
 //!
 //! Not modelled: permissions, umask, more than one device, atime.
@@ -85,7 +85,7 @@ impl SimFs {
         self.lock().faults.halted()
     }
 
-    /// From now on about half of all reads and writes transfer less than asked for; `None` ends it.
+    /// From now on about half of all reads and writes transfer less than requested; `None` ends it.
     pub fn short_transfers(&self, seed: Option<u64>) {
         self.lock().faults.short = seed.map(Random::new);
     }
@@ -371,7 +371,7 @@ impl State {
         let freed = self.content_mut(node)?.set_len(size);
         self.blocks_used -= freed;
         self.node_mut(node).modified = self.now();
-        self.tell_content(node);
+        self.notify_content(node);
         Ok(())
     }
 
@@ -383,7 +383,7 @@ impl State {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.node_mut(node).modified = self.now();
-        self.tell_content(node);
+        self.notify_content(node);
         Ok(written)
     }
 }

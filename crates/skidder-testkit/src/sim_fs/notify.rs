@@ -1,4 +1,4 @@
-//! Change notification of the simulated disk: honest by default, and as bad as one asks for.
+//! Change notification of the simulated disk: honest by default, and unreliable on request.
 
 use super::state::{NodeId, State};
 use super::{Operation, SimFs};
@@ -15,31 +15,31 @@ const QUEUE_MAX: usize = 16_384;
 
 /// A notice that owns its name.
 #[derive(Clone, Debug)]
-enum Told {
+enum OwnedNotice {
     Content(WatchId, Arc<OsStr>),
     Name(WatchId, Arc<OsStr>, bool),
     Gone(WatchId),
     Lost,
 }
 
-/// What one notifier watches, and what it was told.
+/// The watches of one notifier, and its pending notices.
 #[derive(Debug)]
 struct Listener {
     number: u64,
     watched: BTreeMap<NodeId, WatchId>,
-    queue: VecDeque<Told>,
-    /// Told only after the next take.
-    late: Vec<Told>,
+    queue: VecDeque<OwnedNotice>,
+    /// Delivered only after the next take.
+    late: Vec<OwnedNotice>,
 }
 
-/// All who listen, and how honest the disk is.
+/// All notifiers, and how honest the disk is.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     listeners: Vec<Listener>,
     numbers: u64,
     last: i32,
     unreliable: Option<Random>,
-    /// Directories whose file system tells nothing.
+    /// Directories whose file system has no notification.
     blind: Vec<PathBuf>,
     watches_max: Option<usize>,
 }
@@ -50,21 +50,21 @@ impl Notices {
         self.listeners.clear();
     }
 
-    pub(super) fn tell_name(&mut self, directory: NodeId, name: &Arc<OsStr>, of_directory: bool) {
+    pub(super) fn notify_name(&mut self, directory: NodeId, name: &Arc<OsStr>, of_directory: bool) {
         let Self { listeners, unreliable, .. } = self;
         for listener in listeners {
             if let Some(&watch) = listener.watched.get(&directory) {
-                listener.tell(Told::Name(watch, Arc::clone(name), of_directory), unreliable);
+                listener.send(OwnedNotice::Name(watch, Arc::clone(name), of_directory), unreliable);
             }
         }
     }
 
     /// A directory, if it is one that is watched, lost its name.
-    pub(super) fn tell_gone(&mut self, node: NodeId) {
+    pub(super) fn notify_gone(&mut self, node: NodeId) {
         let Self { listeners, unreliable, .. } = self;
         for listener in listeners {
             if let Some(watch) = listener.watched.remove(&node) {
-                listener.tell(Told::Gone(watch), unreliable);
+                listener.send(OwnedNotice::Gone(watch), unreliable);
             }
         }
     }
@@ -79,52 +79,54 @@ impl Notices {
 }
 
 impl Listener {
-    fn tell(&mut self, told: Told, unreliable: &mut Option<Random>) {
+    fn send(&mut self, notice: OwnedNotice, unreliable: &mut Option<Random>) {
         if self.queue.len() >= QUEUE_MAX {
             self.queue.clear();
-            self.queue.push_back(Told::Lost);
+            self.queue.push_back(OwnedNotice::Lost);
             return;
         }
-        let Some(random) = unreliable else { return self.queue.push_back(told) };
+        let Some(random) = unreliable else { return self.queue.push_back(notice) };
         match random.below(16) {
             0..4 => {}
-            4..7 => self.late.push(told),
-            7 => self.queue.extend([told.clone(), told]),
+            4..7 => self.late.push(notice),
+            7 => self.queue.extend([notice.clone(), notice]),
             8 if random.one_in(8) => {
                 self.queue.clear();
-                self.queue.push_back(Told::Lost);
+                self.queue.push_back(OwnedNotice::Lost);
             }
-            _ => self.queue.push_back(told),
+            _ => self.queue.push_back(notice),
         }
     }
 }
 
 impl State {
-    /// A file was written to, or cut: told under each of its names, whichever was used.
-    pub(super) fn tell_content(&mut self, node: NodeId) {
-        let mut told = Vec::new();
+    /// A file was written to, or cut: notified under each of its names, whichever was used.
+    pub(super) fn notify_content(&mut self, node: NodeId) {
+        let mut notices = Vec::new();
         for (at, listener) in self.notices.listeners.iter().enumerate() {
             for (&directory, &watch) in &listener.watched {
                 let Ok(names) = self.names(directory) else { continue };
                 let names = names.iter().filter(|(_, target)| **target == node);
-                told.extend(names.map(|(name, _)| (at, Told::Content(watch, Arc::clone(name)))));
+                notices.extend(
+                    names.map(|(name, _)| (at, OwnedNotice::Content(watch, Arc::clone(name)))),
+                );
             }
         }
         let Notices { listeners, unreliable, .. } = &mut self.notices;
-        for (at, told) in told {
-            listeners[at].tell(told, unreliable);
+        for (at, notice) in notices {
+            listeners[at].send(notice, unreliable);
         }
     }
 }
 
 impl SimFs {
-    /// From now on about a quarter of all notices is lost without a word, others come late or twice, and now
+    /// From now on about a quarter of all notices is lost silently, others come late or twice, and now
     /// and then the queue overflows; `None` ends it.
     pub fn unreliable_notices(&self, seed: Option<u64>) {
         self.lock().notices.unreliable = seed.map(Random::new);
     }
 
-    /// From now on nothing is told of what is below `directory`, and whoever asks is told so.
+    /// From now on nothing below `directory` can be watched: [`Notifier::watch`] fails with `Blind`.
     pub fn blind_below(&self, directory: impl AsRef<Path>) {
         self.lock().notices.blind.push(directory.as_ref().to_owned());
     }
@@ -134,7 +136,7 @@ impl SimFs {
         self.lock().notices.watches_max = limit;
     }
 
-    /// Nothing of what happened since the last take will be told, and nobody hears of that.
+    /// Loses all notices since the last take, silently.
     pub fn forget_notices(&self) {
         for listener in &mut self.lock().notices.listeners {
             listener.queue.clear();
@@ -142,11 +144,11 @@ impl SimFs {
         }
     }
 
-    /// What happened since the last take is told to be lost.
+    /// Loses all notices since the last take, and reports the loss.
     pub fn overflow_notices(&self) {
         for listener in &mut self.lock().notices.listeners {
             listener.queue.clear();
-            listener.queue.push_back(Told::Lost);
+            listener.queue.push_back(OwnedNotice::Lost);
         }
     }
 
@@ -169,7 +171,7 @@ impl SimFs {
     }
 }
 
-/// A notifier of a simulated disk: each is told everything that it watches.
+/// A notifier of a simulated disk: each gets the notices of all that it watches.
 struct SimNotifier {
     fs: SimFs,
     number: u64,
@@ -215,7 +217,7 @@ impl Notifier for SimNotifier {
     }
 
     fn take(&mut self, each: &mut dyn FnMut(Notice<'_>)) {
-        let told: Vec<Told> = match self.fs.lock().notices.listener(self.number) {
+        let notices: Vec<OwnedNotice> = match self.fs.lock().notices.listener(self.number) {
             Some(listener) => {
                 let now = listener.queue.drain(..).collect();
                 listener.queue.extend(listener.late.drain(..));
@@ -223,14 +225,14 @@ impl Notifier for SimNotifier {
             }
             None => Vec::new(),
         };
-        for told in &told {
-            each(match told {
-                Told::Content(watch, name) => Notice::Content { watch: *watch, name },
-                Told::Name(watch, name, directory) => {
+        for notice in &notices {
+            each(match notice {
+                OwnedNotice::Content(watch, name) => Notice::Content { watch: *watch, name },
+                OwnedNotice::Name(watch, name, directory) => {
                     Notice::Name { watch: *watch, name, directory: *directory }
                 }
-                Told::Gone(watch) => Notice::Gone { watch: *watch },
-                Told::Lost => Notice::Lost,
+                OwnedNotice::Gone(watch) => Notice::Gone { watch: *watch },
+                OwnedNotice::Lost => Notice::Lost,
             });
         }
     }
@@ -243,7 +245,7 @@ impl Notifier for SimNotifier {
     }
 }
 
-/// Nobody waits.
+/// Nothing waits for it.
 struct NoBell;
 
 impl Bell for NoBell {
@@ -257,16 +259,16 @@ mod tests {
     use skidder_os::Fs;
 
     fn taken(notifier: &mut dyn Notifier) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut notices = Vec::new();
         notifier.take(&mut |notice| {
-            told.push(match notice {
+            notices.push(match notice {
                 Notice::Content { name, .. } => format!("content {}", name.display()),
                 Notice::Name { name, .. } => format!("name {}", name.display()),
                 Notice::Gone { .. } => "gone".to_owned(),
                 Notice::Lost => "lost".to_owned(),
             });
         });
-        told
+        notices
     }
 
     #[test]
@@ -318,8 +320,8 @@ mod tests {
         for _ in 0..100 {
             fs.append_as_other("/a/x", b"1");
         }
-        let told = taken(&mut *notifier).len();
-        assert!((20..95).contains(&told), "{told} of 101");
+        let count = taken(&mut *notifier).len();
+        assert!((20..95).contains(&count), "{count} of 101");
         assert!(!taken(&mut *notifier).is_empty(), "some are late");
         fs.overflow_notices();
         assert_eq!(taken(&mut *notifier), ["lost"]);

@@ -143,7 +143,7 @@ impl SimFs {
         OtherHandle { fs: self.clone(), node, boot }
     }
 
-    /// The content of a file as everybody sees it; `None` if there is no such file.
+    /// The content of a file as all readers see it; `None` if there is no such file.
     pub fn peek(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let state = self.lock();
         let node = state.find(path.as_ref(), true).ok()?;

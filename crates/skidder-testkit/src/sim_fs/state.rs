@@ -83,7 +83,7 @@ pub(super) struct State {
     pub(super) blocks_used: u64,
     /// Grows when the program under test dies: older handles of it are dead.
     pub(super) process: u64,
-    /// Grows when the machine dies: older handles of anybody are dead.
+    /// Grows when the machine dies: all older handles are dead.
     pub(super) boot: u64,
     pub(super) next_handle: u64,
 }
@@ -288,7 +288,7 @@ impl State {
         Ok((directory, name.into()))
     }
 
-    /// Changes names at once for everybody; durable only after [`Self::settle`].
+    /// Changes names at once for all readers; durable only after [`Self::settle`].
     pub(super) fn edit(&mut self, edits: Vec<Edit>) {
         let now = self.now();
         // First what gains a name, so that a renamed node is never without one.
@@ -309,9 +309,9 @@ impl State {
             };
             let named = edit.target.or(replaced);
             let is_directory = named.is_some_and(|node| self.kind(node) == FileKind::Directory);
-            self.notices.tell_name(edit.directory, &edit.name, is_directory);
+            self.notices.notify_name(edit.directory, &edit.name, is_directory);
             if let Some(replaced) = replaced {
-                self.notices.tell_gone(replaced);
+                self.notices.notify_gone(replaced);
                 self.node_mut(replaced).links -= 1;
                 self.release(replaced);
             }

@@ -161,7 +161,7 @@ static CRC64: [[u64; 256]; 8] = {
     tables
 };
 
-/// What the header of a block says.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockHeader {
     pub(super) bytes: usize,

@@ -1,4 +1,4 @@
-//! What a damaged block holds before the damage.
+//! The content of a damaged block before the damage.
 //!
 //! The library decodes a piece of its input at a time, and keeps what a piece gave when the piece
 //! turns out to be damaged. So the block is decoded again from its start through another interface

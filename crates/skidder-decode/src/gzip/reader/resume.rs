@@ -30,7 +30,7 @@ pub enum ResumeError {
     Read {
         /// Where, in compressed bytes.
         offset: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -78,7 +78,7 @@ impl GzipReader {
         self.checkpoint.take()
     }
 
-    /// Gives the memory of a checkpoint back, for the next one.
+    /// Takes back the memory of a checkpoint, for the next one.
     pub fn recycle(&mut self, checkpoint: Checkpoint) {
         if self.spare.capacity() == 0 {
             self.spare = checkpoint.window;

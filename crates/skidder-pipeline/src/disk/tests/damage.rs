@@ -25,7 +25,7 @@ fn of(fs: &SimFs, key: Option<&DiskQueueKey>) -> Life {
     Life::with(fs, keyed(key)).expect("the queue can be opened")
 }
 
-/// Delivers what is there, and says which lines did not come; each of them is counted.
+/// Delivers what is there, and returns the lines that did not come; each of them is counted.
 fn missed(fs: &SimFs, key: Option<&DiskQueueKey>, what: &str) -> Vec<u64> {
     let mut life = of(fs, key);
     life.read(900..901);
@@ -219,7 +219,7 @@ fn frames_of_a_frame_are_none() {
     let path = segments(&fs).remove(0);
     let bytes = fs.peek(&path).expect("it is there");
     let life = Life::new(&fs);
-    // A log that holds a segment: whoever loses his place in it must not take it for frames.
+    // A log that holds a segment: a reader that loses its place in it must not take it for frames.
     let inner = String::from_utf8_lossy(&bytes).into_owned();
     assert!(inner.contains("sKq"));
     drop(life);

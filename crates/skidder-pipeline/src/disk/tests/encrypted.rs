@@ -32,7 +32,7 @@ fn delivers_all(fs: &SimFs, key: Option<&DiskQueueKey>) {
     assert_eq!((life.once(), life.lost()), ((0..100).collect::<Vec<_>>(), 0));
 }
 
-/// What is said of a start.
+/// The error of a refused start.
 fn refused(fs: &SimFs, key: Option<&DiskQueueKey>) -> String {
     let error = Life::with(fs, keyed(key)).err().expect("it is refused");
     assert!(matches!(error, DiskQueueError::Key { .. }), "{error}");
@@ -126,7 +126,8 @@ fn a_frame_does_not_stand_for_another() {
     let fs = filled(Some(&key(1)));
     let path = segments(&fs).remove(1);
     let mut bytes = fs.peek(&path).expect("it is there");
-    // Somebody who can write, and has no key: the second payload in place of the first, with checksums that are right.
+    // An attacker who can write, and has no key: the second payload in place of the first, with checksums that are
+    // right.
     let frame = FrameKey { queue: [7; 16], segment: 2 };
     let header = |bytes: &[u8], at: usize| {
         let head = bytes[at..].first_chunk::<FRAME_HEADER>().expect("a header");

@@ -37,7 +37,7 @@ fn a_queue_of_the_first_version_is_delivered_and_goes_on() {
     assert_eq!(lines[1], "app.log 24: first 00002 7 of a file");
     assert!(lines[21].ends_with("line 109 of the log"), "{}", lines[21]);
     assert_eq!(life.lost(), 0);
-    // What is written now is of the newest version.
+    // New segments have the newest version.
     let versions: Vec<u8> =
         segments(&fs).iter().map(|path| fs.peek(path).expect("it is there")[8]).collect();
     assert_eq!(versions.last(), Some(&3));

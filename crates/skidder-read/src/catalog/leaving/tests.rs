@@ -1,4 +1,4 @@
-//! How readers are let go of.
+//! How readers are given up.
 
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, lines, messages_of, multiline, settings};

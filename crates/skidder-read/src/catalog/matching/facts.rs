@@ -14,7 +14,7 @@ use skidder_os::Monotonic;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a catalog knows during a scan.
+/// The state of a catalog during a scan.
 pub(in crate::catalog) struct CatalogFacts<'a> {
     pub(in crate::catalog) files: &'a Inventory,
     pub(in crate::catalog) saved: &'a SavedEntries,

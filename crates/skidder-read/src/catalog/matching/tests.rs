@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Usual length of a fingerprint.
 const USUAL: u32 = 1024;
 
-/// What is known, with one answer for all questions about the bytes of files.
+/// Facts with one answer for all questions about the bytes of files.
 struct Table {
     settings: FingerprintSettings,
     sources: Sources,

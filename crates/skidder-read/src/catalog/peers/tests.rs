@@ -115,7 +115,7 @@ fn what_is_written_at_the_last_moment_is_read_for_all() {
     assert_eq!(rounds(&mut both, 30), [["one"], ["one"]]);
     both[1].saved.hold(false);
     let writer = both[0].fs.open_as_other(A);
-    // The second one deletes it; before the first one looks, somebody writes.
+    // The second one deletes it; before the first one looks, a writer adds a line.
     alone(&mut both[1], 10);
     assert!(both[0].fs.peek(A).is_none());
     writer.append(b"two\n");

@@ -214,7 +214,7 @@ fn what_a_pinned_file_without_a_saved_name_was_compressed_to_is_not_read_again()
 #[test]
 fn the_name_of_a_pinned_file_is_known_before_it_is_saved() {
     // Found by the simulated world: killed before the name of the pinned file was saved, and its compressed copy came when
-    // the pin was read and gone. What the name of the pin tells is what the events carry, too.
+    // the pin was read and gone. Events carry the path that the name of the pin holds, too.
     let text = lines("l", 0..10);
     let input = pinned_and_unsaved(A, &text);
     input.fs.create_dir_as_other("/away");
@@ -248,8 +248,8 @@ fn a_pinned_file_with_a_long_path_has_it_after_a_crash() {
             input.fs.crash();
         }
         let mut input = input.restarted();
-        let (told, _) = first_turn(&mut input);
-        assert_eq!(told.as_deref(), Some(path.as_str()), "power cut {power_cut}");
+        let (first, _) = first_turn(&mut input);
+        assert_eq!(first.as_deref(), Some(path.as_str()), "power cut {power_cut}");
         rounds(&mut input);
         assert_eq!(pins(&input), 0, "neither the pin nor the path stays");
     }
@@ -427,7 +427,7 @@ fn a_pin_is_kept_while_a_group_of_lines_in_it_waits() {
 #[test]
 fn what_was_known_by_its_pin_only_has_the_name_of_what_it_was_compressed_to() {
     // Found by the simulated world (pins 1634): the program ended before anything was saved of a short file but its pin;
-    // when that was given up, nothing said whose cursor it was that had been saved of it.
+    // when that was given up, nothing showed to which file its saved cursor belonged.
     let text = lines("line", 0..40) + "the last";
     let mut input = pinned_and_unsaved(A, &text);
     input.fs.write_as_other("/logs/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));

@@ -450,7 +450,8 @@ fn a_look_that_failed_is_no_answer() {
 #[test]
 fn what_a_link_led_to_is_followed_though_all_it_led_to_had_one_inode() {
     // Found by the simulated world (seeds 20441 and 10283): the inode of what the link had led to was that of a saved
-    // entry before, and is that of what it leads to now. Only the content tells, which was not asked any more.
+    // entry before, and is that of what it leads to now. Only the content shows that, and it was not compared any
+    // more.
     let mut kubelet = Kubelet::new(true, true);
     kubelet.write(200);
     kubelet.read();

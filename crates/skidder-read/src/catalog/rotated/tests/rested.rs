@@ -1,4 +1,4 @@
-//! What is remembered of rotated files that were read long ago.
+//! Memory of rotated files that were read long ago.
 
 use super::*;
 
@@ -26,7 +26,7 @@ impl Kubelet {
 #[test]
 fn what_was_rotated_long_ago_is_not_taken_for_what_came_after_a_deleted_log() {
     // Found by the simulated world (209182, containers 1000734): the log that the link led to was deleted while the program
-    // was down. Its entry outlived it, because there was a file at its path, and told of a time long ago.
+    // was down. Its entry outlived it, because there was a file at its path, with a state from long ago.
     let mut kubelet = Kubelet::new(true, true);
     kubelet.write(200);
     kubelet.read();
@@ -202,8 +202,8 @@ fn what_was_found_and_not_read_before_a_stop_is_read_after_it() {
 
 #[test]
 fn what_was_found_and_not_read_before_a_stop_is_read_though_all_that_was_older_is_gone() {
-    // As above, but what the link had led to before is deleted while the program is down: only its saved name tells that
-    // what has a newer one was rotated away after it. What was rotated away before the first look stays unread.
+    // As above, but what the link had led to before is deleted while the program is down: only its saved name shows
+    // that what has a newer one was rotated away after it. What was rotated away before the first look stays unread.
     for (written, rotated_again) in [(false, false), (true, false), (false, true)] {
         let mut kubelet = Kubelet::new(true, true);
         kubelet.rotate();
