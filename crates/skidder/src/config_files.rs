@@ -64,7 +64,7 @@ use at_filebeat::IN_CONFIG;
 pub(crate) const OLDER: &str =
     "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
 
-/// What tells that a file is another one: its path, size, last change, device and inode.
+/// Changes if the file does: its path, size, last change, device and inode.
 pub(crate) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
 
 /// One of the two sections.
@@ -225,7 +225,7 @@ pub(crate) fn items<'a>(
     all
 }
 
-/// Tells of modules that are on.
+/// Reports enabled modules.
 pub(crate) fn refuse_modules(settings: &Settings, problems: &Problems) {
     for item in items(settings.module_files(), problems) {
         let Some(module) = item.node().as_map() else { continue };

@@ -60,7 +60,7 @@ pub(crate) fn sources(
     }
 }
 
-/// Asks who is there. `id` is that of the data directory: another skidder at this address is an error.
+/// Asks for the identity of the program. `id` is that of the data directory: another skidder at this address is an error.
 pub(crate) fn check(http: &HttpConfig, id: Option<&str>) -> Result<()> {
     let about = get(http, "/")?;
     if let (Some(id), Some(theirs)) = (id, about["uuid"].as_str())

@@ -33,7 +33,7 @@ settings! {
     /// What every input has.
     pub(crate) static EVERY_INPUT = Group::new("input.*", "What every input has.")
         .include(&[&EVENTS])
-        // Options of the `log` input in another one: Filebeat takes no notice of them, so what they say is not done.
+        // Options of the `log` input in another one: Filebeat ignores them, and so do we.
         // `skidder migrate` writes the modern form.
         .without_effect(&[
         ("json.*", "of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`"),

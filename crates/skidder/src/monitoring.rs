@@ -92,7 +92,7 @@ use at_root::IN_ROOT;
 #[derive(Clone, Debug)]
 pub(crate) struct Monitoring {
     server: Elasticsearch,
-    /// `cluster_uuid`, or who is asked for it: the cluster of the events.
+    /// `cluster_uuid`, or the cluster of the events, which is asked for it.
     cluster: Cluster,
     metrics_period: Duration,
     state_period: Duration,
@@ -109,7 +109,7 @@ enum Cluster {
 }
 
 impl Monitoring {
-    /// Reads the section, and what of it is for a collector; mistakes are told to `problems`. Nothing of what is off, or wrong.
+    /// Reads the section, and its part for a collector. `None` for what is off or invalid; mistakes are reported.
     pub(crate) fn read(
         root: &Section<'_>,
         settings: &Settings,
@@ -162,7 +162,7 @@ impl Monitoring {
         let server = server(&section, context);
         let of_events = root.section("output.elasticsearch");
         if !has_hosts {
-            // Told where they stand.
+            // Reported at their place.
             let theirs = of_events.keys();
             theirs.iter().filter(|key| !own_keys.contains(key)).for_each(|key| section.accept(key));
         }
@@ -180,7 +180,7 @@ impl Monitoring {
     }
 }
 
-/// The server of a section; mistakes are told there.
+/// The server of a section, which reports mistakes.
 fn server(section: &Section<'_>, context: &OutputContext) -> Option<Elasticsearch> {
     let (config, _) = read(section);
     match Elasticsearch::new(config?, context.clone()) {
@@ -259,7 +259,7 @@ impl Monitoring {
         self.server.create(&index, &uuid::Uuid::new_v4().simple().to_string(), &document).await
     }
 
-    /// Asked until it is known.
+    /// Queried until it is known.
     async fn cluster_uuid(&mut self) -> Option<String> {
         if let Cluster::Of(server) = &self.cluster {
             match server.cluster_uuid().await {

@@ -2,8 +2,8 @@
 
 use crate::cli::{Global, PageArguments};
 use crate::page_token::{TOKEN_FILE, asks_for_token, read, write_new};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
 use skidder_observe::Endpoint;
 use skidder_os::Fs;
@@ -15,8 +15,8 @@ use std::process::{Command, ExitCode, Stdio};
 const DOOR_FILE: &str = "page.html";
 
 /// `skidder page`.
-pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Result<ExitCode> {
-    let program = match crate::status::running(global, world)? {
+pub(crate) fn page(what: PageArguments, global: &Global, system: &System) -> Result<ExitCode> {
+    let program = match crate::status::running(global, system)? {
         Ok(program) => program,
         Err(data) => bail!(
             "{}hint: give the same `-c` and `--path.data` as it has",
@@ -36,7 +36,7 @@ pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Resul
     let mut url = format!("http://{host}:{port}/ui/");
     if asks_for_token(&program.http) {
         let path = program.data.join(TOKEN_FILE);
-        let token = read(&*world.fs, &path, None).with_context(|| {
+        let token = read(&*system.fs, &path, None).with_context(|| {
             let path = path.display();
             format!(
                 "cannot read `{path}`, the token that opens the page\nhint: run this as the user that runs skidder, or set `http.auth.token`"
@@ -47,10 +47,10 @@ pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Resul
     }
     print(&format!("{url}\n"))?;
     if !what.print && io::stdout().is_terminal() {
-        match open_browser(&*world.fs, &program.data, &url) {
+        match open_browser(&*system.fs, &program.data, &url) {
             Ok(true) => {}
-            Ok(false) => tell("there is no desktop here: open this address in a browser\n"),
-            Err(error) => tell(&format!("no browser was opened ({error}): open this address\n")),
+            Ok(false) => eprint("there is no desktop here: open this address in a browser\n"),
+            Err(error) => eprint(&format!("no browser was opened ({error}): open this address\n")),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! A directory for state that nobody needs afterwards.
+//! A temporary directory for state.
 
 use anyhow::{Context as _, Result};
 use std::fs::DirBuilder;

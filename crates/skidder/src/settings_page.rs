@@ -1,7 +1,7 @@
 //! That the pages of settings name what is read, and nothing else.
 use crate::agent::Agent;
 use crate::assemble::assemble;
-use crate::world::World;
+use crate::system::System;
 use skidder_config::{Problems, Settings};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,16 +58,18 @@ const OUTPUTS: [&str; 10] = [
     "outputs: [{id: a, discard: {}, queue.mem: {}, dead_letters: {}}]",
 ];
 
-/// Everything that is asked for while this is read, without the numbers of lists.
+/// Every setting that reading this text looks up, without the numbers of lists.
 fn asked_by(text: &str) -> BTreeSet<String> {
     let settings = Settings::parse("filebeat.yml", text).unwrap();
     let problems = Problems::new();
     problems.record_asked();
     let place = tempfile::tempdir().unwrap();
-    let world = World::real().unwrap().for_trial();
-    let world = World { directory: place.path().to_path_buf(), ..world };
-    let now = world.clock.wall();
-    drop(assemble(&settings, &problems, &world.outside(), |name| Some(Agent::passing(name, now))));
+    let system = System::real().unwrap().for_trial();
+    let system = System { directory: place.path().to_path_buf(), ..system };
+    let now = system.clock.wall();
+    drop(assemble(&settings, &problems, &system.config_context(), |name| {
+        Some(Agent::passing(name, now))
+    }));
     problems.asked().iter().map(|path| without_numbers(path)).collect()
 }
 

@@ -7,7 +7,7 @@ use skidder_observe::{Describe, Step};
 use skidder_processors::StepNote;
 use std::sync::Arc;
 
-/// The plan for a file that nobody has seen.
+/// The plan for a file that does not exist yet.
 #[derive(Debug)]
 pub(crate) struct ShownPlan {
     plan: Arc<InputPlan>,

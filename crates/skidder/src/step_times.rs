@@ -1,7 +1,7 @@
-//! What the steps of a plan cost on the events that pass, while somebody looks.
+//! What the steps of a plan cost on live events, measured on request.
 //!
-//! Each question has the next [`BATCHES`] batches of the input timed: the steps run as always, and the clock is read before and
-//! behind each. What reading it takes is taken off. While nobody asks this is one load of a number for each batch.
+//! Each request has the next [`BATCHES`] batches of the input timed: the steps run as always, and the clock is read before and
+//! behind each. The cost of reading it is subtracted. Without a request this is one load of a number for each batch.
 
 use skidder_observe::StepCost;
 use skidder_os::{Clock, Monotonic};

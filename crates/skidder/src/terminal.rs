@@ -20,14 +20,14 @@ pub(crate) fn print_exactly(text: &str) -> Result<()> {
 
 /// Writes to stderr, for the person at the terminal.
 #[expect(clippy::print_stderr, reason = "this is what it is for")]
-pub(crate) fn tell(text: &str) {
+pub(crate) fn eprint(text: &str) {
     eprint!("{}", plain::lines(text));
 }
 
 /// Writes to stdout, or to stderr if stdout is where the events of this kind of output go.
 pub(crate) fn print_beside(output: &str, text: &str) -> Result<()> {
     if output == "console" {
-        tell(text);
+        eprint(text);
         return Ok(());
     }
     print(text)

@@ -53,7 +53,7 @@ struct Case {
     /// Lines that may come again although nothing crashed.
     repeats: usize,
     olddir: Olddir,
-    /// `pin.enabled`: files that are behind have two names, which logrotate must be told to bear.
+    /// `pin.enabled`: files that are behind have two names, which logrotate must be configured to accept.
     pinned: bool,
 }
 
@@ -70,7 +70,7 @@ enum Olddir {
 }
 
 impl Olddir {
-    /// Makes the directory; gives what logrotate is to be told.
+    /// Makes the directory; returns the options for logrotate.
     fn make(self, place: &Place) -> String {
         let (folder, config) = match self {
             Self::None => return String::new(),
@@ -130,7 +130,7 @@ fn rotates_from(name: &str, seed: u64, options: &str, case: Case) {
             }
         }
         let mut rotating = logrotate.start();
-        // As a service does it that is told to open its log again only afterwards.
+        // Like a service that gets the signal to reopen its log only afterwards.
         while case.writes_meanwhile && rotating.try_wait().unwrap().is_none() {
             log.append(1);
         }

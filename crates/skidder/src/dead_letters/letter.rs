@@ -59,7 +59,7 @@ pub(super) struct Letter {
     pub(super) event: Box<RawValue>,
 }
 
-/// What says where a letter comes from. Two copies of a line have the same.
+/// Where a letter comes from. Two copies of a line have the same.
 pub(super) type Origin = (Option<String>, u32, u64);
 
 /// What of a document is looked at.
@@ -189,7 +189,7 @@ impl Letter {
         let mut batch = Batch::new(text.into(), true, Arc::clone(&base), provenance);
         batch.push(row);
         let mut event = batch.event_mut(0, &base);
-        // What every fresh event has of its own, this one has only if its document says so.
+        // Fields that every new event has: this one has them only if its document does.
         if !head.message.is_some_and(|message| message.get().starts_with('"')) {
             event.clear_message();
         }

@@ -50,7 +50,7 @@ settings! {
     );
 }
 
-/// Reads what a filestream input says.
+/// Reads the settings of a filestream input.
 pub(super) fn read(section: &Section<'_>, settings: &mut FilestreamSettings) {
     read_text(section, settings);
     let items = section.items_of(&PARSERS);
@@ -67,7 +67,7 @@ pub(super) fn read(section: &Section<'_>, settings: &mut FilestreamSettings) {
     finish(section, super::MESSAGE_MAX_BYTES.name(), settings, parsers, max_bytes);
 }
 
-/// Reads what a `log` or `container` input says.
+/// Reads the settings of a `log` or `container` input.
 pub(super) fn read_deprecated(
     section: &Section<'_>,
     settings: &mut FilestreamSettings,

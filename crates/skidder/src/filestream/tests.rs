@@ -22,15 +22,15 @@ pub(super) fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     let settings = Settings::parse("filebeat.yml", &text).unwrap();
     let problems = Problems::new();
     let fs: &dyn Fs = &world();
-    let outside =
-        Surroundings { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
+    let context =
+        InputContext { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
     let section = settings.root(&problems).section("filebeat").sections("inputs").remove(0);
     section.declared_by(&crate::input_settings::EVERY_INPUT);
     section.accept("type");
     let read = match kind {
-        "filestream" => read(&section, &outside),
-        "container" => log::read(&section, &outside, InputKind::Container),
-        _ => log::read(&section, &outside, InputKind::Log),
+        "filestream" => read(&section, &context),
+        "container" => log::read(&section, &context, InputKind::Container),
+        _ => log::read(&section, &context, InputKind::Log),
     };
     section.finish();
     (read, problems.to_string())

@@ -114,7 +114,7 @@ pub(crate) struct Outputs {
     pub(crate) ids: Vec<String>,
     /// Each with its number among the ids. Those that are turned off or wrong are not here.
     pub(crate) built: Vec<(usize, OneOutput)>,
-    /// Whether something is wrong, which was told.
+    /// Whether there are errors, all reported.
     pub(crate) wrong: bool,
 }
 
@@ -265,7 +265,7 @@ impl Outputs {
 }
 
 impl OneOutput {
-    /// What a preset says about the queue wins; sizes that are `auto` give way to a queue that is `given`.
+    /// A preset overrides the queue; sizes that are `auto` give way to a queue that is `given`.
     fn new(
         built: Built,
         (mut queue, given): (QueueSettings, bool),

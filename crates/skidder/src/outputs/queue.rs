@@ -167,8 +167,10 @@ fn read_key(disk: &Section<'_>, fs: &dyn Fs) -> Option<DiskQueueKey> {
 
 /// The key in a file, in base64.
 pub(crate) fn key_of_file(fs: &dyn Fs, path: &Path) -> Result<DiskQueueKey, String> {
-    let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
-    let text = read_to_end(&*fs.open(path).map_err(told)?, KEY_FILE_BYTES_MAX).map_err(told)?;
+    let unreadable =
+        |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let text = read_to_end(&*fs.open(path).map_err(unreadable)?, KEY_FILE_BYTES_MAX)
+        .map_err(unreadable)?;
     let text = String::from_utf8(text).unwrap_or_default();
     parse_key(&text).map_err(|error| format!("`{}`: {error}", path.display()))
 }

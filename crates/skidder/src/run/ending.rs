@@ -3,7 +3,7 @@
 use super::output::{RunningInput, RunningOutput};
 use crate::cli::FailOn;
 use crate::plain::{plain, shown};
-use crate::terminal::tell;
+use crate::terminal::eprint;
 use skidder_event::DropReason;
 use skidder_input_file::AskError;
 use skidder_observe::grouped;
@@ -103,7 +103,7 @@ pub(crate) struct Shortfall {
     too_long: u64,
     /// Events in disk queues that the configuration no longer has.
     pub(crate) left: u64,
-    /// A line about each disk queue with events that nobody delivers.
+    /// A line about each disk queue with undelivered events.
     pub(crate) queues: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl Shortfall {
     /// was refused.
     pub(crate) fn report(&self, once: bool) {
         let text = if once { self.text() } else { String::new() };
-        tell(&(text + &self.queues.concat()));
+        eprint(&(text + &self.queues.concat()));
     }
 
     fn text(&self) -> String {

@@ -25,7 +25,7 @@ pub(crate) struct Outcome {
 pub(super) struct Undelivered {
     /// The id of the output, if there are several.
     output: Option<String>,
-    /// Events that nobody can send again, in the queue or before it: they are dropped.
+    /// Events that cannot be sent again, in the queue or before it: they are dropped.
     lost: u64,
     /// Events that the next start reads again, or the far side sends again.
     in_flight: u64,

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use skidder_os::RealFs;
 
-    /// Blocks between others that stay, which nobody but `give_back` gives back.
+    /// Blocks between others that stay, which only `give_back` gives back.
     fn leave_holes() -> Vec<Box<[u8; 4096]>> {
         let blocks: Vec<_> = (0..20_000).map(|_| Box::new([1; 4096])).collect();
         blocks

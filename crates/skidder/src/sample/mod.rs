@@ -17,7 +17,7 @@ use crate::load::read_parts;
 use crate::outputs::{OutputParts, Place, quoted};
 use crate::passing::Passing;
 use crate::run::Running;
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::Settings;
 use skidder_event::{Base, Batch, Map};
@@ -37,16 +37,16 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 pub(crate) struct Sample {
     /// The file that is read.
     file: PathBuf,
-    /// What the events are to say that the file is, if it is not its name.
+    /// The path in the events, if it is not the name of the file.
     path: Option<String>,
     /// Holds the file, if it was made.
     _held: Option<Passing>,
 }
 
 impl Sample {
-    /// A file, plain or compressed. `path`: what the events are to say that it is.
-    pub(crate) fn file(file: &Path, path: Option<&str>, world: &World) -> Result<Self> {
-        let file = world.directory.join(file);
+    /// A file, plain or compressed. `path`: its path in the events.
+    pub(crate) fn file(file: &Path, path: Option<&str>, system: &System) -> Result<Self> {
+        let file = system.directory.join(file);
         if !file.is_file() {
             bail!("the sample `{}` is no file", file.display());
         }
@@ -70,12 +70,12 @@ impl Sample {
 /// an output it is as it feeds that one; without, and with several, no condition of an output is looked at.
 pub(crate) fn one_input(
     settings: &Settings,
-    world: &World,
+    system: &System,
     agent: &Agent,
     wanted: Option<&str>,
     output: Option<&str>,
 ) -> Result<Parts> {
-    let mut parts = read_parts(settings, world, |name| Ok(agent.named(name)))?;
+    let mut parts = read_parts(settings, system, |name| Ok(agent.named(name)))?;
     let mut of = one_output(&mut parts, output)?;
     let ids = |inputs: &[Input]| {
         let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.name())).collect();
@@ -138,7 +138,7 @@ pub(crate) type Look = Arc<dyn Fn(&SourcePlan, &Map, &mut Batch) + Send + Sync>;
 
 /// Sends a sample through the one input of `parts`, with `look` in the place of the plan. Returns whether all of it went
 /// through: the reader of a pipe may have seen enough.
-pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) -> Result<bool> {
+pub(crate) fn run(mut parts: Parts, system: &System, sample: &Sample, look: Look) -> Result<bool> {
     let state = Passing::new("trial")?;
     parts.workers = 1;
     let (output, plan) = only(&mut parts);
@@ -154,7 +154,7 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
         data: state.path().to_path_buf(),
         is_main: true,
     };
-    let mut running = Running::start(parts, world, true)?;
+    let mut running = Running::start(parts, system, true)?;
     running.watch(None, None, |_| {});
     let spoiled = running.first().inputs[0].errors();
     let is_left = running.first().has_ended();
@@ -189,8 +189,8 @@ fn over_sample(reads: Reads, sample: &Sample) -> Result<Reads> {
     }
 }
 
-/// Makes an input read one file to its end and leave it as it is. Only what decides which lines become which
-/// events is the input's: whatever else it is told to do with files, it does not.
+/// Makes an input read one file to its end and leave it as it is. Only the settings that turn lines into
+/// events are the input's; all others are ignored.
 fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettings> {
     let text = file.to_str().context("the name of the sample is no UTF-8")?;
     let escaped: String = text
@@ -226,7 +226,7 @@ fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettin
     })
 }
 
-/// Binds the plan of an input for a source that says it is another file.
+/// Binds the plan of an input for a source under the path of another file.
 struct Tried {
     plan: Arc<InputPlan>,
     path: Option<String>,

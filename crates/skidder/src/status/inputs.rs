@@ -43,7 +43,7 @@ pub(crate) struct InputLook {
     pub(crate) blocked_on: Option<String>,
     pub(crate) blocked_ms: Option<u64>,
     pub(crate) last_error: Option<String>,
-    /// As `/inputs/` tells them.
+    /// As in `/inputs/`.
     pub(crate) ledger: Value,
     pub(crate) lag: Value,
     /// If it reads no files.

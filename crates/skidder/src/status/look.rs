@@ -1,4 +1,4 @@
-//! What two answers of a running skidder say, and whether all is well.
+//! Two answers of a running skidder compared, and whether all is well.
 
 use super::inputs::InputLook;
 use super::sources::SourceLook;
@@ -72,12 +72,12 @@ pub(crate) struct Look {
     pub(crate) read_rate: f64,
     pub(crate) read_bytes_rate: f64,
     pub(crate) delivered_rate: f64,
-    /// As `/ui/live` tells it.
+    /// As in `/ui/live`.
     pub(crate) ledger: Value,
     pub(crate) outputs: Vec<OutputLook>,
     /// Those that are most behind first.
     pub(crate) inputs: Vec<InputLook>,
-    /// The totals as `/lag` tells them.
+    /// The totals, as in `/lag`.
     pub(crate) lag: Value,
     /// The files that are most behind first.
     pub(crate) files: Vec<FileLook>,
@@ -101,7 +101,7 @@ pub(crate) struct OutputLook {
     /// Mean time of a request, of those since the look before.
     pub(crate) latency_ms: Option<f64>,
     pub(crate) in_flight: u64,
-    /// As `/ui/live` tells it.
+    /// As in `/ui/live`.
     pub(crate) ledger: Value,
     pub(crate) retried: u64,
     pub(crate) errors: u64,
@@ -137,10 +137,10 @@ impl Look {
         let seconds =
             number(new, "uptime_ms").saturating_sub(number(old, "uptime_ms")) as f64 / 1e3;
         let rate = |name: &str| {
-            let told = |output: &Value| output["rates"][name].as_f64();
+            let of_output = |output: &Value| output["rates"][name].as_f64();
             let outputs = new["outputs"].as_array().map_or(&[][..], Vec::as_slice);
-            if outputs.iter().any(|output| told(output).is_some()) {
-                return outputs.iter().filter_map(told).sum();
+            if outputs.iter().any(|output| of_output(output).is_some()) {
+                return outputs.iter().filter_map(of_output).sum();
             }
             let more = number(&new["ledger"], name).saturating_sub(number(&old["ledger"], name));
             per_second(more, seconds)

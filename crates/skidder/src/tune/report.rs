@@ -1,4 +1,4 @@
-//! What `skidder tune` says: the table, and the lines to paste.
+//! The report of `skidder tune`: the table, and the lines to paste.
 
 use super::cells::{Cell, queue_bytes, queue_events};
 use super::events::Events;
@@ -7,7 +7,7 @@ use skidder_pipeline::QueueLimits;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Of the cells that come so close to the fastest one, the one that asks least of the server is the best.
+/// Of the cells that come so close to the fastest one, the one with the least load on the server is the best.
 const CLOSE: f64 = 0.95;
 
 /// All that was measured.

@@ -204,7 +204,7 @@ pub(crate) fn accept(fault: &str, verdict: Verdict, bound: usize) {
     assert!(good, "{fault}: {verdict:?}, bound {bound}");
 }
 
-/// The seeds of a test: one of its own, or so many as `SKIDDER_TEST_SEEDS` says, for a longer search.
+/// The seeds of a test: one of its own, or `SKIDDER_TEST_SEEDS` many, for a longer search.
 pub(crate) fn seeds(first: u64) -> std::ops::Range<u64> {
     let count = std::env::var("SKIDDER_TEST_SEEDS").map_or(1, |count| count.parse().unwrap());
     // Far apart, so that a longer search of one test is none of another's.

@@ -88,7 +88,7 @@ impl Program {
         });
     }
 
-    /// Everything that the log says so far.
+    /// The log so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -199,7 +199,7 @@ impl Ended {
         self.status.signal() == Some(Signal::KILL.as_raw())
     }
 
-    /// Asserts that it says that all is well.
+    /// Asserts that it reports success.
     #[track_caller]
     pub(crate) fn succeeded(self) -> Self {
         self.ended_with(0)

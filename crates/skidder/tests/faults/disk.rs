@@ -60,12 +60,12 @@ const EACH: usize = 3;
 /// long as it has, a full disk is no fault. Gives their labels.
 fn write_until_it_is_full(place: &Place, program: &Program) -> Vec<String> {
     let mut labels = Vec::new();
-    let told = program.await_log_while("cannot save cursors", || {
+    let log = program.await_log_while("cannot save cursors", || {
         let label = format!("f{}", labels.len());
         place.write(&label, &lines(&label, 0..EACH));
         labels.push(label);
     });
-    assert!(told.contains("space"), "{told}");
+    assert!(log.contains("space"), "{log}");
     labels
 }
 
@@ -117,7 +117,7 @@ fn stopped_or_killed_on_a_full_disk_it_repeats_and_loses_nothing() {
         let missing = || judge(&logs, &server.documents()).missing;
         program.await_that("every line is there", || missing() == 0);
         if end == "SIGTERM" {
-            // The exit code says that the next start repeats something.
+            // The exit code: the next start repeats something.
             assert_eq!(program.terminate().code(), Some(1));
         } else {
             program.kill();

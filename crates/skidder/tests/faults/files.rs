@@ -1,4 +1,4 @@
-//! Files that are hard to tell apart, and rotation without crashes.
+//! Files that are hard to distinguish, and rotation without crashes.
 
 use crate::common::lines::{Log, UNNUMBERED, Verdict, gzip, judge, lines};
 use crate::common::program::Program;

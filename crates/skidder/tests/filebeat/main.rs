@@ -69,7 +69,7 @@ fn merge(settings: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// An input of a case; the name of a pipeline says whose events are whose.
+/// An input of a case; its events carry the name of the pipeline.
 fn input(case: &Case, number: usize, file: &Path) -> Value {
     let mut input = json!({
         "type": "filestream",
@@ -131,7 +131,7 @@ fn bare(event: &Value, like: Option<&Value>) -> Value {
     event
 }
 
-/// Reads the files of all cases, and says which events are not as expected.
+/// Reads the files of all cases, and reports events that are not as expected.
 fn check(file: &str) {
     let cases = cases(file);
     let mut wrong = Vec::new();

@@ -217,12 +217,12 @@ mod tests {
     fn keys_have_their_paths_lines_and_ends() {
         let text = "# top\nfilebeat.inputs:\n- type: log\n  paths:\n  - /a\n  # of b\n  json:\n    x: |\n      y: z\n\
                     \n- type: 'b' # c\n  \"list\": [a,\n    b: c]\n  s: it's\noutput:\n  file: {path: x}\n";
-        let told: Vec<String> = keys(text)
+        let found: Vec<String> = keys(text)
             .iter()
             .map(|key| format!("{}-{} {} {:?}", key.line, key.end, key.path.join("/"), key.item))
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 "1-14 filebeat/inputs None",
                 "2-3 filebeat/inputs/[]/type Some(2)",
