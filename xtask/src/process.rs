@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
-/// How often a child is looked at.
+/// How often to check a child.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Set by SIGINT and SIGTERM. The signal handler needs an address that lives as long as the process.
@@ -77,7 +77,7 @@ pub(crate) fn pause(span: Duration) {
     debug_assert_eq!(outcome, Err(mpsc::RecvTimeoutError::Timeout), "the sender is still alive");
 }
 
-/// Runs `step` and says how many minutes it took, also when it failed.
+/// Runs `step` and prints how many minutes it took, also when it failed.
 pub(crate) fn timed(name: &str, step: impl FnOnce() -> Result<()>) -> Result<Duration> {
     let clock = SystemClock::new();
     say(&format!("== {name}"));

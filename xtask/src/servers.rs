@@ -12,7 +12,7 @@ struct Kind {
     name: &'static str,
     script: &'static str,
     secure: bool,
-    /// Tells the tests its URL; read by `skidder_testkit::servers`.
+    /// Variable with its URL for the tests; read by `skidder_testkit::servers`.
     variable: &'static str,
 }
 
@@ -55,7 +55,7 @@ const STARTED_BY_TESTS: [&str; 9] = [
     "unbound.sh",
     "profiles.sh",
 ];
-/// Tells the tests the folder with the certificates of the secure server.
+/// Variable with the folder of the certificates of the secure server, for the tests.
 const CERTIFICATES_VARIABLE: &str = "SKIDDER_TEST_CERTIFICATES";
 
 /// Running servers; they are stopped when this is dropped.
@@ -86,7 +86,7 @@ pub(crate) fn test(arguments: &[String], variables: &[(&str, &Path)]) -> Result<
 }
 
 /// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC, and with
-/// an Elasticsearch that asks it.
+/// an Elasticsearch that uses it.
 pub(crate) fn test_kerberos() -> Result<()> {
     script("kerberos.sh", &["install"])?;
     script("elasticsearch.sh", &["install"])?;

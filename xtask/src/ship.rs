@@ -159,7 +159,7 @@ fn show(progress: &Progress, lines: u64, shows: bool) -> Result<()> {
     Ok(())
 }
 
-/// Repeats what a person should read (the ledger); log lines, which are JSON, stay in the file.
+/// Repeats the lines for people (the ledger); log lines, which are JSON, stay in the file.
 fn say_plain_lines(path: &Path) -> Result<()> {
     let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
     for line in text.lines().filter(|line| !line.starts_with('{')) {
