@@ -77,7 +77,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Gives memory back to the system that is free and lies between what is in use.
+/// Gives free memory between used memory back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_back() {
     // SAFETY: it may be called at any time by any thread (malloc_trim(3)), and changes nothing that is in use.

@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     pub(crate) agent: Agent,
     pub(crate) http: HttpConfig,
     pub(crate) data: PathBuf,
-    /// How often files with further inputs are looked at; nothing if never.
+    /// How often files with further inputs are reloaded; `None` for never.
     pub(crate) reload_period: Option<Duration>,
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
@@ -186,7 +186,7 @@ struct Reading<'a> {
     started: Timestamp,
     /// Of the outputs, if there is a list of them.
     ids: &'a [String],
-    /// Inputs may come later, or from what is not here yet: there need not be one.
+    /// Inputs may come later, or from unsupported parts: none is required.
     may_come: bool,
     own_log: OwnLog,
 }
@@ -246,7 +246,7 @@ impl Reading<'_> {
         parts
     }
 
-    /// Nothing is to be read: a mistake, unless inputs may come.
+    /// Reports that there is no input: an error, unless inputs may come.
     fn report_no_input(&self, beat: &Section<'_>, disabled: usize) {
         let (message, hint) = match disabled {
             0 => ("there is no input", "add one under `filebeat.inputs`"),
@@ -389,7 +389,7 @@ fn share_keys(inputs: &mut [(Input, Feeds)]) {
         let Some(own) = keys(input) else { continue };
         let Some(settings) = input.files_mut() else { continue };
         settings.shares_keys |= all.iter().filter(|other| **other == own).count() > 1;
-        // An input that did not share them before begins anew.
+        // An input that did not share them before starts over.
         let shares_keys = settings.shares_keys;
         input.print.note(shares_keys);
     }

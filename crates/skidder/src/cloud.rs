@@ -21,7 +21,7 @@ mod at_root {
     use super::*;
 
     settings! {
-        /// What stands at the root.
+        /// Settings at the root.
         pub(crate) static AT_ROOT = Group::new("root.cloud", "A deployment of Elastic Cloud.");
 
         pub(super) IN_ROOT: Part = Key::part("cloud", &CLOUD).about("a deployment of Elastic Cloud");

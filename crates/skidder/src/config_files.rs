@@ -1,5 +1,5 @@
-//! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
-//! inputs, and those that may be looked at again and again.
+//! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration with further inputs, which
+//! may be reloaded.
 
 use skidder_config::{
     Group, Item, Key, LoadOptions, Part, Problem, Problems, Section, Settings, Subject, load_part,
@@ -49,7 +49,7 @@ mod at_filebeat {
     use super::*;
 
     settings! {
-        /// What stands in `filebeat`.
+        /// Settings in `filebeat`.
         pub(crate) static AT_FILEBEAT = Group::new("filebeat.beside", "Files with further inputs.");
 
         pub(super) IN_CONFIG: Part = Key::part("config", &CONFIG)
@@ -73,7 +73,7 @@ pub(crate) struct ConfigFiles {
     pattern: Option<Pattern>,
     /// The section is there and not turned off.
     is_on: bool,
-    /// How often they are looked at again; nothing if never.
+    /// How often to check them for changes; `None` for never.
     pub(crate) period: Option<Duration>,
 }
 
@@ -112,12 +112,12 @@ impl AllConfigFiles {
         self.inputs.is_on || self.modules.is_on
     }
 
-    /// How often some of them are looked at again.
+    /// The shortest of these periods.
     pub(crate) fn period(&self) -> Option<Duration> {
         self.inputs.period.into_iter().chain(self.modules.period).min()
     }
 
-    /// What those that are looked at again are now.
+    /// The current stamps of the files that are reloaded.
     pub(crate) fn stamps(&self, fs: &dyn Fs) -> Vec<Stamp> {
         let again =
             [&self.inputs, &self.modules].into_iter().filter(|files| files.period.is_some());

@@ -1,5 +1,5 @@
-//! `skidder deadletters`: events that an output refused, for people. Looking works beside a running program; sending
-//! them again and throwing them away does not, because that writes the same file.
+//! `skidder deadletters`: events that an output refused. Showing works while skidder is running; sending them again
+//! and dropping them does not, because that writes the same file.
 
 mod letter;
 mod redrive;
@@ -231,7 +231,7 @@ fn show(store: &Store, wanted: &str, as_json: bool, system: &System) -> Result<E
         if is_it {
             found = Some((at + 1, line.to_vec()));
         }
-        // What has the number comes before what has such an `_id`.
+        // A letter with this number wins over one with such an `_id`.
         !(is_it && number == Some(at + 1))
     });
     read.with_context(|| format!("cannot read `{}`", kept.path().display()))?;
@@ -304,8 +304,8 @@ fn drop_letters(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file is written anew, and must then belong to whom it belonged: a skidder that runs as another user could not
-/// add to it any more. Only root can give it back; others are refused.
+/// The file is rewritten, and must keep its owner: a skidder that runs as another user could not add to it any more.
+/// Only root can restore the owner; other users are refused.
 fn refuse_of_others(kept: &KeptLetters<'_>, system: &System) -> Result<()> {
     let us = rustix::process::geteuid();
     match system.fs.metadata(kept.path()) {
@@ -318,7 +318,7 @@ fn refuse_of_others(kept: &KeptLetters<'_>, system: &System) -> Result<()> {
     }
 }
 
-/// Gives a new file to the owner of the one beside it that it replaces.
+/// Gives a new file the owner of the file that it replaces.
 fn hand_over(path: &Path) -> std::io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());

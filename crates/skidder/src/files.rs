@@ -67,7 +67,7 @@ impl Row {
     }
 }
 
-/// The reason for its state, and what else is to be known of it.
+/// The reason for its state, and other notes.
 fn why(file: &Value) -> String {
     let mut why = file["reason"].as_str().unwrap_or_default().to_owned();
     if let Some(left) = file["deleted_in_ms"].as_u64() {
@@ -170,13 +170,13 @@ pub(crate) fn name_of(input: &FilestreamSettings) -> &str {
 enum DataSource {
     /// The running skidder.
     Endpoint,
-    /// Registry and file system, while it runs: what it does is not known.
+    /// Registry and file system, while it runs: its current work is not known.
     RegistryOfRunning,
     /// Registry and file system.
     Registry,
 }
 
-/// Gives all files to `each`, from the best source there is.
+/// Passes all files to `each`, from the best available source.
 fn ask(
     parts: &Parts,
     paths: &[PathBuf],

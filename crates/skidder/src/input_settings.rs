@@ -8,7 +8,7 @@ mod events {
     use super::*;
 
     settings! {
-        /// What is added to events: at the root for those of all inputs, in an input for its own.
+        /// Fields and tags added to events: at the root for those of all inputs, in an input for its own.
         pub(crate) static EVENTS = Group::new("events", "What is added to events.");
 
         pub(crate) TAGS: Vec<String> = Key::<Vec<String>>::new("tags")

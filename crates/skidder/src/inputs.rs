@@ -20,7 +20,7 @@ pub(crate) struct Input {
     pub(crate) reads: Reads,
     pub(crate) print: InputPrint,
     pub(crate) plan: Arc<InputPlan>,
-    /// What runs: the plan, or in a trial a wrapper that records what it does.
+    /// The plan that runs, or in a trial a wrapper that records its work.
     pub(crate) bind: Arc<dyn Bind>,
     /// If it reads files and feeds several outputs: its place among its like.
     pub(crate) peer: Option<Peer>,
@@ -40,7 +40,7 @@ impl Input {
         self.reads.kind()
     }
 
-    /// What it is called in messages: its id; without one its type and where it listens, or its number.
+    /// Its name in messages: its id; without one its type and address, or its number.
     pub(crate) fn name(&self) -> String {
         let address = match &self.reads {
             Reads::Files(_) => None,
@@ -53,7 +53,7 @@ impl Input {
         }
     }
 
-    /// Whether `name` is its id, or what it is called without one.
+    /// Whether `name` is its id, or its name in messages.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.id == name || self.name() == name
     }
@@ -66,7 +66,7 @@ impl Input {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(crate) fn files_mut(&mut self) -> Option<&mut FilestreamSettings> {
         match &mut self.reads {
             Reads::Files(settings) => Some(settings),

@@ -63,7 +63,7 @@ fn load_with(
     with_files(options, settings).map_err(|problems| as_error(&problems))
 }
 
-/// The settings with the files beside the configuration as they are now.
+/// The settings with the current files beside the configuration.
 pub(crate) fn load_beside(
     global: &Global,
     settings: Settings,

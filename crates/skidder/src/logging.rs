@@ -50,24 +50,24 @@ pub(crate) fn failed(error: &anyhow::Error) {
     }
 }
 
-/// Whether a person at a terminal sees nothing of the log.
+/// Whether the log does not go to stderr.
 pub(crate) fn is_elsewhere() -> bool {
     LOG.get().is_some_and(|log| !log.is_stderr())
 }
 
-/// Whether the log goes to stderr, and that to another program: what else is said there would be no line of the log.
+/// Whether the log goes to stderr, and that to another program: other text there would not be a line of the log.
 pub(crate) fn is_on_pipe() -> bool {
     LOG.get().is_some_and(|log| log.is_stderr()) && !std::io::stderr().is_terminal()
 }
 
-/// Writes what is left of the log.
+/// Writes the rest of the log.
 pub(crate) fn end() {
     if let Some(log) = LOG.get() {
         log.end(END_MAX);
     }
 }
 
-/// Writes what there is, for an end that waits for nothing else.
+/// Writes all lines so far, for an end that waits for nothing else.
 pub(crate) fn flush() {
     if let Some(log) = LOG.get() {
         log.flush(SOON_MAX);
@@ -79,7 +79,7 @@ pub(crate) fn log() -> Option<Arc<Log>> {
     LOG.get().cloned()
 }
 
-/// A panic is a bug and goes to the log like everything else, with what is needed to find it.
+/// A panic is a bug and goes to the log like everything else, with place and backtrace.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let what = panic.payload_as_str().unwrap_or("no message");

@@ -1,4 +1,4 @@
-//! `skidder migrate`: from an installed Filebeat to skidder, looked at before anything is written.
+//! `skidder migrate`: from an installed Filebeat to skidder, with a check before anything is written.
 //!
 //! Filebeat's configuration goes over unchanged, its registry through the import, its keystore as it is.
 //! Nothing of Filebeat's is changed, so that the way back is open.
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracing::Level;
 
-/// Says what becomes of a Filebeat installation, and does it unless it is only to be said.
+/// Reports how a Filebeat installation migrates, and does it unless this is a dry run.
 pub(crate) fn migrate(options: &Migrate, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     if options.print {
@@ -157,7 +157,7 @@ impl Ours {
     }
 }
 
-/// Reads all settings: what they make, unless something is wrong, and all that is to be said of them.
+/// Reads all settings: returns the parts, unless there are errors, and all problems.
 pub(crate) fn judge(settings: &Settings, system: &System) -> (Option<Parts>, Vec<Problem>) {
     let problems = Problems::new();
     let trial = system.clone().for_trial();
@@ -212,7 +212,7 @@ fn adopt(
     Ok(imported)
 }
 
-/// What a person does now.
+/// The next steps for the user.
 fn next_steps(options: &Migrate, theirs: &Theirs, ours: &Ours, stops: bool) -> String {
     let command = format!(
         "skidder -c {} --path.config {} --path.data {}",

@@ -77,7 +77,7 @@ mod at_root {
     use super::*;
 
     settings! {
-        /// What stands at the root.
+        /// Settings at the root.
         pub(crate) static AT_ROOT = Group::new("root.monitoring", "Our own numbers.");
 
         pub(super) IN_ROOT: Part =
@@ -88,7 +88,7 @@ mod at_root {
 pub(crate) use at_root::AT_ROOT;
 use at_root::IN_ROOT;
 
-/// What is shipped, and where to.
+/// The metrics to ship, and their target.
 #[derive(Clone, Debug)]
 pub(crate) struct Monitoring {
     server: Elasticsearch,
@@ -147,7 +147,7 @@ impl Monitoring {
             return None;
         }
         section.finish();
-        // Without hosts of its own it is the server of the events, as far as nothing else is said.
+        // Without hosts of its own it uses the server of the events, except for its own settings.
         let settings = if has_hosts {
             settings.with_root(settings.node().clone())
         } else {
@@ -192,12 +192,12 @@ fn server(section: &Section<'_>, context: &OutputContext) -> Option<Elasticsearc
     }
 }
 
-/// What is sent, in the words of Filebeat.
+/// The kinds of documents, in the words of Filebeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     /// The numbers of `/stats`.
     Stats,
-    /// What is configured, as in `/state`.
+    /// The configured parts, as in `/state`.
     State,
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Name of a page beside it that leads a browser on: no other user sees what is in it, as they do on a command line.
+/// Name of a page beside it that redirects the browser: other users cannot read it, unlike a command line.
 const DOOR_FILE: &str = "page.html";
 
 /// `skidder page`.
@@ -42,7 +42,7 @@ pub(crate) fn page(what: PageArguments, global: &Global, system: &System) -> Res
                 "cannot read `{path}`, the token that opens the page\nhint: run this as the user that runs skidder, or set `http.auth.token`"
             )
         })?;
-        // What is behind `#` is never sent, so it is in no log.
+        // The part after `#` is never sent, so it is in no log.
         url = format!("{url}#token={}", token.reveal());
     }
     print(&format!("{url}\n"))?;
@@ -56,7 +56,7 @@ pub(crate) fn page(what: PageArguments, global: &Global, system: &System) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name under which this machine is asked, for the address that is listened on.
+/// A host name for the browser, from the address of the listener.
 fn browsable(host: &str) -> String {
     match host {
         "0.0.0.0" | "::" => "localhost".to_owned(),

@@ -1,8 +1,8 @@
 //! The token that opens the page.
 //!
-//! The page shows events, and the loopback is open to every user of the machine. So a viewer has to prove
-//! read access to the data directory: a token is kept there, for its owner only. It outlives a restart, so that an open page goes on;
-//! without the file the next start makes another.
+//! The page shows events, and the loopback is open to every user of the machine. So a viewer has to prove read access
+//! to the data directory: a token is kept there, for its owner only. It outlives a restart, so that an open page goes
+//! on; without the file the next start makes another.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use skidder_config::Secret;

@@ -1,4 +1,4 @@
-//! What is made of the definition of the command line: completions for shells, and pages for `man`.
+//! Files generated from the definition of the command line: completions for shells, and pages for `man`.
 
 use crate::agent;
 use crate::cli::Shell;

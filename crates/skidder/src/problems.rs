@@ -1,4 +1,4 @@
-//! Problems as a person reads them in a terminal, in `status`, while the program runs, and at its end.
+//! Problems as shown in a terminal, in `status`, while the program runs, and at its end.
 
 use crate::plain::plain;
 use jiff::{Timestamp, Zoned};

@@ -45,7 +45,7 @@ impl Progress {
         Self { bars, total, files }
     }
 
-    /// Draws what is known now.
+    /// Draws the current state.
     pub(crate) fn draw(&mut self, running: &Running) {
         let only = running.first();
         let lines = only.settle.total().read();

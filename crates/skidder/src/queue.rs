@@ -1,4 +1,4 @@
-//! `skidder queue`: what is in a queue on the disk, for people, and repairing one that is damaged.
+//! `skidder queue`: shows the content of a disk queue, and repairs a damaged one.
 
 use crate::agent::Agent;
 use crate::cli::{Global, QueueCommand, WhichQueue};
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::Level;
 
-/// What it means that there are segments and no state.
+/// The effect of segments without a state.
 const STATE_LOST: &str = "`queue.state` is gone or damaged: events may be missing before the first segment and behind the last one\n";
 
 /// Runs the subcommand.
@@ -159,7 +159,7 @@ fn repair(queue: &Meant, system: &System) -> Result<ExitCode> {
     let path = queue.path.as_path();
     let report = inspect_disk_queue(&*system.fs, path, queue.key.as_ref());
     let state_is_lost = report.as_ref().is_ok_and(DiskQueueReport::state_is_lost);
-    // What cannot even be looked at may be repaired.
+    // A queue that cannot be inspected may still be repaired.
     if report.is_ok_and(|report| report.is_whole()) {
         print(&format!("{}: nothing is damaged\n", path.display()))?;
         return Ok(ExitCode::SUCCESS);

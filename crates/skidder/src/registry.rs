@@ -1,4 +1,4 @@
-//! `skidder registry`: what is remembered of files, for people. Looking works beside a running program;
+//! `skidder registry`: shows and changes the state of files. Showing works while skidder is running,
 //! changing does not.
 
 mod export;
@@ -52,7 +52,7 @@ pub(crate) fn dispatch(
     }
 }
 
-/// Does not let a run begin anew in silence where Filebeat has left its state.
+/// Refuses to start from scratch in silence where Filebeat has left its state.
 pub(crate) fn refuse_unadopted(system: &System, registry: &Path) -> Result<()> {
     let fs = &*system.fs;
     let look = |result: std::io::Result<bool>| {
@@ -139,7 +139,7 @@ impl Site {
         }
     }
 
-    /// The one that is meant.
+    /// The selected one.
     pub(crate) fn store(&self, wanted: Option<&str>, system: &System) -> Result<Store> {
         let mut stores = self.stores(wanted, system)?;
         if stores.len() > 1 {

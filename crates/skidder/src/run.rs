@@ -49,7 +49,7 @@ use trimming::Trimming;
 
 /// Threads for sockets and encoding of an output, at most. There is no more than one for each request under way:
 /// passing work between threads costs more than it gains. For the same reason outputs do not share them: beside one
-/// that is stuck, the work of another one would wander between its own thread and the idle one, which cost a tenth.
+/// that is stuck, the work of another one would move between its own thread and the idle one, which cost a tenth.
 const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long inputs may take until they have taken the sockets of systemd.
@@ -66,9 +66,9 @@ const LOST: u8 = 6;
 enum Happened {
     /// SIGINT or SIGTERM, or SIGHUP where nothing is read again.
     Signal,
-    /// SIGHUP: the configuration is to be read again.
+    /// SIGHUP: read the configuration again.
     Reload,
-    /// Of an output: all inputs that were to end have ended, and those that were to begin have begun.
+    /// An output has finished a change of its inputs: the old ones have ended, the new ones have begun.
     InputsChanged,
     /// With `once`: everything that was there is read for the output with this number.
     ReadOnce(usize),
@@ -86,12 +86,12 @@ pub(crate) struct Running {
     send: Sender<Happened>,
     /// Outputs whose inputs are being changed.
     changing: usize,
-    /// What became of configurations that were read again.
+    /// The outcomes of reloads.
     pub(crate) reloads: Arc<Reloads>,
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
-    /// With `once`: what was found when everything was read.
+    /// With `once`: the files, when everything was read.
     pub(crate) files: Files,
     interrupt: Arc<AtomicBool>,
     /// The inputs that are tasks.
@@ -151,7 +151,7 @@ pub(crate) fn run(
         // It only waited for scans, which are over.
         drop(report.join());
     }
-    // What goes to the terminal must not stand between events.
+    // Text for the terminal must not mix with events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::terminal::print_beside(kind, &watch.end())?;
     outcome.log_undelivered();
@@ -372,7 +372,7 @@ impl Running {
                     // Reading is over; what ends a run comes instead.
                     program_pages::give_back();
                     self.files.look(&self.outputs[number]);
-                    // All turns are over; the workers finish what is queued, then the output ends.
+                    // All turns are over; the workers finish the queue, then the output ends.
                     let limit = self.shutdown_timeout;
                     let patience = Patience { limit, interrupt: &self.interrupt };
                     self.outputs[number].stop_reading(patience);

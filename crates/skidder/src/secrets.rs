@@ -34,7 +34,7 @@ const PERMISSIONS: u32 = 0o600;
 /// Required owner and mode of a keystore.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// Whether permissions and owner are looked at (`strict.perms`).
+    /// Whether to check permissions and owner (`strict.perms`).
     pub(crate) strict: bool,
     /// The user that, besides root, may own it.
     pub(crate) user_id: u32,

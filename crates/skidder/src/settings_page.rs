@@ -1,4 +1,4 @@
-//! That the pages of settings name what is read, and nothing else.
+//! Checks that the pages of settings list exactly the settings that are read.
 use crate::agent::Agent;
 use crate::assemble::assemble;
 use crate::system::System;
@@ -13,13 +13,13 @@ const PAGES: [&str; 3] = ["settings.md", "filestream.md", "outputs.md"];
 const OF_OUTPUT: &str = "<!-- settings: output.";
 const END: &str = "<!-- end -->";
 
-/// What has tables with names that do not begin here.
+/// Settings whose tables have names that do not begin here.
 const SHORT: [&str; 5] = ["filebeat.inputs.", "queue.", "outputs.", "output.", "monitoring."];
 
-/// What is read wherever something has it: in the tables it stands once. A queue has tables of its own.
+/// Settings that many parts have: the tables list them once. A queue has tables of its own.
 const EVERYWHERE: [&str; 3] = ["enabled", "processors", "queue"];
 
-/// What stands in the row of another setting.
+/// Settings in the row of another setting.
 const IN_OTHER_ROWS: [&str; 2] = [
     "filebeat.inputs.rotation.external.strategy.copytruncate.dateformat",
     "filebeat.inputs.rotation.external.strategy.copytruncate.suffix_regex",

@@ -89,7 +89,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, system: &System) -> Result<Exit
 fn nothing_to_ship(parts: &Parts, system: &System) -> String {
     let found = parts.files().flat_map(|settings| survey(&*system.fs, settings));
     let line = |finding: Finding| match finding {
-        // Nothing is looked for again here.
+        // There is no further scan here.
         Finding::NoFile { .. } => format!("{finding}\nhint: check the path"),
         finding => format!("{finding}\nhint: {}", finding.remedy()),
     };
@@ -154,7 +154,7 @@ fn output(what: &Ship, system: &System) -> Result<String> {
     if let Some(directory) = to.strip_prefix("file:") {
         let path = system.directory.join(directory);
         let path = serde_json::to_string(&path.to_string_lossy())?;
-        // All of it is kept: rotation would delete what was just delivered.
+        // All of it is kept: rotation would delete data that was just delivered.
         return Ok(format!(
             "output.file: {{path: {path}, filename: skidder, rotate_every_kb: 1048576, \
              number_of_files: 1024}}"

@@ -1,7 +1,7 @@
 //! SIGHUP, SIGINT and SIGTERM.
 //!
-//! SIGHUP is caught before anything else is done: by default it ends a program, and configuration management
-//! sends it at any time, also right after the start. Signals that arrive before [`Caught::listen`] are kept until then.
+//! SIGHUP is caught before anything else is done: by default it ends a program, and configuration management sends it
+//! at any time, also right after the start. Signals that arrive before [`Caught::listen`] are kept until then.
 
 use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -64,8 +64,8 @@ impl Caught {
         }
     }
 
-    /// Calls `notify` for each signal, in a thread of its own, beginning with those kept. With `reloads` SIGHUP requests
-    /// a reload, else a stop.
+    /// Calls `notify` for each signal, in a thread of its own, beginning with those kept. With `reloads` SIGHUP
+    /// requests a reload, else a stop.
     pub(crate) fn listen(
         &self,
         reloads: bool,

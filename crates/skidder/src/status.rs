@@ -48,7 +48,7 @@ const FILES_SHOWN: usize = 5;
 /// Inputs that are shown.
 const INPUTS_SHOWN: usize = 20;
 
-/// Says how it stands.
+/// Prints the state of the running program.
 pub(crate) fn status(what: Status, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(Level::WARN);
     let program = match running(global, system)? {
@@ -82,7 +82,7 @@ pub(crate) fn status(what: Status, global: &Global, system: &System) -> Result<E
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(TROUBLE) })
 }
 
-/// What is said where no skidder runs.
+/// The message if no skidder is running.
 pub(crate) fn not_running(data: &Path) -> String {
     format!(
         "not running: no skidder uses the data directory `{}` (`--path.data`)\n",
@@ -98,7 +98,7 @@ pub(crate) struct RunningProgram {
     pub(crate) data: PathBuf,
 }
 
-/// The program that runs on the data directory of the configuration and can be asked; the directory if none runs. Other
+/// The program that runs on the data directory of the configuration and answers; the directory if none runs. Other
 /// mistakes in the configuration are reported, and do not matter: the program may run with one from before them.
 pub(crate) fn running(global: &Global, system: &System) -> Result<Result<RunningProgram, PathBuf>> {
     let settings = load_settings(global, system)?;
@@ -208,7 +208,7 @@ fn push_files(text: &mut String, look: &Look) {
     }
 }
 
-/// What was read and where it is: of each output, if there are several, as a line that feeds two is read by both.
+/// The lines read and where they are: of each output, if there are several, as a line that feeds two is read by both.
 fn push_ledger(text: &mut String, look: &Look) {
     text.push('\n');
     let speed = bytes_text(look.read_bytes_rate);

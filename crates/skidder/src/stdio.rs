@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the loader calls what stands in this section before `main`, in the one thread that there is. `look` asks the
-// system one question and stores a flag: it needs nothing that the runtime of the language prepares.
+// SAFETY: the loader calls the function in this section before `main`, in the one thread that there is. `look` asks
+// the system one question and stores a flag: it needs nothing that the runtime of the language prepares.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tracing::Level;
 
-/// How long a key is waited for before it is looked whether there is an answer.
+/// How long to wait for a key before checking for an answer.
 const KEY_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Shows it until a key ends it.
@@ -55,7 +55,7 @@ pub(crate) fn top(what: Top, global: &Global, system: &System) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks again and again, and sends what it means.
+/// Queries again and again, and sends the results.
 fn ask(http: &HttpConfig, what: Top, send: &Sender<Result<Look>>, stopped: &Receiver<()>) {
     let mut last = None;
     loop {
@@ -93,7 +93,7 @@ fn show(terminal: &mut DefaultTerminal, answers: &Receiver<Result<Look>>) -> Res
                     }
                     screen.key(key.code);
                 }
-                // Another size is drawn anew.
+                // A new size is drawn again.
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
 //! Sending letters again: through the output that the configuration has now, as the documents that they are.
 //!
 //! It goes in rounds. Each letter of a round is a source of its own, so that the settle knows its outcome. Behind a
-//! round the file is written anew, in one step: what was delivered is gone, what was refused again has the new reason. What
-//! breaks off in the middle of a round leaves the letters of this round in the file, to be sent again.
+//! round the file is rewritten, in one step: delivered letters are gone, letters refused again have the new reason.
+//! An interrupted round leaves its letters in the file, to be sent again.
 
 use super::letter::{Letter, Origin};
 use super::{for_each, hand_over, refuse_of_others, warn_of_torn, warn_of_unsendable};
@@ -31,14 +31,14 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// Letters of a round, at most, and their bytes: what may come twice after a crash, and what is held in memory.
+/// Maximum letters of a round, and their bytes: these may come twice after a crash, and are held in memory.
 const ROUND_LETTERS: usize = 10_000;
 const ROUND_BYTES: usize = 16 << 20;
 
 /// How long a request waits to become full: there is nothing else to come.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether a signal came.
+/// How often to check for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long an output may take to end when everything has its verdict.
@@ -118,7 +118,7 @@ struct Redriving {
     task: JoinHandle<()>,
     queue: Queue,
     settle: Arc<Settle>,
-    /// The file for what is refused again.
+    /// The file for letters that are refused again.
     again: PathBuf,
     /// Letters in it that belong to rounds before.
     again_read: u64,
@@ -150,7 +150,7 @@ impl Redriving {
         };
         let output: Box<dyn Output> = parts.output;
         let runtime = run::runtime("sockets", run::socket_threads(output.parallelism(), system))?;
-        // What is left of a command that was killed is in the dead letters still.
+        // Letters in the file of a killed command are still dead letters.
         forget(&*system.fs, &again)?;
         Ok(Self {
             system: system.clone(),
@@ -183,7 +183,7 @@ impl Redriving {
             }
             let done = self.send(kept, &round, stop);
             if !done {
-                // What has no verdict by now never gets one.
+                // Letters without a verdict by now never get one.
                 self.queue.abort();
                 self.task.abort();
                 goes_on = false;
@@ -197,7 +197,7 @@ impl Redriving {
         Ok(count)
     }
 
-    /// The letters of the next round, from the letter with this number on, and where the one behind it begins; nothing
+    /// The letters of the next round, from the letter with this number on, and where the one after it begins; `None`
     /// if there is none.
     fn read_round(
         &mut self,
@@ -287,7 +287,7 @@ impl Redriving {
         self.settle.begin(source, key, meta, cursor, false);
     }
 
-    /// Takes what was delivered out of the file, and gives what was refused its new reason.
+    /// Removes delivered letters from the file, and gives refused ones their new reason.
     fn write_round(
         &mut self,
         kept: &KeptLetters<'_>,
@@ -327,7 +327,7 @@ impl Redriving {
         Ok(())
     }
 
-    /// What was refused in this round, by where it comes from.
+    /// The letters refused in this round, by origin.
     fn read_again(&mut self) -> Result<HashMap<Origin, VecDeque<Letter>>> {
         let again = KeptLetters::in_file(&*self.system.fs, self.again.clone());
         let mut refused: HashMap<Origin, VecDeque<Letter>> = HashMap::new();

@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Scans at most, as long as files are compared with each other.
 const SCANS_MAX: usize = 100;
 
-/// Files that are looked at together.
+/// Files per batch.
 const PAGE: usize = 5000;
 
-/// Gives all files to `each`; with `output` only of this one.
+/// Passes all files to `each`; with `output` only those of it.
 pub(super) fn files(
     parts: &Parts,
     paths: &[PathBuf],
@@ -44,7 +44,7 @@ pub(super) fn files(
     Ok(())
 }
 
-/// Gives all files of one output to `each`.
+/// Passes all files of one output to `each`.
 fn files_of(
     parts: &OutputParts,
     output: Option<&str>,

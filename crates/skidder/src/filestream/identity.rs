@@ -100,7 +100,7 @@ mod taking_over {
 }
 
 settings! {
-    /// What the scanner does for it, and what goes with it.
+    /// The work of the scanner for it, and related settings.
     static CONTENT = Group::new("filestream.content", "How files are known by their content.");
 
     OFFSET: u64 = Key::new("prospector.scanner.fingerprint.offset")

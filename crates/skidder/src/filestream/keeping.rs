@@ -15,7 +15,7 @@ enum Since {
 }
 
 settings! {
-    /// When what is known of files is forgotten, of every input that reads files.
+    /// When the state of files is forgotten, of every input that reads files.
     pub(crate) static FORGETTING = Group::new("files.forgetting", "When state is forgotten.");
 
     pub(super) CLEAN_REMOVED: bool = Key::new("clean_removed").default(true).about(
@@ -142,7 +142,8 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
     }
 }
 
-/// How long an entry without updates is kept (`scan` names the interval of scans), and whether all are forgotten at the start.
+/// How long an entry without updates is kept (`scan` names the interval of scans), and whether all are forgotten at
+/// the start.
 pub(super) fn read_clean_inactive(
     section: &Section<'_>,
     legacy: bool,

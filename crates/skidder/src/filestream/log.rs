@@ -1,7 +1,7 @@
 //! Reading the settings of the deprecated inputs `log` and `container`, which run as filestream does.
 //!
 //! Every option becomes the one of filestream that means the same. What differs is the identity of files,
-//! which is `native` if nothing is said, and the keys in the registry, which all `log` inputs share.
+//! which is `native` by default, and the keys in the registry, which all `log` inputs share.
 
 use super::parsers::{self, kinds};
 use super::{

@@ -161,7 +161,7 @@ pub(crate) static FILESTREAM: Group =
 /// The most that is read at once, bytes.
 const BUFFER_SIZE_MAX: usize = 16 << 20;
 
-/// What is expected of a duration that must not be zero.
+/// The expected value of a duration that must not be zero.
 const ABOVE_ZERO: &str = "a duration above zero";
 
 /// Reads one input; the section reports mistakes. Keys that all inputs share are left to the caller.

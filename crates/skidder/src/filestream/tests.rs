@@ -1,4 +1,4 @@
-//! Every option: what it reads, its default, and what is said about a bad value.
+//! Every option: what it reads, its default, and the message about a bad value.
 
 use super::*;
 use skidder_config::{Problems, Settings};
@@ -43,7 +43,7 @@ pub(super) fn good(options: &str) -> FilestreamSettings {
     read
 }
 
-/// What is said about the last line of the options, which is line 5 of the file.
+/// The message about the last line of the options, which is line 5 of the file.
 pub(super) fn bad(option: &str) -> String {
     let (_, problems) = input("filestream", &format!("id: a\npaths: [/x]\n{option}"));
     assert!(problems.starts_with("error: filebeat.yml:5:"), "{option}: {problems}");

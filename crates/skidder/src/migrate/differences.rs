@@ -1,4 +1,4 @@
-//! What is supported and still behaves differently: only what matters for a migration. All of it is in
+//! Supported settings that behave differently: only what matters for a migration. All of it is in
 //! `docs/filebeat-differences.md`.
 
 use skidder_config::{Content, Node};
@@ -10,7 +10,7 @@ pub(super) struct Written<'a> {
     pub(super) node: &'a Node,
 }
 
-/// Settings, by the beginning of their path, or by a part of it behind `*`; and what is different.
+/// Settings, by the beginning of their path, or by a part of it behind `*`; and the difference.
 const SET: &[(&str, &str)] = &[
     (
         "queue.disk",

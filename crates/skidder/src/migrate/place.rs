@@ -22,7 +22,7 @@ pub(super) struct Theirs {
     pub(super) configuration: PathBuf,
     /// Its folder, which is `path.config`.
     pub(super) folder: PathBuf,
-    /// What it says.
+    /// Its content.
     pub(super) settings: Settings,
     /// `path.data`.
     pub(super) data: PathBuf,
@@ -79,7 +79,8 @@ impl Theirs {
     }
 }
 
-/// Filebeat's `path.data`: as it is said, as it is configured, else the first usual place that has a registry.
+/// Filebeat's `path.data`: from the command line, from the configuration, else the first usual place that has a
+/// registry.
 fn data_of(
     options: &Migrate,
     settings: &Settings,
@@ -161,7 +162,7 @@ pub(super) fn copy(source: &Path, target: &Path) -> Result<()> {
     let failed = || format!("cannot copy `{}` to `{}`", source.display(), target.display());
     let mode = fs::metadata(source).with_context(failed)?.permissions().mode() & 0o777;
     let mut read = fs::File::open(source).with_context(failed)?;
-    // Made for its owner alone; what it may be beyond that comes when it is whole.
+    // Created for its owner alone; the other permissions follow when it is complete.
     let mut open = fs::OpenOptions::new();
     open.write(true).create(true).truncate(true).mode(mode & 0o600);
     let mut write = open.open(target).with_context(failed)?;

@@ -1,7 +1,7 @@
 //! `monitoring.otlp`: our own numbers for a collector of OpenTelemetry, as OTLP over HTTP.
 //!
-//! The numbers are cumulative, so that those that could not be sent are in the next ones: an export is retried, as the
-//! protocol specifies, until the next one is due, and then dropped. None of it touches the events.
+//! The numbers are cumulative, so that those that could not be sent are in the next ones: an export is retried, as
+//! the protocol specifies, until the next one is due, and then dropped. None of it touches the events.
 
 use skidder_config::{Group, Key, Section, settings};
 use skidder_net::{POSTER, Posted, Poster, PosterDefaults};
@@ -45,7 +45,7 @@ settings! {
         .about("further attributes of the resource; they win over ours");
 }
 
-/// What is exported, and where to.
+/// The metrics to export, and their target.
 #[derive(Clone, Debug)]
 pub(crate) struct Otlp {
     poster: Poster,

@@ -25,7 +25,7 @@ const HOLDER_FILE: &str = ".holder";
 /// Far above the longest id.
 const HOLDER_BYTES_MAX: usize = 4096;
 
-/// Permissions of directories that are made here: what is in them is for their owner only.
+/// Permissions of directories that are created here: for their owner only.
 const DIRECTORY_MODE: u32 = 0o700;
 
 /// Where the state of one output is.

@@ -31,7 +31,7 @@ struct Disk {
 }
 
 impl QueueSettings {
-    /// Reads a section; what is not said is as in `base`. `shared`: it stands at the root.
+    /// Reads a section; missing settings are as in `base`. `shared`: it is at the root.
     pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool, fs: &dyn Fs) -> Self {
         section.declared_by(&QUEUE);
         if section.keys().contains(&ON_DISK.name()) && !section.has_key(&ON_DISK) {
@@ -63,7 +63,7 @@ impl QueueSettings {
         self.disk.is_some()
     }
 
-    /// The key of what is on the disk.
+    /// The key of the data on disk.
     #[cfg(test)]
     pub(crate) fn key(&self) -> Option<&DiskQueueKey> {
         self.disk.as_ref().and_then(|disk| disk.settings.key.as_ref())

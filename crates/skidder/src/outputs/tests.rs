@@ -1,4 +1,4 @@
-//! Lists of outputs: what they are read as, and what is wrong with them.
+//! Lists of outputs: how they are read, and their problems.
 
 use base64::Engine as _;
 
@@ -13,7 +13,7 @@ use skidder_testkit::{SimClock, SimFs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads a configuration; the outputs, and what is wrong.
+/// Reads a configuration; returns the outputs and the problems.
 fn read(text: &str) -> (Outputs, String) {
     read_on(&SimFs::new(&SimClock::new()), text)
 }
@@ -167,7 +167,7 @@ fn no_output_gets_the_registry_of_another_one_because_the_list_changes() {
     assert!(fs.metadata(Path::new("/data/outputs/b")).is_ok());
 }
 
-/// The paths of disk queues, and what is wrong.
+/// The paths of disk queues, and the problems.
 fn disk_paths(text: &str) -> (Vec<String>, String) {
     let (outputs, problems) = read(text);
     let data = Path::new("/data");

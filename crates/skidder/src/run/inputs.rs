@@ -95,7 +95,7 @@ impl Tasks {
     pub(super) fn expect<'a>(&mut self, inputs: impl Iterator<Item = &'a Input>) {
         self.fresh.clear();
         self.outputs.clear();
-        // Of one that has ended only what it lost is of use, which the one in its place has as well.
+        // Of an ended input only its losses are of use, which its successor has as well.
         let running = std::mem::take(&mut self.running);
         let is_of_use = |at: usize, task: &InputTask| {
             let has_lost = task.metrics().lost_before.total() > 0;

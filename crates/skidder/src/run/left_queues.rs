@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// In the data directory: the paths of its queues, each with a NUL behind it.
+/// In the data directory: the paths of its queues, each followed by a NUL.
 const PATHS_FILE: &str = "diskqueue.paths";
 
 /// Most bytes of that file that are read.
@@ -22,7 +22,7 @@ const PATHS_BYTES_MAX: usize = 1 << 20;
 /// Of that file.
 const FILE_MODE: u32 = 0o600;
 
-/// What was found of the queues of an output.
+/// Old queues of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftQueues {
     /// Events in queues that the configuration no longer has.

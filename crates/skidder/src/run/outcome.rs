@@ -31,7 +31,7 @@ pub(super) struct Undelivered {
     in_flight: u64,
 }
 
-/// The outputs by their ids, each with the verdicts on what it was given.
+/// The outputs by their ids, each with the verdicts on its events.
 pub(super) type Settles = Vec<(Option<String>, Arc<Settle>)>;
 
 /// Logs what outputs have not delivered when the program ends at once.
@@ -69,7 +69,7 @@ impl Undelivered {
 }
 
 impl Outcome {
-    /// Logs what was not delivered.
+    /// Logs undelivered events.
     pub(super) fn log_undelivered(&self) {
         self.undelivered.iter().for_each(Undelivered::log);
     }

@@ -31,9 +31,9 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::{Instrument as _, Span};
 
-/// One output and all that lies before it: nothing of this is shared with another output.
+/// One output and all stages before it: nothing of this is shared with another output.
 pub(crate) struct RunningOutput {
-    /// Its id; nothing if it is the one of `output`.
+    /// Its id; `None` for the one of `output`.
     pub(crate) id: Option<String>,
     pub(crate) kind: &'static str,
     pub(crate) settle: Arc<Settle>,
@@ -42,7 +42,7 @@ pub(crate) struct RunningOutput {
     /// The queue behind that, if it is on the disk.
     pub(crate) disk: Option<Arc<DiskQueue>>,
     used: Option<UsedQueue>,
-    /// What was found at its start of queues that it does not use.
+    /// Queues found at its start that it does not use.
     pub(crate) left: LeftQueues,
     /// The inputs that feed it, in the order of the configuration.
     pub(crate) inputs: Vec<RunningInput>,
@@ -95,13 +95,13 @@ impl RunningOutput {
         self.inputs.iter().map(of).sum()
     }
 
-    /// Whether events of its disk queues are lost, or may be, without being counted: a queue is gone, or its record of
-    /// how far it was written.
+    /// Whether events of its disk queues are lost, or may be, without being counted: a queue is gone, or its record
+    /// of how far it was written.
     pub(crate) fn may_have_lost(&self) -> bool {
         self.left.gone || self.disk.as_ref().is_some_and(|disk| disk.state_was_lost())
     }
 
-    /// What is to be said at the end of a run about its disk queue, and those that it had before.
+    /// Lines for the end of a run about its disk queue, and those that it had before.
     pub(super) fn queue_lines(&self) -> Vec<String> {
         let lost = self.settle.total().dropped().get(DropReason::QueueDamaged);
         let loss = self.used.as_ref().filter(|_| lost > 0).map(|used| used.loss(lost));
@@ -125,10 +125,10 @@ impl RunningOutput {
         self.pipeline.drain(limit)
     }
 
-    /// Lets go of the rest, and closes the registry. Says whether all cursors are durable.
+    /// Drops the rest, and closes the registry. Returns whether all cursors are durable.
     ///
-    /// The program ends: with very many files, freeing what is known of each would take longer than all the rest, and
-    /// the system does it at once.
+    /// The program ends: with very many files, freeing their state would take longer than all the rest, and the
+    /// system does it at once.
     pub(super) fn finish(mut self) -> bool {
         let saved = self.pipeline.finish();
         if let (Some(disk), Some(used)) = (&self.disk, &self.used)
@@ -153,13 +153,14 @@ pub(super) struct Start<'a> {
     pub(super) workers: usize,
     /// `filebeat.registry.flush`.
     pub(super) flush: Duration,
-    /// Read what is there once, instead of for ever.
+    /// Read all existing data once, instead of for ever.
     pub(super) once: bool,
 }
 
 impl RunningOutput {
-    /// Ends and begins inputs so that it has those that are `wanted`; returns how many begin and end. An input with the
-    /// same configuration goes on. `done` is called when all that ended has its verdicts and the others have begun.
+    /// Ends and begins inputs so that it has those that are `wanted`; returns how many begin and end. An input with
+    /// the same configuration goes on. `done` is called when all that ended has its verdicts and the others have
+    /// begun.
     pub(super) fn change(
         &mut self,
         wanted: Vec<Input>,
@@ -213,7 +214,7 @@ impl RunningOutput {
     }
 }
 
-/// Calls what it holds when the last part of a change lets go of it.
+/// Calls its function when the last part of a change drops it.
 struct AllDone(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Drop for AllDone {

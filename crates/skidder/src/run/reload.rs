@@ -1,9 +1,9 @@
 //! Reading the configuration again while the program runs: at SIGHUP all of it, and every `reload.period` the files of
 //! `filebeat.config.inputs` and `filebeat.config.modules`.
 //!
-//! What can be changed without a restart is which inputs there are and what they do. A new configuration is taken as a
-//! whole or refused as a whole, and refused for the same mistakes as at a start; the one before goes on then. What it
-//! says of anything else is named in the log.
+//! Only inputs and the processing of their events can change without a restart. A new configuration is taken or
+//! refused as a whole, and refused for the same mistakes as at a start; the previous one then stays. Other changes in
+//! it are logged.
 
 use super::Running;
 use crate::agent::Agent;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const LIVE: [&str; 6] =
     ["filebeat.inputs", "filebeat.config", "tags", "fields", "fields_under_root", "processors"];
 
-/// How long the program sleeps if nothing is to be looked at.
+/// How long the program sleeps if nothing is due.
 const NEVER: Duration = Duration::from_hours(24);
 
 /// Reads the configuration again.
@@ -56,7 +56,7 @@ impl Reloader {
             settings,
             period: parts.reload_period,
             due: Monotonic::default(),
-            // Not known: what has changed since the start is found the first time.
+            // Unknown: the first check finds all changes since the start.
             stamps: Vec::new(),
             requested: false,
         };
@@ -132,7 +132,7 @@ impl Reloader {
         let idle = self.settings.differences(&new, &LIVE);
         let settings = self.settings.with_live(&new, &LIVE);
         if !idle.is_empty() {
-            // The next start must not fail with what is accepted now.
+            // The next start must not fail with a configuration that is accepted now.
             self.assemble(&new, true)?;
         }
         let parts = self.assemble(&settings, false)?;

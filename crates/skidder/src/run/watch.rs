@@ -113,8 +113,8 @@ impl Watch {
         end(self.export.take(), running, "the last export of our own numbers took too long");
     }
 
-    /// How often to call [`Self::tick`]. `has_line`: the periodic line is wanted; `is_unseen`: the user at the terminal
-    /// does not see the log.
+    /// How often to call [`Self::tick`]. `has_line`: the periodic line is wanted; `is_unseen`: the user at the
+    /// terminal does not see the log.
     pub(crate) fn ticks(&mut self, has_line: bool, is_unseen: bool) -> Option<Duration> {
         let period = has_line.then(|| self.line.period());
         self.line_due = period.map(|period| self.clock.monotonic() + period);
@@ -123,7 +123,7 @@ impl Watch {
         period.into_iter().chain(notices).min()
     }
 
-    /// Does what is due: a notice of problems, the periodic line.
+    /// Does the work that is due: a notice of problems, the periodic line.
     pub(crate) fn tick(&mut self) {
         if let Some(notices) = &mut self.notices {
             eprint(&notices.text(Problems::default().of_outputs(&self.sources)));
@@ -146,7 +146,8 @@ impl Watch {
         }
     }
 
-    /// Logs the totals and returns the ledgers for the terminal: one for each output, under its id if there are several.
+    /// Logs the totals and returns the ledgers for the terminal: one for each output, under its id if there are
+    /// several.
     pub(crate) fn end(&self) -> String {
         if self.logs_metrics {
             log_summary(&SummaryLine::total(&self.sources.snapshot()));

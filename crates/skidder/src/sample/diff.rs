@@ -24,7 +24,7 @@ use tracing::Level;
 /// Characters of a line that are shown.
 const LINE_CHARS_MAX: usize = 120;
 
-/// Events that are compared at most; what comes behind them is only counted.
+/// Maximum events to compare; the rest is only counted.
 const EVENTS_MAX: usize = 100_000;
 
 /// Exit code if there is a difference, as `diff` has it.
@@ -249,7 +249,7 @@ fn summary(name: &str, made: &Made) -> String {
     text
 }
 
-/// A clock whose time of day stands still.
+/// A clock whose time of day is fixed.
 struct StandingClock {
     wall: Timestamp,
     running: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! `skidder explain`: what the processors of each input have become, and what they cost on a sample.
+//! `skidder explain`: the compiled processors of each input, and their cost on a sample.
 
 use super::{Look, Sample, one_input, one_output, only, run};
 use crate::agent::Agent;
@@ -106,14 +106,14 @@ fn head_of(input: &Input) -> String {
     format!("input `{}` ({})\n", input.name(), input.kind())
 }
 
-/// The plan for a file that does not exist yet: the first pattern stands for its name.
+/// The plan for a file that does not exist yet: the first pattern is its name.
 fn without_sample(input: &Input, path: Option<&str>) -> String {
     let steps = ShownPlan::of(input, path).steps();
     let rows: Vec<_> = steps.into_iter().map(|Step { when, step, .. }| [when, step]).collect();
     format!("{}{}", head_of(input), table(["WHEN", "STEP"], &rows))
 }
 
-/// Runs the plan step by step and writes down what it saw.
+/// Runs the plan step by step and records the results.
 fn look(pass: &Arc<Mutex<Pass>>, input: Arc<InputPlan>, system: &System) -> Look {
     let pass = Arc::clone(pass);
     let clock = Arc::clone(&system.clock);

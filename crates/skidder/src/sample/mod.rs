@@ -53,7 +53,7 @@ impl Sample {
         Ok(Self { file, path: path.map(str::to_owned), _held: None })
     }
 
-    /// What comes from standard input.
+    /// Standard input.
     pub(crate) fn standard_input(path: Option<&str>) -> Result<Self> {
         let held = Passing::new("sample")?;
         let file = held.path().join("stdin");
@@ -66,8 +66,8 @@ impl Sample {
     }
 }
 
-/// Reads a configuration and keeps the one input that is wanted: the only one, or that with the id. With the id of
-/// an output it is as it feeds that one; without, and with several, no condition of an output is looked at.
+/// Reads a configuration and keeps the selected input: the only one, or the one with the id. With the id of
+/// an output it is the input as for that one; without, and with several, conditions of outputs are ignored.
 pub(crate) fn one_input(
     settings: &Settings,
     system: &System,
@@ -132,8 +132,8 @@ pub(crate) fn only(parts: &mut Parts) -> (&mut OutputParts, Arc<InputPlan>) {
     (output, plan)
 }
 
-/// What looks on while a batch is processed: it must run the plan over it, once.
-/// The map is what the source gives to all of its events.
+/// Observes the processing of a batch: it must run the plan over it, once.
+/// The map has the fields that the source adds to all of its events.
 pub(crate) type Look = Arc<dyn Fn(&SourcePlan, &Map, &mut Batch) + Send + Sync>;
 
 /// Sends a sample through the one input of `parts`, with `look` in the place of the plan. Returns whether all of it went
@@ -168,7 +168,7 @@ pub(crate) fn run(mut parts: Parts, system: &System, sample: &Sample, look: Look
     Ok(outcome.settled)
 }
 
-/// Makes an input read a sample instead of what it has.
+/// Makes an input read a sample instead of its own source.
 fn over_sample(reads: Reads, sample: &Sample) -> Result<Reads> {
     match reads {
         Reads::Files(given) => Ok(Reads::Files(Box::new(read_only(&given, &sample.file)?))),

@@ -32,7 +32,7 @@ pub(crate) const RECEIVED_HEAD: [&str; 13] = [
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct InputLook {
     pub(crate) id: String,
-    /// What it is called for people.
+    /// Its name for people.
     pub(crate) name: String,
     /// Its number in the configuration.
     pub(crate) number: u64,

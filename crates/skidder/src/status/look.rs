@@ -11,16 +11,16 @@ use serde_json::Value;
 use skidder_observe::{HttpConfig, Problem};
 use std::time::Duration;
 
-/// Files that are looked at for whether they are behind.
+/// Maximum files to check for a backlog.
 const FILES_LOOKED_AT: usize = 1000;
 
-/// Open sources that are looked at, the fastest first.
+/// Maximum open sources to read, the fastest first.
 const SOURCES_LOOKED_AT: usize = 1000;
 
-/// What is said of the files is no older than this.
+/// Maximum age of the state of the files.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// What the program said at one moment.
+/// The answers of the program at one moment.
 pub(crate) struct Sample {
     live: Value,
     lag: Value,
@@ -42,8 +42,8 @@ impl Sample {
         Self { sources, ..self }
     }
 
-    /// Asks for it; what is said of the files is no older than `age`, if looking at them does not take too long. A file
-    /// is behind after `behind`.
+    /// Queries the program; the state of the files is no older than `age`, if scanning them does not take too long. A
+    /// file is behind after `behind`.
     pub(crate) fn ask(http: &HttpConfig, age: Duration, behind: Duration) -> Result<Self> {
         let age = age.min(AGE_MAX).as_millis();
         let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}&age_ms={age}");
@@ -59,14 +59,14 @@ impl Sample {
     }
 }
 
-/// How it stands.
+/// The state of the program.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Look {
     pub(crate) name: String,
     pub(crate) host: String,
     pub(crate) version: String,
     pub(crate) uptime_ms: u64,
-    /// What is wrong; nothing if all is well.
+    /// Problems; empty if all is well.
     pub(crate) problems: Vec<Problem>,
     /// Lines and bytes a second that were read, lines that were delivered.
     pub(crate) read_rate: f64,
@@ -131,7 +131,7 @@ pub(crate) struct FileLook {
 }
 
 impl Look {
-    /// What has happened between two samples.
+    /// The changes between two samples.
     pub(crate) fn of(before: &Sample, now: &Sample) -> Self {
         let (old, new) = (&before.live, &now.live);
         let seconds =

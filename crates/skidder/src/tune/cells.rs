@@ -29,7 +29,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) seconds: Duration,
 }
 
-/// What came of a cell, a second where nothing else is said.
+/// The result of a cell; numbers are per second unless noted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) sizes: TrialSizes,
@@ -68,7 +68,7 @@ impl Counts {
 }
 
 impl Bench<'_> {
-    /// Tries sizes. Nothing if a signal came.
+    /// Tries sizes. `None` after a signal.
     pub(crate) fn run(
         &self,
         trial: &dyn Trial,
@@ -168,7 +168,7 @@ impl Bench<'_> {
     }
 }
 
-/// `queue.mem.events` that sizes need, and a request more for what is being made.
+/// `queue.mem.events` that sizes need, with one more request for the one being built.
 pub(crate) fn queue_events(sizes: TrialSizes) -> usize {
     ((REQUESTS * sizes.workers + 1) * sizes.events).max(QueueLimits::default().events)
 }

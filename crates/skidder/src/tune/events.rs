@@ -11,7 +11,7 @@ use skidder_read::Bound as _;
 use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that are kept of a sample; what comes behind them is left out.
+/// Maximum bytes kept of a sample; the rest is left out.
 const BYTES_MAX: usize = 64 << 20;
 
 /// Stored events, in batches.
@@ -21,7 +21,7 @@ pub(crate) struct Events {
     pub(crate) count: u64,
     /// Bytes of memory of one, in a queue.
     pub(crate) memory_bytes: usize,
-    /// The sample was longer than what is kept.
+    /// The sample was longer than the kept part.
     pub(crate) is_cut: bool,
 }
 
@@ -63,7 +63,7 @@ impl Events {
     }
 }
 
-/// An output that keeps what it takes.
+/// An output that keeps its events.
 struct Keeper(Arc<Mutex<Kept>>);
 
 impl Output for Keeper {

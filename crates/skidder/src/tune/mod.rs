@@ -91,7 +91,7 @@ enum Ended {
     Interrupted,
 }
 
-/// All combinations; the levels are the innermost, so that what is alike follows each other.
+/// All combinations; the levels are the innermost, so that similar ones are adjacent.
 fn grid(what: &Tune, trial: &dyn Trial) -> Vec<TrialSizes> {
     let mut workers = what.workers.clone();
     if !trial.has_workers() && workers != [1] {

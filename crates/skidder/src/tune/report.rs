@@ -29,7 +29,7 @@ impl Report<'_> {
         })
     }
 
-    /// What was sent, in a sentence.
+    /// The sent events, in a sentence.
     pub(crate) fn about(&self) -> String {
         let cut = if self.events.is_cut { " (the first of the sample)" } else { "" };
         let (count, seconds) = (self.events.count, self.seconds.as_secs_f64());
