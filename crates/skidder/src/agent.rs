@@ -51,7 +51,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// An agent without a place to keep its id.
-    pub(crate) fn passing(name: Option<String>, now: Timestamp) -> Self {
+    pub(crate) fn temporary(name: Option<String>, now: Timestamp) -> Self {
         Self::with_id(uuid::Uuid::new_v4().to_string(), name, now)
     }
 
@@ -84,7 +84,7 @@ impl Agent {
             let first = first.map_or(Timestamp(0), |at| Timestamp(at.as_nanosecond() as i64));
             return Ok(Self::with_id(id.to_owned(), name, first));
         }
-        let agent = Self::passing(name, clock.wall());
+        let agent = Self::temporary(name, clock.wall());
         let mut time = skidder_event::TimeText::new(skidder_event::Precision::Nanosecond);
         let started = String::from_utf8_lossy(time.format(clock.wall().0)).into_owned();
         let meta = serde_json::json!({"uuid": agent.id, "first_start": started});

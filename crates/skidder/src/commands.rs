@@ -116,7 +116,7 @@ fn run_command(global: &Global, system: &System) -> Result<ExitCode> {
 fn test_config(global: &Global, system: &System) -> Result<ExitCode> {
     let settings = load_settings(global, system)?;
     let parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     for input in parts.files() {
         let name = files::name_of(input);
         for finding in survey(&*system.fs, input) {
@@ -130,7 +130,7 @@ fn test_config(global: &Global, system: &System) -> Result<ExitCode> {
 fn test_output(global: &Global, system: &System) -> Result<ExitCode> {
     let settings = load_settings(global, system)?;
     let parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut good = true;
@@ -154,7 +154,7 @@ fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<Exit
     }
     let settings = load_settings(global, system)?;
     let parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut all = Vec::new();

@@ -84,7 +84,7 @@ pub(crate) fn files(options: &Files, global: &Global, system: &System) -> Result
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     let settings = load_settings(global, system)?;
     let parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let paths: Vec<PathBuf> =
         options.paths.iter().map(|path| system.directory.join(path)).collect();
     let keep = options.json;

@@ -27,7 +27,6 @@ mod own_log;
 mod page;
 mod page_token;
 mod pages;
-mod passing;
 mod plain;
 mod problems;
 mod processors;
@@ -52,6 +51,7 @@ mod stdio;
 mod step_times;
 mod system;
 mod table;
+mod temporary;
 mod terminal;
 #[cfg(feature = "top")]
 mod top;

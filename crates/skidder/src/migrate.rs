@@ -162,7 +162,7 @@ pub(crate) fn judge(settings: &Settings, system: &System) -> (Option<Parts>, Vec
     let problems = Problems::new();
     let trial = system.clone().for_trial();
     let parts = assemble(settings, &problems, &trial.config_context(), |name| {
-        Some(Agent::passing(name, system.clock.wall()))
+        Some(Agent::temporary(name, system.clock.wall()))
     });
     let parts = parts.filter(|_| !problems.has_errors());
     (parts, problems.sorted())

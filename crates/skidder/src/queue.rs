@@ -35,7 +35,7 @@ pub(crate) fn dispatch(what: &QueueCommand, global: &Global, system: &System) ->
 }
 
 /// A queue to look at.
-struct Meant {
+struct SelectedQueue {
     path: PathBuf,
     /// Its key, if it is encrypted and the key is given.
     key: Option<DiskQueueKey>,
@@ -43,22 +43,23 @@ struct Meant {
 
 impl WhichQueue {
     /// The queue, whose directory must be there.
-    fn find(&self, global: &Global, system: &System) -> Result<Meant> {
-        let mut meant = match &self.path {
-            Some(path) => Meant { path: path.clone(), key: None },
+    fn find(&self, global: &Global, system: &System) -> Result<SelectedQueue> {
+        let mut selected = match &self.path {
+            Some(path) => SelectedQueue { path: path.clone(), key: None },
             None => self.configured(global, system)?,
         };
         if let Some(file) = &self.key_file {
-            meant.key = Some(key_of_file(&*system.fs, file).map_err(anyhow::Error::msg)?);
+            selected.key = Some(key_of_file(&*system.fs, file).map_err(anyhow::Error::msg)?);
         }
-        let found = system.fs.metadata(&meant.path);
-        found.with_context(|| format!("there is no disk queue in `{}`", meant.path.display()))?;
-        Ok(meant)
+        let found = system.fs.metadata(&selected.path);
+        found
+            .with_context(|| format!("there is no disk queue in `{}`", selected.path.display()))?;
+        Ok(selected)
     }
 
-    fn configured(&self, global: &Global, system: &System) -> Result<Meant> {
+    fn configured(&self, global: &Global, system: &System) -> Result<SelectedQueue> {
         let settings = load_settings(global, system)?;
-        let agent = |name| Ok(Agent::passing(name, system.clock.wall()));
+        let agent = |name| Ok(Agent::temporary(name, system.clock.wall()));
         let parts = read_parts(&settings, system, agent)?;
         let wanted = |id: &Option<String>| self.output.is_none() || *id == self.output;
         let mut queues: Vec<_> = parts.outputs.iter().filter(|output| wanted(&output.id)).collect();
@@ -74,11 +75,11 @@ impl WhichQueue {
         let disk = queues.pop().and_then(|output| output.disk.as_ref());
         let disk =
             disk.context("the configuration has no `queue.disk`; say where with `--path`")?;
-        Ok(Meant { path: disk.path.clone(), key: disk.key.clone() })
+        Ok(SelectedQueue { path: disk.path.clone(), key: disk.key.clone() })
     }
 }
 
-fn inspect(queue: &Meant, json: bool, system: &System) -> Result<ExitCode> {
+fn inspect(queue: &SelectedQueue, json: bool, system: &System) -> Result<ExitCode> {
     let path = queue.path.as_path();
     let report = inspect_disk_queue(&*system.fs, path, queue.key.as_ref())?;
     let text = if json { as_json(path, &report) } else { as_text(path, &report) };
@@ -155,7 +156,7 @@ fn as_text(path: &Path, report: &DiskQueueReport) -> String {
     text
 }
 
-fn repair(queue: &Meant, system: &System) -> Result<ExitCode> {
+fn repair(queue: &SelectedQueue, system: &System) -> Result<ExitCode> {
     let path = queue.path.as_path();
     let report = inspect_disk_queue(&*system.fs, path, queue.key.as_ref());
     let state_is_lost = report.as_ref().is_ok_and(DiskQueueReport::state_is_lost);

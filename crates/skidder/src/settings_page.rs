@@ -68,7 +68,7 @@ fn read_by(text: &str) -> BTreeSet<String> {
     let system = System { directory: place.path().to_path_buf(), ..system };
     let now = system.clock.wall();
     drop(assemble(&settings, &problems, &system.config_context(), |name| {
-        Some(Agent::passing(name, now))
+        Some(Agent::temporary(name, now))
     }));
     problems.paths_read().iter().map(|path| without_numbers(path)).collect()
 }

@@ -9,10 +9,10 @@ use crate::cli::{Global, Ship};
 use crate::inputs::Input;
 use crate::load::read_parts;
 use crate::logging;
-use crate::passing::Passing;
 use crate::progress::Progress;
 use crate::run::{Running, Shortfall, Watch};
 use crate::system::System;
+use crate::temporary::TemporaryDirectory;
 use crate::terminal::{eprint, print_beside};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
@@ -30,10 +30,10 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 
 /// Ships and accounts; success only if everything was delivered.
 pub(crate) fn ship(what: &Ship, global: &Global, system: &System) -> Result<ExitCode> {
-    let state = Passing::new("ship")?;
+    let state = TemporaryDirectory::new("ship")?;
     let settings = settings(what, global, system, state.path())?;
     let mut parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     // A terminal shows the progress; the log would only tear it.
     let quiet = global.debug.is_none() && !global.stderr;
     let log = parts.log.clone();

@@ -102,7 +102,8 @@ pub(crate) struct RunningProgram {
 /// mistakes in the configuration are reported, and do not matter: the program may run with one from before them.
 pub(crate) fn running(global: &Global, system: &System) -> Result<Result<RunningProgram, PathBuf>> {
     let settings = load_settings(global, system)?;
-    let parts = read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())));
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())));
     let (mut http, data) = match parts {
         Ok(parts) => (parts.http, parts.data),
         Err(error) => match read_endpoint(&settings) {

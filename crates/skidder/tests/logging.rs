@@ -6,7 +6,7 @@ mod common;
 use common::lines::{judge, lines};
 use common::program::{Ended, Program, command};
 use common::server::{Act, BulkServer};
-use common::{Place, say};
+use common::{Place, print};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -174,7 +174,7 @@ fn a_full_disk_of_the_log_holds_nothing_up_and_is_told() {
     std::fs::create_dir(folder(&place)).unwrap();
     let mounted = mount("none", folder(&place), "tmpfs", MountFlags::empty(), Some(c"size=64k"));
     if let Err(error) = mounted {
-        say(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
+        print(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
         return;
     }
     let filling = folder(&place).join("filling");

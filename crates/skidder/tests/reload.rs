@@ -6,7 +6,7 @@ mod common;
 use common::lines::{Log, judge, lines};
 use common::program::{Program, command, patiently};
 use common::server::BulkServer;
-use common::{Place, accept, say, seeds};
+use common::{Place, accept, print, seeds};
 use rustix::process::Signal;
 use serde_json::Value;
 use skidder_testkit::Random;
@@ -248,7 +248,7 @@ fn a_hangup_changes_inputs_in_the_middle_of_writing() {
 
 /// Rotates, compresses and deletes at random moments while inputs change.
 fn rotates_while_inputs_change(seed: u64) {
-    say(&format!("inputs change while files are rotated: seed {seed}"));
+    print(&format!("inputs change while files are rotated: seed {seed}"));
     let mut random = Random::new(seed);
     let server = BulkServer::paced(Duration::from_millis(random.below(3)));
     let (place, mut log) = main_place(&server);

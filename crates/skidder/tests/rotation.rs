@@ -6,7 +6,7 @@ mod common;
 use common::lines::{Log, distinct, judge};
 use common::program::patiently;
 use common::server::BulkServer;
-use common::{Place, accept, say, seeds};
+use common::{Place, accept, print, seeds};
 use skidder_testkit::Random;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ fn rotates(name: &str, first_seed: u64, options: &str, case: Case) {
 
 /// Rotates at random moments: while the program is far behind, a little, and not at all.
 fn rotates_from(name: &str, seed: u64, options: &str, case: Case) {
-    say(&format!("{name}: seed {seed}"));
+    print(&format!("{name}: seed {seed}"));
     let server = BulkServer::paced(Duration::from_millis(2));
     let place = Place::new(&server);
     let mut log = Log::create(&place.logs(), "app.log");

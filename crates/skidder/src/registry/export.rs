@@ -19,7 +19,7 @@ use std::process::ExitCode;
 pub(super) fn export(what: &ExportRegistry, global: &Global, system: &System) -> Result<ExitCode> {
     let settings = load_settings(global, system)?;
     let parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let site = Site::of(global, system)?;
     let Store { registry, output, .. } = site.store(what.output.as_deref(), system)?;
     let _lock = site.lock(system)?;

@@ -37,7 +37,7 @@ pub(crate) struct Imported {
 pub(super) fn import(options: &Import, global: &Global, system: &System) -> Result<ExitCode> {
     let settings = load_settings(global, system)?;
     let parts =
-        read_parts(&settings, system, |name| Ok(Agent::passing(name, system.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let from = options.from.as_ref().unwrap_or(&parts.data);
     let imported = take_over(from, options.dry_run, &parts, system)?;
     if options.json {

@@ -76,7 +76,7 @@ fn compare(what: &Diff, global: &Global, system: &System) -> Result<bool> {
     let sample = Sample::file(&what.sample, what.said.path.as_deref(), system)?;
     // Both read the lines at the same time.
     let still = System { clock: Arc::new(StandingClock::new(&system.clock)), ..system.clone() };
-    let agent = Agent::passing(None, still.clock.wall());
+    let agent = Agent::temporary(None, still.clock.wall());
     let make = |file: &PathBuf, input: Option<&str>| -> Result<Made> {
         let settings = load_files(global, std::slice::from_ref(file), &still)?;
         let mut parts = one_input(&settings, &still, &agent, input, what.fed.output.as_deref())?;

@@ -48,7 +48,7 @@ struct Measured {
 pub(crate) fn explain(what: &Explain, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(Level::WARN);
     let settings = load_settings(global, system)?;
-    let agent = Agent::passing(None, system.clock.wall());
+    let agent = Agent::temporary(None, system.clock.wall());
     let Some(file) = &what.sample else {
         let mut parts = read_parts(&settings, system, |name| Ok(agent.named(name)))?;
         let routes = if what.fed.output.is_none() { routes(&parts) } else { BTreeMap::new() };

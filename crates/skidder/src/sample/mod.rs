@@ -15,9 +15,9 @@ use crate::input_plan::{InputPlan, SourcePlan};
 use crate::inputs::{Input, Reads};
 use crate::load::read_parts;
 use crate::outputs::{OutputParts, Place, quoted};
-use crate::passing::Passing;
 use crate::run::Running;
 use crate::system::System;
+use crate::temporary::TemporaryDirectory;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::Settings;
 use skidder_event::{Base, Batch, Map};
@@ -40,7 +40,7 @@ pub(crate) struct Sample {
     /// The path in the events, if it is not the name of the file.
     path: Option<String>,
     /// Holds the file, if it was made.
-    _held: Option<Passing>,
+    _held: Option<TemporaryDirectory>,
 }
 
 impl Sample {
@@ -55,7 +55,7 @@ impl Sample {
 
     /// Standard input.
     pub(crate) fn standard_input(path: Option<&str>) -> Result<Self> {
-        let held = Passing::new("sample")?;
+        let held = TemporaryDirectory::new("sample")?;
         let file = held.path().join("stdin");
         let mut copy = std::fs::File::create(&file)
             .with_context(|| format!("cannot write `{}`", file.display()))?;
@@ -139,7 +139,7 @@ pub(crate) type Look = Arc<dyn Fn(&SourcePlan, &Map, &mut Batch) + Send + Sync>;
 /// Sends a sample through the one input of `parts`, with `look` in the place of the plan. Returns whether all of it went
 /// through: the reader of a pipe may have seen enough.
 pub(crate) fn run(mut parts: Parts, system: &System, sample: &Sample, look: Look) -> Result<bool> {
-    let state = Passing::new("trial")?;
+    let state = TemporaryDirectory::new("trial")?;
     parts.workers = 1;
     let (output, plan) = only(&mut parts);
     let Some(input) = output.inputs.pop() else { bail!("there is no input") };
@@ -147,7 +147,7 @@ pub(crate) fn run(mut parts: Parts, system: &System, sample: &Sample, look: Look
     output.inputs.push(Input { reads, ..input });
     // Only inputs that read files have a name for them.
     let path = sample.path.clone().filter(|_| output.inputs[0].files().is_some());
-    output.inputs[0].bind = Arc::new(Tried { plan, path, look });
+    output.inputs[0].bind = Arc::new(TrialPlan { plan, path, look });
     output.dead_letters = None;
     output.place = Place {
         registry: state.path().join("registry"),
@@ -227,19 +227,19 @@ fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettin
 }
 
 /// Binds the plan of an input for a source under the path of another file.
-struct Tried {
+struct TrialPlan {
     plan: Arc<InputPlan>,
     path: Option<String>,
     look: Look,
 }
 
-impl fmt::Debug for Tried {
+impl fmt::Debug for TrialPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tried").field("plan", &self.plan).finish_non_exhaustive()
+        out.debug_struct("TrialPlan").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 
-impl Tried {
+impl TrialPlan {
     /// The fields of a source under the name that it is to have.
     fn named(&self, fields: &Map) -> Map {
         let mut fields = fields.clone();
@@ -250,11 +250,11 @@ impl Tried {
     }
 }
 
-impl Bind for Tried {
+impl Bind for TrialPlan {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
         let fields = self.named(fields);
         let plan = self.plan.bind_source(&fields);
-        Arc::new(TriedSource { plan, fields, look: Arc::clone(&self.look) })
+        Arc::new(TrialSource { plan, fields, look: Arc::clone(&self.look) })
     }
 
     fn can_hold(&self) -> bool {
@@ -270,19 +270,19 @@ impl Bind for Tried {
     }
 }
 
-struct TriedSource {
+struct TrialSource {
     plan: SourcePlan,
     fields: Map,
     look: Look,
 }
 
-impl fmt::Debug for TriedSource {
+impl fmt::Debug for TrialSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TriedSource").field("plan", &self.plan).finish_non_exhaustive()
+        out.debug_struct("TrialSource").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 
-impl Bound for TriedSource {
+impl Bound for TrialSource {
     fn base(&self) -> &Arc<Base> {
         self.plan.base()
     }

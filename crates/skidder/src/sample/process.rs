@@ -21,7 +21,7 @@ use tracing::Level;
 pub(crate) fn process(what: &Process, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(Level::WARN);
     let settings = load_settings(global, system)?;
-    let agent = Agent::passing(None, system.clock.wall());
+    let agent = Agent::temporary(None, system.clock.wall());
     let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
     let mut parts = one_input(&settings, system, &agent, input, output)?;
     let sample = match &what.file {

@@ -35,7 +35,7 @@ const INTERRUPTED: u8 = 130;
 pub(crate) fn tune(what: &Tune, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::ERROR });
     let settings = load_settings(global, system)?;
-    let agent = Agent::passing(None, system.clock.wall());
+    let agent = Agent::temporary(None, system.clock.wall());
     let (input, output) = (what.input.as_deref(), what.output.as_deref());
     let mut parts = one_input(&settings, system, &agent, input, output)?;
     if parts.output_ids.len() > 1 && output.is_none() {

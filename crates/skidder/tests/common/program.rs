@@ -183,7 +183,7 @@ impl Drop for Program {
             self.child.wait().unwrap();
         }
         if std::thread::panicking() {
-            super::say(&format!("the log of the program:\n{}", self.log()));
+            super::print(&format!("the log of the program:\n{}", self.log()));
         }
     }
 }

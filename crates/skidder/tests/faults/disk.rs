@@ -6,7 +6,7 @@
 use crate::common::lines::{gzip, judge, lines};
 use crate::common::program::Program;
 use crate::common::server::BulkServer;
-use crate::common::{Place, accept, say};
+use crate::common::{Place, accept, print};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::fs::File;
 use std::io::Write as _;
@@ -23,7 +23,9 @@ impl SmallDisk {
         match mount("none", at, "tmpfs", MountFlags::empty(), options.as_c_str()) {
             Ok(()) => Some(Self(at.to_path_buf())),
             Err(error) => {
-                say(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
+                print(&format!(
+                    "skipped: a file system cannot be mounted here ({error}); root may"
+                ));
                 None
             }
         }

@@ -157,7 +157,7 @@ impl Browser {
         let picture = base64::engine::general_purpose::STANDARD.decode(picture).unwrap();
         let path = folder.join(format!("{name}.png"));
         std::fs::write(&path, picture).unwrap();
-        crate::common::say(&format!("picture: {}\n", path.display()));
+        crate::common::print(&format!("picture: {}\n", path.display()));
     }
 
     /// Asserts that the page sent requests to `server` only, and had no errors.
