@@ -281,7 +281,7 @@ impl HostFields {
 }
 
 /// Whether a `host` has more than its name.
-fn says_more(host: MapRef<'_>) -> bool {
+fn has_more_than_name(host: MapRef<'_>) -> bool {
     let (mut count, mut named) = (0, false);
     host.for_each(|key, _| {
         count += 1;
@@ -298,7 +298,7 @@ impl Processor for HostFields {
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         if !self.replace
             && let Some(ValueRef::Map(host)) = event.as_ref().get(&HOST)
-            && says_more(host)
+            && has_more_than_name(host)
         {
             return Ok(Outcome::Done);
         }
