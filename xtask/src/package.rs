@@ -56,7 +56,7 @@ pub(crate) fn of(program: &Path) -> Result<()> {
     let mut tried = Command::new(tree.join("usr/bin/skidder"));
     tried.args(["test", "config", "-c"]).arg(tree.join("etc/skidder/filebeat.yml"));
     process::run(tried.arg("--path.data").arg(place.join("data")))?;
-    process::say(&package.display().to_string());
+    process::print(&package.display().to_string());
     Ok(())
 }
 

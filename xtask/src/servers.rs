@@ -122,9 +122,9 @@ pub(crate) fn test_kerberos() -> Result<()> {
 pub(crate) fn serve() -> Result<()> {
     let servers = Servers::start()?;
     for (name, value) in &servers.variables {
-        process::say(&format!("export {name}={value}"));
+        process::print(&format!("export {name}={value}"));
     }
-    process::say("# stop them with Ctrl-C");
+    process::print("# stop them with Ctrl-C");
     while !process::stopping() {
         process::pause(Duration::from_millis(200));
     }
@@ -139,7 +139,7 @@ impl Servers {
         for started_by_tests in STARTED_BY_TESTS {
             script(started_by_tests, &["install"])?;
         }
-        process::say("starting the servers of the tests");
+        process::print("starting the servers of the tests");
         // From here on the drop of `servers` stops whatever was started.
         let mut servers = Self { variables: Vec::new() };
         let started: Vec<Result<String>> = std::thread::scope(|scope| {
@@ -149,7 +149,7 @@ impl Servers {
         });
         for (kind, url) in KINDS.iter().zip(started) {
             let url = url.with_context(|| format!("cannot start `{}`", kind.name))?;
-            process::say(&format!("{} answers at {url}", kind.name));
+            process::print(&format!("{} answers at {url}", kind.name));
             servers.variables.push((kind.variable, url));
             if kind.secure {
                 let folder = kind.folder().join("certs").to_string_lossy().into_owned();
@@ -164,7 +164,7 @@ impl Drop for Servers {
     fn drop(&mut self) {
         for kind in &KINDS {
             if let Err(error) = kind.stop() {
-                process::complain(&format!("warning: cannot stop `{}`: {error:#}", kind.name));
+                process::eprint(&format!("warning: cannot stop `{}`: {error:#}", kind.name));
             }
         }
     }

@@ -28,7 +28,7 @@ const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/t", "mp/")];
 /// Whether to write computed results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Only complain.
+    /// Only report.
     Check,
     /// Write tables and values of the documentation, and lower the limits of what shrank; never raises one.
     Update,
@@ -53,7 +53,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
         limits.save(&repository::root().join(ratchet::FILE))?;
     }
     for offence in &offences {
-        process::complain(offence);
+        process::eprint(offence);
     }
     if !offences.is_empty() {
         bail!("tidy: {} offences", offences.len());
