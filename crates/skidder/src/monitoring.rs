@@ -92,7 +92,7 @@ use at_root::IN_ROOT;
 #[derive(Clone, Debug)]
 pub(crate) struct Monitoring {
     server: Elasticsearch,
-    /// `cluster_uuid`, or the cluster of the events, which is asked for it.
+    /// `cluster_uuid`, or how to query it from the cluster of the events.
     cluster: Cluster,
     metrics_period: Duration,
     state_period: Duration,

@@ -48,7 +48,7 @@ struct Case {
     /// Lines are written while logrotate works. Not where it would lose them itself.
     writes_meanwhile: bool,
     /// Everything is read once between two rotations. A file that is truncated and as long as before by
-    /// the next look cannot be told from one that has grown; then lines come again.
+    /// the next look is taken for one that has grown; then lines come again.
     catches_up: bool,
     /// Lines that may come again although nothing crashed.
     repeats: usize,

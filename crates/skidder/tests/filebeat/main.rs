@@ -3,7 +3,7 @@
 //! Each file is a list of cases. A case has a `name`, the settings of a `filestream` input (`input`), what is in its file (`text`, or
 //! `latin1`: the bytes as code points), and the `events` that Filebeat made of it, in the order of their offsets. An event is there
 //! without `agent`, `host`, `ecs`, `@metadata` and `log.file`; without `@timestamp` if that is the time of reading; and of `error` only
-//! that it is there. Where skidder does something else, `differs` says why, `ours` has its events, and
+//! that it is there. Where skidder differs, `differs` has the reason, `ours` has its events, and
 //! `docs/filebeat-differences.md` has a line about it. Inputs of `refused.json` are those that Filebeat does not start with.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
