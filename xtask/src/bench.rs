@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `peers`: build what is measured, then hand over to `skidder-bench`.
+//! `cargo xtask bench` and `peers`: build the measured programs, then hand over to `skidder-bench`.
 
 use crate::{process, repository};
 use anyhow::{Context, Result};

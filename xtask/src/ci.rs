@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result<()> {
         match process::timed(name, step) {
             Ok(took) => summary.push(line(name, took)),
             Err(error) => {
-                process::complain(&format!("error: {error:#}"));
+                process::eprint(&format!("error: {error:#}"));
                 summary.push(format!("{name:<16}  FAILED"));
                 failed.push(name);
             }
@@ -41,7 +41,7 @@ pub(crate) fn run() -> Result<()> {
             bail!("stopped");
         }
     }
-    process::say(&summary.join("\n"));
+    process::print(&summary.join("\n"));
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         from += ROUNDS;
         passes += 1;
     }
-    process::say(&format!(
+    process::print(&format!(
         "fuzz: {} rounds of each test, up to seed {}",
         passes * ROUNDS,
         from - 1

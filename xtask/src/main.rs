@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            process::complain(&format!("error: {error:#}"));
+            process::eprint(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -67,7 +67,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("tidy", [flag]) if flag == "--update" => tidy::run(tidy::Mode::Update),
         ("servers", []) => servers::serve(),
         ("help" | "--help" | "-h", _) => {
-            process::say(HELP.trim_end());
+            process::print(HELP.trim_end());
             Ok(())
         }
         _ => bail!("`{}` is not understood\n\n{HELP}", arguments.join(" ")),

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Who answers for the package.
+/// The maintainer in the package.
 const MAINTAINER: &str = "skidder maintainers <maintainers@skidder.invalid>";
 
 /// The exposure that `systemd-analyze security` may find in the unit, in tenths: 0 is none, 100 all.
@@ -44,19 +44,19 @@ pub(crate) fn of(program: &Path) -> Result<()> {
     check_unit(program, &place)?;
     check_manifests(program, &place)?;
     let version = lay_out(program, &place, &tree)?;
-    let architecture = told(Command::new("dpkg").arg("--print-architecture"))?;
+    let architecture = line_of(Command::new("dpkg").arg("--print-architecture"))?;
     let package = place.join(format!("skidder_{version}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "--build"]).arg(&tree).arg(&package);
     process::run(&mut build)?;
     let mut check = Command::new("lintian");
-    // Nobody has asked for a package in Debian: there is no number of such a request.
+    // There is no request for a package in Debian, so there is no number of it.
     check.args(["--fail-on", "error,warning", "--suppress-tags", "initial-upload-closes-no-bugs"]);
     process::run(check.args(["--allow-root", "--tag-display-limit", "0"]).arg(&package))?;
     let mut tried = Command::new(tree.join("usr/bin/skidder"));
     tried.args(["test", "config", "-c"]).arg(tree.join("etc/skidder/filebeat.yml"));
     process::run(tried.arg("--path.data").arg(place.join("data")))?;
-    process::say(&package.display().to_string());
+    process::print(&package.display().to_string());
     Ok(())
 }
 
@@ -154,10 +154,10 @@ fn lay_out(program: &Path, place: &Path, tree: &Path) -> Result<String> {
     Ok(version)
 }
 
-/// What every package says about itself.
+/// The documents of every package.
 fn documents(tree: &Path, version: &str) -> Result<()> {
     let folder = tree.join("usr/share/doc/skidder");
-    let date = told(Command::new("git").args(["log", "-1", "--format=%cD"]))?;
+    let date = line_of(Command::new("git").args(["log", "-1", "--format=%cD"]))?;
     let changes = format!(
         "skidder ({version}) unstable; urgency=medium\n\n  * See https://github.com/skidder/skidder.\n\n -- \
          {MAINTAINER}  {date}\n"
@@ -184,9 +184,9 @@ fn control(place: &Path, tree: &Path, version: &str) -> Result<()> {
     )?;
     let mut libraries = Command::new("dpkg-shlibdeps");
     libraries.current_dir(&source).args(["-O", "-e"]).arg(tree.join("usr/bin/skidder"));
-    let libraries = told(&mut libraries)?;
+    let libraries = line_of(&mut libraries)?;
     let libraries = libraries.strip_prefix("shlibs:Depends=").context("no libraries")?;
-    let architecture = told(Command::new("dpkg").arg("--print-architecture"))?;
+    let architecture = line_of(Command::new("dpkg").arg("--print-architecture"))?;
     let text = format!(
         "Package: skidder\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {MAINTAINER}\n\
          Section: admin\nPriority: optional\nHomepage: https://github.com/skidder/skidder\n\
@@ -215,21 +215,21 @@ fn write(path: &PathBuf, bytes: &[u8], mode: u32) -> Result<()> {
     let shown = || format!("cannot write `{}`", path.display());
     fs::create_dir_all(folder).with_context(shown)?;
     for folder in folder.ancestors().take_while(|folder| !folder.ends_with("package")) {
-        // Whoever builds it may have another umask.
+        // The umask of the build may differ.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).with_context(shown)?;
     }
     fs::write(path, bytes).with_context(shown)?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).with_context(shown)
 }
 
-/// What a command says, on one line.
-fn told(command: &mut Command) -> Result<String> {
-    let said = String::from_utf8(process::output(command)?).context("no UTF-8")?;
-    let said = said.trim().to_owned();
-    if said.is_empty() {
+/// The output of a command, one line.
+fn line_of(command: &mut Command) -> Result<String> {
+    let output = String::from_utf8(process::output(command)?).context("no UTF-8")?;
+    let line = output.trim().to_owned();
+    if line.is_empty() {
         bail!("`{}` says nothing", command.get_program().to_string_lossy());
     }
-    Ok(said)
+    Ok(line)
 }
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_container_starts_the_program_alike() {
-        // `-e` would be stronger than what the configuration says of the log.
+        // `-e` would override the configuration of the log.
         let line =
             "--environment container -c /etc/skidder/filebeat.yml --path.data /var/lib/skidder";
         for file in

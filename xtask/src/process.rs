@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
-/// How often a child is looked at.
+/// How often to check a child.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Set by SIGINT and SIGTERM. The signal handler needs an address that lives as long as the process.
@@ -77,14 +77,14 @@ pub(crate) fn pause(span: Duration) {
     debug_assert_eq!(outcome, Err(mpsc::RecvTimeoutError::Timeout), "the sender is still alive");
 }
 
-/// Runs `step` and says how many minutes it took, also when it failed.
+/// Runs `step` and prints how many minutes it took, also when it failed.
 pub(crate) fn timed(name: &str, step: impl FnOnce() -> Result<()>) -> Result<Duration> {
     let clock = SystemClock::new();
-    say(&format!("== {name}"));
+    print(&format!("== {name}"));
     let outcome = step();
     let took = clock.monotonic().0;
     let verdict = if outcome.is_ok() { "done" } else { "FAILED" };
-    say(&format!("== {name}: {verdict} in {}", minutes(took)));
+    print(&format!("== {name}: {verdict} in {}", minutes(took)));
     outcome.with_context(|| name.to_owned()).map(|()| took)
 }
 
@@ -102,14 +102,14 @@ fn shown(command: &Command) -> String {
 }
 
 /// A line on standard output. A terminal that went away stops nothing.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print(text: &str) {
     if writeln!(std::io::stdout(), "{text}").is_err() {
-        complain(text);
+        eprint(text);
     }
 }
 
 /// A line on standard error.
 #[expect(clippy::print_stderr, reason = "a tool for the terminal")]
-pub(crate) fn complain(text: &str) {
+pub(crate) fn eprint(text: &str) {
     eprintln!("{text}");
 }

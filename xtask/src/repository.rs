@@ -21,7 +21,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// What `cargo metadata` says of our own packages. With `locked` a stale Cargo.lock is an error.
+/// `cargo metadata` of our own packages. With `locked` a stale Cargo.lock is an error.
 pub(crate) fn metadata(locked: bool) -> Result<Value> {
     let mut command = cargo();
     command.args(["metadata", "--format-version", "1", "--no-deps"]);

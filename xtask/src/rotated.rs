@@ -35,7 +35,7 @@ pub(crate) struct Rotated {
     /// Numbers of the lines are 0 to this.
     pub(crate) lines: u64,
     live: PathBuf,
-    /// What is appended to the live file, in one piece.
+    /// Text appended to the live file, in one piece.
     staged: PathBuf,
 }
 

@@ -12,7 +12,7 @@ struct Kind {
     name: &'static str,
     script: &'static str,
     secure: bool,
-    /// Tells the tests its URL; read by `skidder_testkit::servers`.
+    /// Variable with its URL for the tests; read by `skidder_testkit::servers`.
     variable: &'static str,
 }
 
@@ -55,7 +55,7 @@ const STARTED_BY_TESTS: [&str; 9] = [
     "unbound.sh",
     "profiles.sh",
 ];
-/// Tells the tests the folder with the certificates of the secure server.
+/// Variable with the folder of the certificates of the secure server, for the tests.
 const CERTIFICATES_VARIABLE: &str = "SKIDDER_TEST_CERTIFICATES";
 
 /// Running servers; they are stopped when this is dropped.
@@ -86,7 +86,7 @@ pub(crate) fn test(arguments: &[String], variables: &[(&str, &Path)]) -> Result<
 }
 
 /// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC, and with
-/// an Elasticsearch that asks it.
+/// an Elasticsearch that uses it.
 pub(crate) fn test_kerberos() -> Result<()> {
     script("kerberos.sh", &["install"])?;
     script("elasticsearch.sh", &["install"])?;
@@ -122,9 +122,9 @@ pub(crate) fn test_kerberos() -> Result<()> {
 pub(crate) fn serve() -> Result<()> {
     let servers = Servers::start()?;
     for (name, value) in &servers.variables {
-        process::say(&format!("export {name}={value}"));
+        process::print(&format!("export {name}={value}"));
     }
-    process::say("# stop them with Ctrl-C");
+    process::print("# stop them with Ctrl-C");
     while !process::stopping() {
         process::pause(Duration::from_millis(200));
     }
@@ -139,7 +139,7 @@ impl Servers {
         for started_by_tests in STARTED_BY_TESTS {
             script(started_by_tests, &["install"])?;
         }
-        process::say("starting the servers of the tests");
+        process::print("starting the servers of the tests");
         // From here on the drop of `servers` stops whatever was started.
         let mut servers = Self { variables: Vec::new() };
         let started: Vec<Result<String>> = std::thread::scope(|scope| {
@@ -149,7 +149,7 @@ impl Servers {
         });
         for (kind, url) in KINDS.iter().zip(started) {
             let url = url.with_context(|| format!("cannot start `{}`", kind.name))?;
-            process::say(&format!("{} answers at {url}", kind.name));
+            process::print(&format!("{} answers at {url}", kind.name));
             servers.variables.push((kind.variable, url));
             if kind.secure {
                 let folder = kind.folder().join("certs").to_string_lossy().into_owned();
@@ -164,7 +164,7 @@ impl Drop for Servers {
     fn drop(&mut self) {
         for kind in &KINDS {
             if let Err(error) = kind.stop() {
-                process::complain(&format!("warning: cannot stop `{}`: {error:#}", kind.name));
+                process::eprint(&format!("warning: cannot stop `{}`: {error:#}", kind.name));
             }
         }
     }

@@ -15,7 +15,7 @@ pub(crate) const VARIABLE: &str = "SKIDDER_SETTINGS_SEEN";
 /// The file in it with all declared settings.
 const DECLARED: &str = "declared";
 
-/// Makes the folder anew.
+/// Recreates the folder.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let folder = repository::root().join("target/settings-seen");
     match fs::remove_dir_all(&folder) {
@@ -30,7 +30,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 pub(crate) fn check() -> Result<()> {
     let unused = unused(&repository::root().join("target/settings-seen"))?;
     for setting in &unused {
-        process::complain(&format!("no test sets `{setting}`"));
+        process::eprint(&format!("no test sets `{setting}`"));
     }
     if !unused.is_empty() {
         bail!("settings: {} are declared, and set by no test", unused.len());
@@ -38,7 +38,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// What is declared and not used, each as its group and its name.
+/// Unused declarations, each as its group and its name.
 fn unused(folder: &Path) -> Result<Vec<String>> {
     let declared = fs::read_to_string(folder.join(DECLARED))
         .context("no test of the program has listed what is declared: run all tests before")?;

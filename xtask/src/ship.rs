@@ -28,14 +28,14 @@ pub(crate) fn run() -> Result<()> {
     let rotated = rotated::make(&programs.join("skidder-bench"), &folders.logs, &folders.root)?;
     let config = folders.root.join("filebeat.yml");
     fs::write(&config, configuration(&folders))?;
-    process::say(&format!("shipping {} with {}", folders.logs.display(), config.display()));
+    process::print(&format!("shipping {} with {}", folders.logs.display(), config.display()));
 
     ship_both_passes(&programs.join("skidder"), &config, &folders, &rotated)?;
 
     let mut tally = Tally::new(rotated.lines);
     tally.add_folder(&folders.out)?;
     let verdict = tally.verdict().context("the output is not what was written to the logs")?;
-    process::say(&format!("{verdict}\nthe events are in {}", folders.out.display()));
+    process::print(&format!("{verdict}\nthe events are in {}", folders.out.display()));
     Ok(())
 }
 
@@ -101,7 +101,7 @@ fn ship_both_passes(
         first.context("the pass while the live file grew")?;
         written.unwrap_or_else(|_| bail!("the writer of the live file panicked"))
     })?;
-    process::say("the live file is complete; once more, from where the first pass stopped");
+    process::print("the live file is complete; once more, from where the first pass stopped");
     pass(skidder, config, folders, rotated, &mut progress).context("the second pass")
 }
 
@@ -129,7 +129,7 @@ fn pass(
     progress.look(&folders.out)?;
     show(progress, rotated.lines, shows)?;
     if shows {
-        process::say("");
+        process::print("");
     }
     if let Some(error) = trouble {
         return Err(error.context("cannot show the progress"));
@@ -159,11 +159,11 @@ fn show(progress: &Progress, lines: u64, shows: bool) -> Result<()> {
     Ok(())
 }
 
-/// Repeats what a person should read (the ledger); log lines, which are JSON, stay in the file.
+/// Repeats the lines for people (the ledger); log lines, which are JSON, stay in the file.
 fn say_plain_lines(path: &Path) -> Result<()> {
     let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
     for line in text.lines().filter(|line| !line.starts_with('{')) {
-        process::say(line);
+        process::print(line);
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Reads what was shipped and tells which of the numbered lines are missing, repeated or invented.
+//! Reads the shipped lines and reports which numbered ones are missing, repeated or invented.
 
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// What stands before the ten digits of a line's number; see `skidder-bench generate`.
+/// The text before the ten digits of a line's number; see `skidder-bench generate`.
 const MARK: &[u8] = b"seq=";
 const DIGITS: usize = 10;
 
@@ -46,7 +46,7 @@ impl Tally {
         }
     }
 
-    /// Good words, or an error that says what is wrong.
+    /// A summary, or an error that lists the problems.
     pub(crate) fn verdict(&self) -> Result<String> {
         let lines = self.seen.len();
         let missing = self.seen.iter().filter(|&&count| count == 0).count();
@@ -79,7 +79,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Looks at what was added to the files of `folder`.
+    /// Reads the additions to the files of `folder`.
     pub(crate) fn look(&mut self, folder: &Path) -> Result<()> {
         let mut buffer = vec![0; 256 << 10];
         for path in files(folder)? {

@@ -1,4 +1,4 @@
-//! What is left of a [`Section`] when it ends: keys that nothing read, each with a reason or the nearest name.
+//! The rest of a [`Section`] when it ends: keys that were not read, each with a reason or the nearest name.
 
 use crate::declare::Known;
 use crate::node::{Content, Entry, Map};
@@ -9,7 +9,7 @@ use crate::{suggest, tree};
 
 impl Section<'_> {
     /// Reports `key`, if it is set, as a setting that is unknown here, with what to write instead. `meant` is the
-    /// setting in whose place it stands: that this one is missing is not said then. Empty for none.
+    /// right setting, which is then not reported as missing. Empty for none.
     pub fn unknown(&self, key: &str, meant: &str, hint: &str) {
         let Some(entry) = self.entry(key) else { return };
         self.accept(key);
@@ -19,7 +19,7 @@ impl Section<'_> {
         self.push_unknown(key, entry, hint);
     }
 
-    /// What is missing stands there under another name. In a lenient configuration that is only a warning.
+    /// The missing setting is there under another name. In a lenient configuration that is only a warning.
     fn forget_missing(&self, name: &str) {
         if !self.is_off.get() && self.problems.unknown_severity() == Severity::Error {
             self.problems.forget_missing(&format!("`{}` ", self.path_of(name)));
@@ -37,10 +37,10 @@ impl Section<'_> {
 
     /// Whether it is no wonder that not all of its settings were read.
     fn ends_early(&self) -> bool {
-        self.is_off.get() || self.problems.errors_told() > self.errors_before
+        self.is_off.get() || self.problems.errors_reported() > self.errors_before
     }
 
-    /// What is declared about a key that was not read, as far as that excuses it: if the section is turned off, or
+    /// The declaration of a key that was not read, as far as that excuses it: if the section is turned off, or
     /// its reading may have ended early, after a mistake.
     fn excuse(&self, key: &str, entry: &Entry) -> Known {
         if !self.ends_early() && !entry.value.is_null() {
@@ -54,7 +54,7 @@ impl Section<'_> {
     fn check_keys(&self, map: &Map, prefix: &str) {
         for entry in map.iter() {
             let key = tree::join(prefix, &entry.key);
-            if self.asked.borrow().contains(&key) {
+            if self.keys_read.borrow().contains(&key) {
                 continue;
             }
             if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
@@ -65,7 +65,7 @@ impl Section<'_> {
                 continue;
             }
             let below = format!("{key}.");
-            let leads_on = self.asked.borrow().iter().any(|asked| asked.starts_with(&below))
+            let leads_on = self.keys_read.borrow().iter().any(|read| read.starts_with(&below))
                 || self.rules.borrow().iter().any(|rule| rule.pattern.starts_with(&below));
             let excuse = self.excuse(&key, entry);
             match &entry.value.content {
@@ -88,14 +88,14 @@ impl Section<'_> {
             self.report_rule(&Rule::idle(key, idle), key, entry);
             return;
         }
-        let asked = self.asked.borrow();
+        let keys_read = self.keys_read.borrow();
         let rules = self.rules.borrow();
         let rules = rules.iter().filter(|rule| !rule.is_idle());
         let groups = self.groups.borrow();
         // Those that were not read are no better names, unless nothing was.
         let declared = groups.iter().flat_map(|group| group.own()).map(|key| key.spec().name);
         let declared = declared.filter(|_| self.ends_early());
-        let known = asked.iter().chain(rules.map(|rule| &rule.pattern)).map(String::as_str);
+        let known = keys_read.iter().chain(rules.map(|rule| &rule.pattern)).map(String::as_str);
         let known = known.chain(declared);
         // Names on the same level as the unknown one.
         let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
@@ -119,8 +119,8 @@ impl Section<'_> {
 
 impl Drop for Section<'_> {
     fn drop(&mut self) {
-        self.problems.add_asked(self.asked.borrow().iter().map(|key| self.path_of(key)));
-        // Nothing is known of what is turned off and not declared.
+        self.problems.add_paths_read(self.keys_read.borrow().iter().map(|key| self.path_of(key)));
+        // The keys of a part that is off and not declared are not known.
         let is_known = !self.is_off.get() || !self.groups.borrow().is_empty();
         if !self.skipped.get()
             && is_known

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Largest configuration file, in bytes; a larger one is refused.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// Name of the keystore in `path.data` unless `keystore.path` says otherwise.
+/// Name of the keystore in `path.data` unless `keystore.path` is set.
 const KEYSTORE_NAME: &str = "filebeat.keystore";
 
 /// Reads the keystore at a path: names and secrets, empty if there is no such file. The error is
@@ -29,8 +29,8 @@ pub type OpenKeystore<'a> = dyn Fn(&Path) -> Result<BTreeMap<String, Secret>, St
 /// What [`load`] needs to know.
 #[derive(Clone, Copy)]
 pub struct LoadOptions<'a> {
-    /// `-c`, in order. A relative name is looked for in `path.config`, then where we are, unless
-    /// `--path.home` or `--path.config` says where.
+    /// `-c`, in order. A relative name is resolved in `path.config`, then in the working directory unless
+    /// `--path.home` or `--path.config` is set.
     pub files: &'a [PathBuf],
     /// `-E`, in order: `key=value`, or `key` for true.
     pub overrides: &'a [String],
@@ -94,7 +94,7 @@ pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
     Ok(Settings { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
 }
 
-/// Loads a file that is looked at again and again (`filebeat.config.inputs.path`). It holds a list
+/// Loads a file that is reloaded (`filebeat.config.inputs.path`). It holds a list
 /// or a map; its variables may name settings of `main`. Checked and read like the main file.
 pub fn load_part(
     options: LoadOptions<'_>,
@@ -173,7 +173,7 @@ fn merge_command_line(
     }
 }
 
-/// The folder of relative configuration files. Only the command line can say it: the files are
+/// The folder of relative configuration files. Only the command line can set it: the files are
 /// not read yet.
 fn config_folder(options: LoadOptions<'_>) -> PathBuf {
     let mut root = default_paths(options.home);
@@ -206,7 +206,7 @@ fn check_places(root: &Node, problems: &Problems) {
         }
         for key in keys {
             let path = format!("{section}.{key}");
-            // What is made of another one is reported there.
+            // A default made of another path is reported at that path.
             if let Some(node) = tree::find(root, &path)
                 && !node.is_null()
                 && node.position.source().name() != Source::DEFAULTS

@@ -1,4 +1,4 @@
-//! What is never shown: by the names of keys, and by the place in a text.
+//! Secrets, which are never shown: by the names of keys, and by the place in a text.
 
 use crate::node::MASK;
 use crate::suggest::distance_between;
@@ -32,9 +32,8 @@ const SECRET_ENDINGS: &[&str] = &[
 /// Shortest ending that is known with one edit, as `pasword`; with two edits it has two letters more.
 const EDITED_MIN: usize = 6;
 
-/// Whether the value at the dotted `path` is a secret: its key, or one that it is below, names one, or nearly so, as keys
-/// that nobody knows may do; or it is a header or a parameter of requests,
-/// whatever its name.
+/// Whether the value at the dotted `path` is a secret: its key, or a key above it, names one, or nearly so as unknown
+/// keys may; or it is a header or a parameter of requests, whatever its name.
 pub(crate) fn is_secret(path: &str) -> bool {
     let path = path.to_ascii_lowercase().replace('-', "_");
     let keys: Vec<&str> = path.split('.').map(without_index).collect();
@@ -92,7 +91,7 @@ pub(crate) fn mask_url(text: &str) -> String {
     }
 }
 
-/// The same for what is an address for sure, also without a scheme.
+/// The same for a text that is surely an address, also without a scheme.
 pub(crate) fn mask_address(text: &str) -> String {
     let start = text.find("://").map_or(0, |scheme_end| scheme_end + 3);
     mask(text, start, start > 0)

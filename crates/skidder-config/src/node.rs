@@ -35,7 +35,7 @@ pub enum Content {
     Map(Map),
 }
 
-/// How far the `${...}` of a text have been looked at.
+/// How far the `${...}` of a text are resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Variables {
     /// Not yet.
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// The same for the value at a path, which may say that it is a secret, or an address.
+    /// The same for the value at a path, which may mark it as a secret, or an address.
     pub(crate) fn shown_at(&self, path: &str) -> String {
         match &self.text {
             Some(_) if crate::mask::is_secret(path) => format!("`{MASK}`"),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What was read from pipes. Each can be read only once, so it is what it was for as long as the
+/// The content of pipes. Each can be read only once, so it stays the same for as long as the
 /// program runs, also when the configuration is read again.
 #[derive(Debug, Default)]
 pub struct Pipes(Mutex<BTreeMap<PathBuf, (Metadata, Vec<u8>)>>);

@@ -20,7 +20,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The name of what is set in no file.
+    /// The name of settings that are in no file.
     pub(crate) const DEFAULTS: &str = "default";
 
     /// A source called `name`, reported after all sources of a lower `order`.
@@ -91,7 +91,7 @@ pub enum Severity {
 /// What a problem is about, to sort problems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
-    /// A value, a combination, a file: anything that is to be put right.
+    /// A value, a combination, a file: anything that needs correction.
     #[default]
     Mistake,
     /// A setting that must be there, and is not.
@@ -159,7 +159,7 @@ impl fmt::Display for Problem {
             Severity::Warning => "warning",
         };
         write!(formatter, "{severity}: ")?;
-        // What is nowhere in a file has no place.
+        // A setting of no file has no place.
         let position =
             self.position.as_ref().filter(|position| position.source.name != Source::DEFAULTS);
         if let Some(position) = position {
@@ -175,18 +175,18 @@ impl fmt::Display for Problem {
 
 /// Collects every problem of one configuration. Shared by reference among all readers.
 ///
-/// Its `Display` is what the user reads: one problem after the other, sorted by place.
+/// Its `Display` is the text for the user: one problem after the other, sorted by place.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{}", self.render())]
 pub struct Problems {
     list: Mutex<Vec<Problem>>,
     lenient: AtomicBool,
-    /// How often an error was told.
-    errors_told: AtomicU64,
+    /// Number of reported errors.
+    errors_reported: AtomicU64,
     /// Settings that do nothing here.
     idle: OnceLock<&'static [Idle]>,
     /// Full paths of the settings that were read, if they are recorded.
-    asked: Mutex<Option<BTreeSet<String>>>,
+    paths_read: Mutex<Option<BTreeSet<String>>>,
 }
 
 impl Problems {
@@ -200,7 +200,7 @@ impl Problems {
         self.lenient.store(lenient, Ordering::Relaxed);
     }
 
-    /// Settings without an effect that are not a mistake: a warning says why they have none.
+    /// Settings without an effect that are not a mistake: a warning gives the reason.
     pub fn set_idle(&self, idle: &'static [Idle]) {
         self.idle.get_or_init(|| idle);
     }
@@ -216,31 +216,31 @@ impl Problems {
     }
 
     /// Begins to record which settings are read, to compare them with the documentation.
-    pub fn record_asked(&self) {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(BTreeSet::new());
+    pub fn record_paths_read(&self) {
+        *self.paths_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(BTreeSet::new());
     }
 
-    /// Full paths of the settings that were read since [`Problems::record_asked`].
-    pub fn asked(&self) -> BTreeSet<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+    /// Full paths of the settings that were read since [`Problems::record_paths_read`].
+    pub fn paths_read(&self) -> BTreeSet<String> {
+        self.paths_read.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
 
     /// Adds to the settings that were read.
-    pub(crate) fn add_asked(&self, paths: impl Iterator<Item = String>) {
-        if let Some(asked) = &mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner) {
-            asked.extend(paths);
+    pub(crate) fn add_paths_read(&self, paths: impl Iterator<Item = String>) {
+        if let Some(read) = &mut *self.paths_read.lock().unwrap_or_else(PoisonError::into_inner) {
+            read.extend(paths);
         }
     }
 
-    /// How often an error was told so far, also one that is forgotten or told already.
-    pub(crate) fn errors_told(&self) -> u64 {
-        self.errors_told.load(Ordering::Relaxed)
+    /// Number of reported errors so far, with duplicates and forgotten ones.
+    pub(crate) fn errors_reported(&self) -> u64 {
+        self.errors_reported.load(Ordering::Relaxed)
     }
 
     /// Adds a problem; the same one at the same place is kept once.
     pub fn push(&self, problem: Problem) {
         if problem.severity == Severity::Error {
-            self.errors_told.fetch_add(1, Ordering::Relaxed);
+            self.errors_reported.fetch_add(1, Ordering::Relaxed);
         }
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if !list.contains(&problem) {
@@ -255,7 +255,7 @@ impl Problems {
         list.retain(|known| known.subject != Subject::Missing || !known.message.starts_with(start));
     }
 
-    /// Adds a problem unless the same was said of another place.
+    /// Adds a problem unless another place has the same.
     pub fn push_once(&self, problem: Problem) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if !list.iter().any(|known| known.message == problem.message) {

@@ -1,4 +1,4 @@
-//! From one node to one typed value. Each function says what it expected if it refuses.
+//! From one node to one typed value. Each function returns what it expected if it refuses.
 
 use crate::node::{Content, Node};
 use crate::setting::{Place, Refusal};
@@ -110,7 +110,7 @@ pub(crate) fn texts(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refus
                 let path = format!("{}[{index}]", place.path);
                 right &= add_texts(item, &path, place, &mut found);
             }
-            if right { Ok(found) } else { Err(Refusal::Told) }
+            if right { Ok(found) } else { Err(Refusal::Reported) }
         }
         Content::Map(_) => expected(TEXTS),
         _ => {
@@ -134,7 +134,7 @@ pub(crate) fn paths(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refus
                     right = false;
                 }
             }
-            if right { texts(node, place) } else { Err(Refusal::Told) }
+            if right { texts(node, place) } else { Err(Refusal::Reported) }
         }
         _ if is_path(node) => texts(node, place),
         _ => expected(PATHS),
@@ -190,7 +190,7 @@ pub(crate) fn text_map(
             }
         }
     });
-    if right { Ok(found) } else { Err(Refusal::Told) }
+    if right { Ok(found) } else { Err(Refusal::Reported) }
 }
 
 /// Calls `each` with the dotted name of every value below `node` that is not a map with keys.
@@ -212,7 +212,7 @@ pub(crate) fn for_each_leaf<'a>(node: &'a Node, name: &str, each: &mut dyn FnMut
     }
 }
 
-/// Tells every unresolved variable in `node`; whether there was none.
+/// Reports every unresolved variable in `node`; returns whether there was none.
 pub(crate) fn report_unresolved(node: &Node, place: &Place<'_>) -> bool {
     let mut resolved = true;
     if let Some(problem) = node.unresolved_problem(&place.path) {

@@ -3,7 +3,7 @@
 use crate::node::Entry;
 use crate::problem::{Problem, Problems, Severity, Subject};
 
-/// What to say about keys that are known but not read.
+/// Messages about keys that are known but not read.
 #[derive(Debug)]
 pub(crate) struct Rule {
     /// `key` or `key.*`, relative to the section.
@@ -76,7 +76,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Whether a setting with this full path is meant.
+    /// Whether it covers a setting with this full path.
     pub fn covers(&self, path: &str) -> bool {
         let mut plain = String::with_capacity(path.len());
         let mut in_brackets = false;

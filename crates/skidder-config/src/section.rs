@@ -27,13 +27,13 @@ pub struct Section<'a> {
     position: Option<Position>,
     pub(crate) problems: &'a Problems,
     /// Dotted keys that were read, relative to this section.
-    pub(crate) asked: RefCell<BTreeSet<String>>,
+    pub(crate) keys_read: RefCell<BTreeSet<String>>,
     pub(crate) rules: RefCell<Vec<Rule>>,
-    /// Nothing is to be checked at the end.
+    /// The end checks nothing.
     pub(crate) skipped: Cell<bool>,
     /// It is turned off.
     pub(crate) is_off: Cell<bool>,
-    /// [`Problems::errors_told`] when it began.
+    /// [`Problems::errors_reported`] when it began.
     pub(crate) errors_before: u64,
     /// It is no map, which is reported.
     is_reported: bool,
@@ -53,12 +53,12 @@ impl<'a> Section<'a> {
             path,
             position: node.map(|node| node.position.clone()),
             problems,
-            asked: RefCell::default(),
+            keys_read: RefCell::default(),
             rules: RefCell::default(),
             groups: RefCell::default(),
             skipped: Cell::new(false),
             is_off: Cell::new(false),
-            errors_before: problems.errors_told(),
+            errors_before: problems.errors_reported(),
             is_reported: map.is_none() && node.is_some_and(|node| !node.is_null()),
         }
     }
@@ -154,7 +154,7 @@ impl<'a> Section<'a> {
         Setting::read(place, read::TEXT, |node, _| read::text(node).map(Secret::new)).or_blank()
     }
 
-    /// A path of the file system, as written (a relative one is relative to what its setting says).
+    /// A path of the file system, as written (its setting defines what a relative one is relative to).
     pub fn path_buf(&self, key: &str) -> Setting<'a, PathBuf> {
         self.setting(key, "a path", |node, _| match read::text(node) {
             Ok(text) => Ok(PathBuf::from(text)),
@@ -224,7 +224,7 @@ impl<'a> Section<'a> {
             if read::report_unresolved(node, place) {
                 Ok(node.to_value())
             } else {
-                Err(Refusal::Told)
+                Err(Refusal::Reported)
             }
         })
     }
@@ -269,7 +269,7 @@ impl<'a> Section<'a> {
     pub fn leaves(&self) -> Vec<(String, Item<'a>)> {
         let mut found = Vec::new();
         for entry in self.map.into_iter().flat_map(Map::iter) {
-            self.asked.borrow_mut().insert(entry.key.clone());
+            self.keys_read.borrow_mut().insert(entry.key.clone());
             read::for_each_leaf(&entry.value, &entry.key, &mut |name, node| {
                 let item = Item::new(node, self.path_of(name), self.problems);
                 found.push((name.to_owned(), item));
@@ -309,7 +309,7 @@ impl<'a> Section<'a> {
         self.add_rules(patterns, Verdict::Unsupported, advice);
     }
 
-    /// Settings that are accepted without effect; `advice` says why, and what to use instead.
+    /// Settings that are accepted without effect; `advice` has the reason, and the replacement.
     pub fn deprecated(&self, patterns: &[&str], advice: &str) {
         self.add_rules(patterns, Verdict::Deprecated, advice);
     }
@@ -343,7 +343,7 @@ impl<'a> Section<'a> {
 
     /// Accepts `key` and everything below it, which is read elsewhere.
     pub fn accept(&self, key: &str) {
-        self.asked.borrow_mut().insert(key.to_owned());
+        self.keys_read.borrow_mut().insert(key.to_owned());
     }
 
     /// Ends the reading: reports every key that was not read.
@@ -396,7 +396,7 @@ impl<'a> Section<'a> {
     /// read, and a value in the way that is not a map is reported.
     pub(crate) fn find(&self, key: &str, ask: bool) -> Option<&'a Node> {
         if ask {
-            self.asked.borrow_mut().insert(key.to_owned());
+            self.keys_read.borrow_mut().insert(key.to_owned());
         }
         let mut map = self.map?;
         let mut levels = key.split('.').peekable();

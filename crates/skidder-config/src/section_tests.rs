@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Settings, Value};
 
-/// Reads a text with `read` and gives what it found and all problems as shown.
+/// Reads a text with `read`; returns its result and all problems as shown.
 fn read<T>(text: &str, read: impl FnOnce(Section<'_>) -> T) -> (T, String) {
     let settings = Settings::parse("filebeat.yml", text).unwrap();
     let problems = Problems::new();

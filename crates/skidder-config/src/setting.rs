@@ -18,8 +18,8 @@ pub(crate) enum Refusal {
     Expected(String),
     /// "`path` is `text`; <this>".
     Because(String),
-    /// The problems know already.
-    Told,
+    /// It is reported already.
+    Reported,
 }
 
 enum State<T> {
@@ -28,7 +28,7 @@ enum State<T> {
     Refused(Refusal),
 }
 
-/// Where a setting is and how to talk about it.
+/// Where a setting is and how messages name it.
 #[derive(Clone)]
 pub(crate) struct Place<'a> {
     pub(crate) problems: &'a Problems,
@@ -36,7 +36,7 @@ pub(crate) struct Place<'a> {
     pub(crate) path: String,
     /// The value, if it is set.
     pub(crate) node: Option<&'a Node>,
-    /// Where to complain if it is not set: the section.
+    /// Where to report a missing value: the section.
     pub(crate) section: Option<Position>,
     /// Messages must not show the value.
     pub(crate) hidden: bool,
@@ -67,7 +67,7 @@ impl Place<'_> {
         let end = match refusal {
             Refusal::Expected(what) => format!("; expected {what}"),
             Refusal::Because(reason) => format!("; {reason}"),
-            Refusal::Told => return,
+            Refusal::Reported => return,
         };
         let shown = match self.node {
             Some(_) if self.hidden || crate::mask::is_secret(&self.path) => {
@@ -106,12 +106,12 @@ impl<'a, T> Setting<'a, T> {
         parse: impl FnOnce(&'a Node, &Place<'a>) -> Result<T, Refusal>,
     ) -> Self {
         let state = match place.node {
-            None if place.is_reported => State::Refused(Refusal::Told),
+            None if place.is_reported => State::Refused(Refusal::Reported),
             None => State::Missing,
             Some(node) => match node.unresolved_problem(&place.path) {
                 Some(problem) => {
                     place.problems.push(problem);
-                    State::Refused(Refusal::Told)
+                    State::Refused(Refusal::Reported)
                 }
                 None => match parse(node, &place) {
                     Ok(value) => State::Value(value),
@@ -138,7 +138,7 @@ impl<'a, T> Setting<'a, T> {
         }
     }
 
-    /// Says what is expected in the words of the setting: `a number of events`.
+    /// Describes the expected value in the words of the setting: `a number of events`.
     pub fn named(mut self, noun: &str) -> Self {
         if let State::Refused(Refusal::Expected(expected)) = &mut self.state
             && *expected == self.noun
@@ -160,7 +160,7 @@ impl<'a, T> Setting<'a, T> {
         self
     }
 
-    /// Refuses values outside `range`; the bounds are told in the message.
+    /// Refuses values outside `range`; the message has the bounds.
     pub fn range(self, range: impl RangeBounds<T>) -> Self
     where
         T: Bounded,
@@ -289,7 +289,7 @@ impl<'a> Setting<'a, Vec<String>> {
                     }
                 }
                 let is_right = mapped.len() == texts.len();
-                if is_right { State::Value(mapped) } else { State::Refused(Refusal::Told) }
+                if is_right { State::Value(mapped) } else { State::Refused(Refusal::Reported) }
             }
         };
         let each = |texts: Vec<String>| texts.iter().map(|text| map(text).ok()).collect();

@@ -129,7 +129,7 @@ impl Settings {
         self.secrets.get(name)
     }
 
-    /// Replaces what is still unresolved in `node`, a part of these settings that was kept: a
+    /// Resolves the remaining variables in `node`, a part of these settings that was kept: a
     /// template whose `${data.host}` is known now. `extra` is searched after the settings and
     /// before environment and keystore. A variable that stays unresolved is reported when it is
     /// read.

@@ -1,6 +1,6 @@
 //! Durations, sizes and permissions as people write them.
 //!
-//! The error of every function is what was expected, for the end of a message.
+//! The error of every function is the expected value, for the end of a message.
 
 use std::fmt;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use saphyr_parser::{Marker, ScanError};
 
-/// What the parser says (a part of it), what we say, and a hint.
+/// A part of the parser's message, our message, and a hint.
 const WORDS: &[(&str, &str, &str)] = &[
     (
         "mapping values are not allowed",

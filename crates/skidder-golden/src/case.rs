@@ -34,7 +34,7 @@ impl Kind {
     ];
 }
 
-/// What is to come out of an event.
+/// The expected result of an event.
 #[derive(Clone, Debug)]
 pub enum Expected {
     /// The document, and fields of it that fit a regular expression.
@@ -50,14 +50,14 @@ pub struct Step {
     pub after: Duration,
     /// The event.
     pub event: Json,
-    /// What is to come out.
+    /// The expected result.
     pub expected: Expected,
 }
 
 /// One case: settings, events, results.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it shows, in words.
+    /// A description.
     pub name: String,
     /// Which of the kinds it is.
     pub kind: Kind,

@@ -30,12 +30,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Measures the processors of all golden files of a folder, and writes what they cost as JSON to
+/// Measures the processors of all golden files of a folder, and writes their costs as JSON to
 /// `benches/results/processors/NAME.json`.
 ///
 /// # Panics
 /// If a golden file cannot be read, or the result not written.
-#[expect(clippy::print_stdout, reason = "who waits is told what was made")]
+#[expect(clippy::print_stdout, reason = "prints the path of the result")]
 pub fn write_costs(
     name: &str,
     folder: &Path,

@@ -17,7 +17,7 @@ pub struct GoldenFile {
     pub processor: String,
     /// What that does.
     pub summary: String,
-    /// What it takes for a failure.
+    /// Its failures.
     pub fails: String,
     /// Where it is not as in Filebeat.
     pub differs: Option<String>,
@@ -35,7 +35,7 @@ pub fn read_folder_for_page(folder: &Path) -> Result<Vec<GoldenFile>> {
         .collect()
 }
 
-/// `${NAME}`, what is only known in a test, becomes `NAME`.
+/// `${NAME}`, which only a test knows, becomes `NAME`.
 fn named(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

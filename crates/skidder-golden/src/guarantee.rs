@@ -183,7 +183,7 @@ impl Processor for Failing {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        // Whatever it says: a drop or a failure of its own is undone as well.
+        // Whatever the result: a drop or a failure of its own is undone as well.
         drop(self.0.run(event));
         Err(Failure::new("injected"))
     }

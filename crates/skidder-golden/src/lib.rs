@@ -1,4 +1,4 @@
-//! Golden files of processors: what is written there is run, and is what the documentation says.
+//! Golden files of processors: their cases run as tests, and make the documentation.
 //!
 //! A file `golden/NAME.yml` of a crate is about one processor:
 //!

@@ -19,7 +19,7 @@ pub struct Cost {
 /// Characters of a line of documentation.
 const WIDTH_MAX: usize = 110;
 
-/// What stands before the processors.
+/// The text before the processors.
 const HEAD: &str = "\
 # Processors
 

@@ -21,11 +21,11 @@ use std::sync::Arc;
 pub struct World {
     /// Files.
     pub fs: SimFs,
-    /// The time: it stands at [`TIME`] and moves by `after`.
+    /// The time: fixed at [`TIME`], moved by `after`.
     pub clock: SimClock,
 }
 
-/// The machine that all cases run on: what its kernel says, and its time zone. Files come with the case.
+/// The machine that all cases run on: what its kernel reports, and its time zone. Files come with the case.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedMachine;
 
@@ -61,7 +61,7 @@ pub(crate) enum Variant {
 /// processors of other crates. `${NAME}` in the files is replaced by the variables of that name.
 ///
 /// # Errors
-/// What all cases together do not keep, one after the other.
+/// The failures of all cases, one after the other.
 pub fn run_folder(
     folder: &Path,
     variables: &[(&str, String)],
@@ -94,15 +94,15 @@ fn run_case(
     make: &dyn Fn(&World) -> Context,
 ) -> Result<()> {
     let world = world_of(case)?;
-    let (list, told) = compile(file, place, &make(&world))?;
+    let (list, problems) = compile(file, place, &make(&world))?;
     if let Some(refused) = &case.refused {
         ensure!(
-            told.contains(refused),
-            "expected to be refused with `{refused}`, was told: {told}"
+            problems.contains(refused),
+            "expected to be refused with `{refused}`, got: {problems}"
         );
         return Ok(());
     }
-    ensure!(told.is_empty(), "{told}");
+    ensure!(problems.is_empty(), "{problems}");
     let plan = Plan::compile(&list, &Map::new(), &[]);
     for (number, step) in case.steps.iter().enumerate() {
         world.clock.advance(step.after);
@@ -276,20 +276,20 @@ fn compare(step: &Step, got: Option<Json>) -> Result<()> {
 
 /// The options that are declared are those that the processor reads, and its sentence begins the summary of the file.
 fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<()> {
-    let mut asked = BTreeSet::new();
+    let mut options_read = BTreeSet::new();
     for (place, case) in file.cases.iter().enumerate() {
         let settings = Settings::parse(&file.path.display().to_string(), &file.text)?;
         let problems = Problems::new();
-        problems.record_asked();
+        problems.record_paths_read();
         let context = make(&world_of(case)?);
         let root = settings.root(&problems);
         let sections = root.sections("cases");
         drop(read_processors(sections[place].items("processors"), &context));
         skip_all(sections, root);
         let marker = format!("].{}.", file.processor);
-        for path in problems.asked() {
+        for path in problems.paths_read() {
             if let Some((_, option)) = path.split_once(&marker) {
-                asked.insert(without_numbers(option));
+                options_read.insert(without_numbers(option));
             }
         }
     }
@@ -309,7 +309,7 @@ fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<
     let is_inside = |inner: &str, outer: &str| {
         inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
     };
-    for option in &asked {
+    for option in &options_read {
         let known =
             explained.iter().any(|other| is_inside(option, other) || is_inside(other, option));
         ensure!(
@@ -318,7 +318,8 @@ fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<
         );
     }
     for option in &explained {
-        let read = asked.iter().any(|other| is_inside(option, other) || is_inside(other, option));
+        let read =
+            options_read.iter().any(|other| is_inside(option, other) || is_inside(other, option));
         ensure!(read, "{name}: option `{option}` is declared and never read");
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `docs/processors.md` says what the golden files say.
+//! `docs/processors.md` agrees with the golden files.
 
 use anyhow::{Context as _, Result};
 use skidder_golden::{Cost, GoldenFile, page, read_folder_for_page};

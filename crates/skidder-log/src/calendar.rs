@@ -14,7 +14,7 @@ pub(crate) fn at(time: Timestamp, zone: &TimeZone) -> Zoned {
     time.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(zone.clone())
 }
 
-/// The date as it stands in names of files: 20260131.
+/// The date as in names of files: 20260131.
 pub(crate) fn date_number(time: &Zoned) -> u32 {
     let year = u32::try_from(time.year()).unwrap_or(0);
     year * 10_000 + time.month() as u32 * 100 + time.day() as u32

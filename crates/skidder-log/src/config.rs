@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use tracing::Level;
 
-/// Where the program runs (`--environment`): says where the log goes by default.
+/// Where the program runs (`--environment`), which sets the default target of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Environment {
     /// Not known: files.
@@ -48,7 +48,7 @@ impl Environment {
     }
 }
 
-/// What the command line says of the log.
+/// The options of the command line for the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `-e`.
@@ -69,7 +69,7 @@ pub enum Format {
     Auto,
     /// ECS JSON.
     Json,
-    /// For a person: time, level, message and the fields that matter.
+    /// Text for a terminal: time, level, message and the fields that matter.
     Text,
 }
 
@@ -113,7 +113,7 @@ pub enum Target {
     Files(FilesConfig),
 }
 
-/// The log as it is to be.
+/// The validated configuration of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogConfig {
     /// Lines of this level and above.

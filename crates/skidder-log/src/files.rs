@@ -1,7 +1,7 @@
 //! The files of the log: `NAME-YYYYMMDD.ndjson`, then `-1`, `-2`, …, as Filebeat names them. The
 //! newest is written to, nothing is ever renamed.
 //!
-//! A file that another program moves or removes is made anew within [`LOOK_EVERY`], so that
+//! A file that another program moves or removes is created again within [`LOOK_EVERY`], so that
 //! logrotate needs no signal.
 
 use crate::calendar;
@@ -37,7 +37,7 @@ pub struct FilesConfig {
     pub interval: Duration,
     /// `rotateonstartup`: begin a new file rather than go on with the last.
     pub rotate_on_startup: bool,
-    /// `redirect_stderr`: what the process says on stderr goes to the file too.
+    /// `redirect_stderr`: stderr of the process goes to the file too.
     pub redirect_stderr: bool,
 }
 
@@ -60,9 +60,9 @@ struct Active {
     /// Device and inode.
     identity: (u64, u64),
     size: u64,
-    /// When it was begun, for the interval.
+    /// When it was created, for the interval.
     begun: Zoned,
-    /// When it was last looked at.
+    /// When it was last checked.
     looked: Timestamp,
 }
 

@@ -46,7 +46,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LineLayer {
         if metadata.target() == EVENT_DATA {
             return self.event_data && level <= self.level;
         }
-        // What libraries say for debugging may hold anything, passwords too.
+        // Debug lines of libraries may hold anything, passwords too.
         if !metadata.target().starts_with("skidder") {
             return level <= Level::WARN.min(self.level);
         }
@@ -139,7 +139,7 @@ impl Visit for Fields {
         }
     }
 
-    /// With everything that caused it, unless the text says that already.
+    /// With all its causes, unless the text has them already.
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
         let mut text = value.to_string();
         let mut cause = value.source();

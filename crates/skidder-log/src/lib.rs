@@ -1,4 +1,4 @@
-//! Our own log: what a line says, where it goes, and what becomes of it if it cannot go there.
+//! Our own log: the text of a line, its target, and what happens if the target fails.
 //!
 //! The settings are those of Filebeat (`logging.*`). Lines are ECS JSON, in files, on stderr, or in
 //! the short form for syslog. A thread of its own writes them, so that no other waits for a disk.

@@ -8,9 +8,9 @@ use tracing::Level;
 
 /// `service.name` of every line.
 const SERVICE: &str = "skidder";
-/// The version of ECS whose names are used; Filebeat says this one.
+/// The version of ECS whose names are used; Filebeat reports the same.
 const ECS: &str = "1.6.0";
-/// What stands in an address instead of user and password.
+/// Replaces user and password in an address.
 const MASK: &str = "xxxxx";
 
 /// Fields that every line has.
@@ -38,7 +38,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line that the log says of itself.
+    /// A line of the log about itself.
     pub(crate) fn own(level: Level, time: Timestamp, message: &str) -> Self {
         let (logger, message) = ("skidder_log".to_owned(), message.to_owned());
         Self { level, time, logger, origin: None, message, fields: Map::new() }
@@ -110,7 +110,7 @@ fn push_text(into: &mut String, text: &str) {
     write!(into, "{}", Value::from(text)).expect("writing to a string cannot fail");
 }
 
-/// `log.level` as Filebeat says it.
+/// `log.level` as in Filebeat.
 pub(crate) fn name_of(level: Level) -> &'static str {
     match level {
         Level::ERROR => "error",

@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// Waits until all lines are written, at most `limit`; says whether they are.
+    /// Waits until all lines are written, at most `limit`; returns whether they are.
     pub(crate) fn flush(&self, limit: Duration) -> bool {
         let wait = self.changed.wait_timeout_while(self.lock(), limit, |state| {
             state.busy || !state.waiting.is_empty() || (state.ended && !state.finished)

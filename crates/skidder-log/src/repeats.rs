@@ -24,7 +24,7 @@ const REPORT_EVERY: Duration = Duration::from_mins(1);
 /// Different lines that are remembered; further ones are written.
 const KNOWN_MAX: usize = 4096;
 
-/// What was seen lately.
+/// Recent lines.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     known: HashMap<(Identifier, Option<u64>), Window>,
@@ -42,7 +42,7 @@ struct Window {
 }
 
 impl Repeats {
-    /// Whether a line is to be written: it is given back then, else kept.
+    /// Returns the line if it should be written now, else keeps it.
     pub(crate) fn pass(&mut self, place: Identifier, line: Line, now: Monotonic) -> Option<Line> {
         // Lines for debugging are never held back.
         if line.level >= Level::DEBUG {
@@ -89,7 +89,7 @@ impl Repeats {
         None
     }
 
-    /// When the lines that were held back are to be reported.
+    /// When to report the lines that were held back.
     pub(crate) fn due(&self) -> Option<Monotonic> {
         self.due
     }

@@ -1,4 +1,4 @@
-//! `logging.selectors`, `-d`: which parts of the program say their debug lines.
+//! `logging.selectors`, `-d`: which parts of the program log debug lines.
 //!
 //! Filebeat selects by the names of its loggers. Ours are crate and module
 //! (`skidder_read.catalog.watched`). A selector is the name of one, its beginning, any part of it,
@@ -56,7 +56,7 @@ const OUTPUTS: &[&str] = &[
     "skidder_net",
 ];
 
-/// The parts that say their debug lines.
+/// The parts that log debug lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selectors(BTreeSet<String>);
 

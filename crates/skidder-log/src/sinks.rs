@@ -26,11 +26,11 @@ const SYSLOG_BYTES: usize = 4096;
 /// The stderr that the program was started with, whatever is put in its place later.
 #[derive(Debug)]
 pub(crate) struct Stderr {
-    /// Nothing if it is closed.
+    /// `None` if it is closed.
     file: Option<File>,
     /// It leads to the journal, which takes the level from the beginning of a line.
     is_journal: bool,
-    /// For a person; else lines are JSON.
+    /// Text for a terminal; else lines are JSON.
     texts: Option<Mutex<Texts>>,
 }
 
@@ -71,7 +71,7 @@ impl Stderr {
     }
 }
 
-/// Whether a terminal takes colours, and the person at it wants them: <https://no-color.org>.
+/// Whether a terminal takes colours, and its user wants them: <https://no-color.org>.
 fn may_colour() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
@@ -145,7 +145,7 @@ impl Syslog {
         Err(error)
     }
 
-    /// As programs of this machine say it: RFC 3164 without a host.
+    /// The format of local programs: RFC 3164 without a host.
     fn message(&self, line: &Line) -> String {
         let priority = FACILITY * 8 + severity(line.level);
         let time = crate::calendar::at(line.time, &self.zone);

@@ -103,7 +103,7 @@ impl Log {
         Ok((log, tracing_subscriber::registry().with(layer)))
     }
 
-    /// Waits until all lines so far are written, at most `limit`; says whether they are.
+    /// Waits until all lines so far are written, at most `limit`; returns whether they are.
     pub fn flush(&self, limit: Duration) -> bool {
         self.queue.flush(limit)
     }
@@ -120,7 +120,7 @@ impl Log {
         self.is_stderr
     }
 
-    /// What it counts.
+    /// Its counters.
     pub fn numbers(&self) -> LogNumbers {
         let counters = &self.queue.counters;
         LogNumbers {

@@ -1,4 +1,4 @@
-//! One line of the log for a person at a terminal: time, level, message, and the fields that matter.
+//! One line of the log for a terminal: time, level, message, and the fields that matter.
 
 use crate::calendar;
 use crate::line::{Line, name_of};
@@ -31,11 +31,11 @@ const FIRST: [&str; 16] = [
     "count",
     "version",
 ];
-/// Fields that count: a line that differs only in them says nothing new.
+/// Fields that count: a line that differs only in them is a repetition.
 const COUNTS: [&str; 6] = ["failures", "times", "events", "waiting", "in_flight", "log.held_back"];
-/// Fields that are shown with the message, or are of no use to a person.
+/// Fields that are shown with the message, or are of no use to a user.
 const HIDDEN: [&str; 5] = ["error.message", "advice", "remedy", "monitoring", "output"];
-/// A line that says nothing new is shown again after this time.
+/// A repeated line is shown again after this time.
 const AGAIN: Duration = Duration::from_mins(1);
 /// Lines that are remembered for that.
 const KNOWN_MAX: usize = 1024;
@@ -59,7 +59,7 @@ impl Texts {
         Self { zone, is_coloured, is_terminal, shown: HashMap::new() }
     }
 
-    /// The text of a line with its line feed; empty if it says nothing new.
+    /// The text of a line with its line feed; empty if it is a repetition.
     pub(crate) fn text(&mut self, line: &Line) -> String {
         if !self.is_news(line) {
             return String::new();
@@ -136,11 +136,11 @@ fn chosen(fields: &Map<String, Value>, most: usize) -> impl Iterator<Item = (&st
     let first = FIRST.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
     let rest = fields.iter().map(|(name, value)| (name.as_str(), value));
     let rest = rest.filter(|(name, _)| !FIRST.contains(name) && !HIDDEN.contains(name));
-    first.chain(rest).filter(|(name, value)| says_something(name, value)).take(most)
+    first.chain(rest).filter(|(name, value)| is_informative(name, value)).take(most)
 }
 
-/// Whether a count is more than what goes without saying.
-fn says_something(name: &str, value: &Value) -> bool {
+/// Whether a count is worth showing.
+fn is_informative(name: &str, value: &Value) -> bool {
     let least = u64::from(matches!(name, "failures" | "times"));
     !COUNTS.contains(&name) || value.as_u64().is_none_or(|count| count > least)
 }

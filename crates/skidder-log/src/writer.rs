@@ -1,4 +1,4 @@
-//! The thread that writes lines, and what it does when they cannot be written.
+//! The thread that writes lines, and its behaviour when they cannot be written.
 //!
 //! A log that cannot be written stops nothing. Its lines go to stderr then, after a line that says
 //! why, and the log is tried again. The content of events never goes to stderr: what cannot be
@@ -113,7 +113,7 @@ impl Writer {
         match result {
             Ok(()) => self.trouble.works(),
             Err(error) => {
-                // The line that says that all is well was not true.
+                // The line that reported success was wrong.
                 let from = if was_in_trouble { written.max(1) } else { written };
                 self.trouble.lines += (lines.len() - from.min(lines.len())) as u64;
                 if self.trouble.fails(now) {

@@ -32,7 +32,7 @@ pub enum Condition {
     Not(Box<Condition>),
 }
 
-/// A field and what it is tested for.
+/// A field and its test.
 #[derive(Debug)]
 pub struct FieldTest {
     path: Path,

@@ -49,9 +49,9 @@ pub fn shared(processor: Option<impl Processor + 'static>) -> Option<Arc<dyn Pro
 pub struct Context {
     /// Files of the machine.
     pub fs: Arc<dyn Fs>,
-    /// For what is believed only for a while.
+    /// For caches that expire.
     pub clock: Arc<dyn Clock>,
-    /// What the kernel says about the machine.
+    /// What the kernel reports about the machine.
     pub machine: Arc<dyn Machine>,
     /// `path.data`: where a processor may keep files.
     pub data: PathBuf,
@@ -93,7 +93,7 @@ impl Context {
         self
     }
 
-    /// With this to say when the program ends.
+    /// With a flag that is set when the program ends.
     pub fn with_interrupt(mut self, interrupt: Arc<AtomicBool>) -> Self {
         self.interrupt = interrupt;
         self

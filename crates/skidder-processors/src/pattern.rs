@@ -28,7 +28,7 @@ pub fn compile_pattern(pattern: &str) -> Result<Regex, PatternError> {
             regex::Error::CompiledTooBig(limit) => {
                 format!("it needs more than {limit} bytes when compiled")
             }
-            // The message of the library shows the expression in several lines; the last says why.
+            // The message of the library shows the expression in several lines; the last has the reason.
             other => {
                 let text = other.to_string();
                 let last = text.lines().last().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn literal_start(pattern: &str) -> Option<Vec<u8>> {
     (start.len() > 1).then_some(start)
 }
 
-/// Adds the text that an expression begins with; says whether it is no more than that.
+/// Adds the text that an expression begins with; returns whether that is all of it.
 fn add_start(expression: &Hir, start: &mut Vec<u8>) -> bool {
     match expression.kind() {
         HirKind::Literal(literal) => {
@@ -206,7 +206,7 @@ impl Translation<'_> {
     }
 }
 
-/// Writes a letter that stands for itself.
+/// Writes a literal letter.
 fn push_literal(out: &mut String, letter: char) {
     if letter.is_ascii_alphanumeric() || letter == ' ' || !letter.is_ascii() {
         out.push(letter);

@@ -6,7 +6,7 @@
 mod common;
 
 use common::tree::{delete, flatten, get, merge, merge_missing, nested, set};
-use common::{batch, document, map, path, told, value_of};
+use common::{batch, describe, document, map, path, value_of};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use skidder_event::*;
@@ -184,7 +184,7 @@ impl Step {
     }
 }
 
-/// A machine that says nothing but this.
+/// A machine that reports only this.
 struct Rack;
 
 impl Machine for Rack {
@@ -208,7 +208,7 @@ fn host_metadata(replace_fields: bool) -> AddHostMetadata {
     AddHostMetadata::new(settings, Arc::new(Rack), fs, Arc::new(clock))
 }
 
-/// What is found on that machine.
+/// The data of that machine.
 fn host() -> Json {
     json!({
         "name": "web",
@@ -221,7 +221,7 @@ fn host() -> Json {
     })
 }
 
-/// What the plain interpreter says about going on.
+/// Whether the plain interpreter goes on.
 #[derive(PartialEq)]
 enum Flow {
     Next,
@@ -432,7 +432,7 @@ fn fields() -> impl Strategy<Value = Json> {
     prop::collection::vec((names, values()), 0..4).prop_map(|pairs| {
         let mut tree = json!({});
         for (name, value) in pairs {
-            // What is in the way of a later one is left out.
+            // A field in the way of a later one is left out.
             let mut after = tree.clone();
             if set(&mut after, name, value) {
                 tree = after;
@@ -578,8 +578,8 @@ impl Meter for Counted {
     }
 }
 
-/// What a list becomes for one file is what it becomes for another one, with the fields of this
-/// file put in: if the plan says so.
+/// A list becomes the same for one file as for another one, with the fields of this file put in,
+/// if the plan claims that.
 fn check_template(
     plan: &Plan,
     bound: &BoundPlan,
@@ -595,7 +595,7 @@ fn check_template(
         prop_assert!(!constants["log"]["file"].is_object());
         return Ok(());
     };
-    prop_assert!(bound.is_constant(), "{}", told(plan, &map(constants), &map(metadata), shape));
+    prop_assert!(bound.is_constant(), "{}", describe(plan, &map(constants), &map(metadata), shape));
     for (one, other) in [(bound.base(), same.base()), (bound.input_base(), same.input_base())] {
         prop_assert_eq!(document(&batch(&["m"], one), 0), document(&batch(&["m"], other), 0));
     }
@@ -658,7 +658,12 @@ fn check((shape, extra, events, input, global): Case) -> Result<(), TestCaseErro
         bound.run(&mut plain);
     }
     let seen: Vec<Json> = (0..plain.len()).map(|row| document(&plain, row)).collect();
-    prop_assert_eq!(&seen, &expected, "{}", told(&plan, &map(&constants), &map(&metadata), shape));
+    prop_assert_eq!(
+        &seen,
+        &expected,
+        "{}",
+        describe(&plan, &map(&constants), &map(&metadata), shape)
+    );
     prop_assert_eq!(plain.lines(), plain.len() as u64 + plain.drops().total());
     Ok(())
 }

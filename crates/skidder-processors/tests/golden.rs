@@ -1,4 +1,4 @@
-//! Every processor does what its golden file says, and leaves an event as it came when it fails.
+//! Every processor agrees with its golden file, and leaves an event unchanged when it fails.
 
 use skidder_golden::{FixedMachine, World, guarantee, run_folder};
 use skidder_processors::Context;

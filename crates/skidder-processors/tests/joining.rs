@@ -1,4 +1,4 @@
-//! Adjacent steps that become one, as [`Plan::describe`] tells it. That they do the same is shown
+//! Adjacent steps that become one, as [`Plan::describe`] shows. That they do the same is shown
 //! by `folding.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]

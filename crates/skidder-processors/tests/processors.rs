@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{batch, document, map, path, source_fields, told, value_of};
+use common::{batch, describe, document, map, path, source_fields, value_of};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use skidder_config::{Problems, Settings};
@@ -13,7 +13,7 @@ use skidder_processors::*;
 use skidder_testkit::{SimClock, SimFs};
 use std::sync::Arc;
 
-/// The list of a YAML text, and what was wrong with it.
+/// The list of a YAML text, and its problems.
 fn read(yaml: &str) -> (Vec<Compiled>, String) {
     let settings = Settings::parse("f.yml", yaml).unwrap();
     let problems = Problems::new();
@@ -197,7 +197,7 @@ fn a_flow_has_the_same_id_whatever_of_it_is_the_same_for_all_events() {
     let cases = [
         (["128.232.110.120", "34855", "66.35.250.204", "80"], "network.transport", "tcp", tcp),
         (["66.35.250.204", "80", "128.232.110.120", "34855"], "network.iana_number", "6", tcp),
-        // What is there and names no protocol counts, whatever the other field says.
+        // A value that names no protocol counts, whatever the other field has.
         (["66.35.250.204", "80", "128.232.110.120", "34855"], "network.iana_number", "none", ""),
     ];
     for (ends, field, protocol, id) in cases {
@@ -307,7 +307,7 @@ fn the_default_list_of_a_source_is_folded_away() {
     assert!(seen.get("ecs").is_none() && seen.get("input").is_none());
     assert_eq!(seen["host"]["os"]["type"], "linux");
     // Parsers may find anything: the work is done again where they found the same fields.
-    let notes = told(&plan, &fields, &Map::new(), Shape::Any);
+    let notes = describe(&plan, &fields, &Map::new(), Shape::Any);
     let expected = "\
 once per source, again where an event has its own: add_fields env
 once per source, again where an event has its own: agent.name, ecs.version, host.name where missing
@@ -386,7 +386,7 @@ impl<P: Processor> Processor for Failing<P> {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        // Whatever it says: a drop or a failure of its own is undone as well.
+        // Whatever the result: a drop or a failure of its own is undone as well.
         drop(self.0.run(event));
         Err(Failure::new("injected"))
     }

@@ -80,7 +80,7 @@ impl Recorder {
         })
     }
 
-    /// Takes in what was sampled.
+    /// Processes the samples.
     pub fn drain(&mut self) {
         let Self { sampling, unwinding, stacks, threads, .. } = self;
         sampling.drain(&mut |sample: &Sample| {
@@ -126,7 +126,7 @@ impl Recorder {
     }
 }
 
-/// The name of a thread of ours, or its number if it is gone.
+/// The name of one of our threads, or its number if it is gone.
 fn name_of(thread: i32) -> String {
     let name = std::fs::read_to_string(format!("/proc/self/task/{thread}/comm"));
     name.map_or_else(|_| thread.to_string(), |name| name.trim().to_owned())

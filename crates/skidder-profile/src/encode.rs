@@ -103,13 +103,13 @@ impl Profile {
         self.out.number(10, span.as_nanos() as u64);
     }
 
-    /// What pprof says beside it.
+    /// A comment that pprof shows.
     pub(crate) fn comment(&mut self, text: &str) {
         let text = self.texts.number(text);
         self.out.number(13, text);
     }
 
-    /// Functions that pprof leaves out, with what they call: a regular expression of whole names.
+    /// Functions that pprof leaves out, with their callees: a regular expression of whole names.
     pub(crate) fn without(&mut self, functions: &str) {
         let functions = self.texts.number(functions);
         self.out.number(7, functions);

@@ -23,7 +23,7 @@ use std::time::Duration;
 const FRAMES_MAX: usize = 64;
 /// Different stacks; what more allocate is counted without one.
 const STACKS_MAX: usize = 16_384;
-/// Of the table that says which addresses may have been sampled.
+/// Of the table of addresses that may have been sampled.
 const FILTER: usize = 8192;
 
 /// Bytes between two samples, on average; 0: off.
@@ -36,7 +36,7 @@ thread_local! {
     /// Bytes until the next sample. None have been drawn yet: see `IS_NEW`.
     static LEFT: Cell<i64> = const { Cell::new(0) };
     static RANDOM: Cell<u64> = const { Cell::new(0) };
-    /// This thread is in the table: what it allocates and frees there is not looked at.
+    /// This thread works on the table: its allocations there are ignored.
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -53,7 +53,7 @@ struct Sums {
     there: (f64, f64),
 }
 
-/// A sampled allocation, with what it stands for.
+/// A sampled allocation, with its weight.
 pub struct Living {
     stack: Box<[u64]>,
     objects: f64,
@@ -140,7 +140,7 @@ fn sample(address: usize, size: f64, every: f64) {
     });
 }
 
-/// Works on the table. What is allocated meanwhile is not sampled.
+/// Works on the table. Allocations meanwhile are not sampled.
 fn inside<T>(work: impl FnOnce(&mut Table) -> T) -> T {
     IS_INSIDE.set(true);
     let mut table: MutexGuard<'_, Option<Table>> =
@@ -193,7 +193,7 @@ extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     if walk.count == FRAMES_MAX || address == 0 {
         return END;
     }
-    // The call stands before the address to which it returns.
+    // The call is before the address to which it returns.
     walk.frames[walk.count] = address as u64 - 1;
     walk.count += 1;
     GO_ON
@@ -207,7 +207,7 @@ fn own_stack() -> Box<[u64]> {
     walk.frames[..walk.count].into()
 }
 
-/// The profile of what is in use now, and of what was allocated since [`start`], compressed, as
+/// The profile of memory in use now, and of all allocated since [`start`], compressed, as
 /// pprof reads it. `shown` is `inuse_space` or `alloc_space`.
 pub fn profile(now: i64, span: Duration, shown: &'static str) -> io::Result<Vec<u8>> {
     let stacks: Vec<(Box<[u64]>, Sums)> =

@@ -33,7 +33,7 @@ pub(crate) struct Loaded {
     pub(crate) offset: u64,
     /// As hexadecimal digits; empty if it has none.
     pub(crate) build_id: String,
-    /// What is added to an address of the file.
+    /// Added to an address of the file.
     bias: u64,
     unwind: Unwind,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Loaded {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Name {
     pub(crate) shown: String,
-    /// As it stands in the file.
+    /// As in the file.
     pub(crate) symbol: String,
 }
 
@@ -168,7 +168,7 @@ impl Loaded {
         let segment = object.segments().find(|segment| {
             let is_code =
                 matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
-            // What is mapped begins at the page in which the segment does.
+            // A mapping begins at the page in which the segment does.
             is_code && (code.offset..code.offset + length).contains(&segment.file_range().0)
         });
         let segment = segment.ok_or(io::ErrorKind::InvalidData)?;
@@ -244,7 +244,7 @@ pub(crate) struct Unwinding {
 }
 
 impl Unwinding {
-    /// Gives the innermost address and those of the calls above it to `each`, until it says no.
+    /// Passes the innermost address and those of the calls above it to `each`, until it returns false.
     /// `registers` are link, stack and frame.
     pub(crate) fn walk(
         &mut self,

@@ -1,4 +1,4 @@
-//! Who we are: versions, identifiers, the lock on the data directory.
+//! Identity of this agent: versions, identifiers, the lock on the data directory.
 
 use anyhow::{Context as _, Result, bail};
 use skidder_event::Map;
@@ -12,7 +12,7 @@ pub(crate) const COMPATIBLE_VERSION: &str = "9.5.3";
 /// Our own version, for `version` and `agent.build.original`.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What `--version` says.
+/// The text of `--version`.
 pub(crate) const VERSION_TEXT: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (compatible with filebeat 9.5.3)");
 
@@ -25,7 +25,7 @@ const ECS_VERSION: &str = "8.0.0";
 /// Name of the file that keeps `agent.id`.
 const META_FILE: &str = "meta.json";
 
-/// Name of the file whose lock says that the data directory is in use.
+/// Name of the file that is locked while the data directory is in use.
 const LOCK_FILE: &str = "skidder.lock";
 
 /// Between two tries for that lock.
@@ -51,7 +51,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// An agent without a place to keep its id.
-    pub(crate) fn passing(name: Option<String>, now: Timestamp) -> Self {
+    pub(crate) fn temporary(name: Option<String>, now: Timestamp) -> Self {
         Self::with_id(uuid::Uuid::new_v4().to_string(), name, now)
     }
 
@@ -84,7 +84,7 @@ impl Agent {
             let first = first.map_or(Timestamp(0), |at| Timestamp(at.as_nanosecond() as i64));
             return Ok(Self::with_id(id.to_owned(), name, first));
         }
-        let agent = Self::passing(name, clock.wall());
+        let agent = Self::temporary(name, clock.wall());
         let mut time = skidder_event::TimeText::new(skidder_event::Precision::Nanosecond);
         let started = String::from_utf8_lossy(time.format(clock.wall().0)).into_owned();
         let meta = serde_json::json!({"uuid": agent.id, "first_start": started});
@@ -173,7 +173,7 @@ pub(crate) fn lock_data(fs: &dyn Fs, data: &Path) -> Result<Box<dyn File>> {
     })
 }
 
-/// `wait` is called between two tries and says whether there is another.
+/// `wait` is called between two tries; it returns whether to try again.
 fn lock_data_with(
     fs: &dyn Fs,
     data: &Path,

@@ -1,4 +1,4 @@
-//! The global allocator: that of the system, which counts when it is asked to.
+//! The global allocator: that of the system, with an optional count of allocations.
 //!
 //! A steady state allocates a handful of times a batch, so a faster allocator gains nothing; mimalloc
 //! was tried and kept 40 MB resident where glibc keeps 14. `skidder explain` counts while it measures; the
@@ -6,7 +6,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "a global allocator is unsafe to implement, this one only counts and tells; and so is the call that trims it"
+    reason = "a global allocator is unsafe to implement, this one only counts; and so is the call that trims it"
 )]
 
 use skidder_profile::heap;
@@ -22,7 +22,7 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-/// Counts one, if somebody wants to know.
+/// Counts one allocation if counting is on.
 #[inline]
 fn count() {
     if IS_COUNTING.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Gives memory back to the system that is free and lies between what is in use.
+/// Gives free memory between used memory back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_back() {
     // SAFETY: it may be called at any time by any thread (malloc_trim(3)), and changes nothing that is in use.
@@ -105,6 +105,6 @@ pub(crate) fn report() {
     eprintln!("allocations: {}", allocations());
 }
 
-/// Nobody asked at build time.
+/// Does nothing: the build has no `count-allocations`.
 #[cfg(not(feature = "count-allocations"))]
 pub(crate) fn report() {}

@@ -3,7 +3,7 @@
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::config_files::{self, AllConfigFiles, refuse_modules};
-use crate::filestream::Surroundings;
+use crate::filestream::InputContext;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
 use crate::input_print::Prints;
@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     pub(crate) agent: Agent,
     pub(crate) http: HttpConfig,
     pub(crate) data: PathBuf,
-    /// How often files with further inputs are looked at; nothing if never.
+    /// How often files with further inputs are reloaded; `None` for never.
     pub(crate) reload_period: Option<Duration>,
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
@@ -71,19 +71,19 @@ impl Parts {
     }
 }
 
-/// What reading the settings needs from outside.
-pub(crate) struct Outside<'a> {
+/// The file system, clock and limits that reading the settings depends on.
+pub(crate) struct ConfigContext<'a> {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) clock: Arc<dyn Clock>,
     /// The directory that relative paths of inputs are taken from.
     pub(crate) directory: &'a Path,
-    /// Lines are only tried: nothing is written that lasts.
+    /// A trial of some lines: nothing is stored.
     pub(crate) trial: bool,
     /// Number of processors.
     pub(crate) cores: usize,
-    /// Set when the program ends: what processors are at is stopped.
+    /// Set when the program ends: interrupts processors.
     pub(crate) interrupt: Arc<AtomicBool>,
-    /// Sockets that outlive the input that has them.
+    /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Outside<'a> {
 pub(crate) fn assemble(
     settings: &Settings,
     problems: &Problems,
-    outside: &Outside<'_>,
+    context: &ConfigContext<'_>,
     agent_of: impl FnOnce(Option<String>) -> Option<Agent>,
 ) -> Option<Parts> {
     problems.set_idle(IDLE);
@@ -107,27 +107,27 @@ pub(crate) fn assemble(
         agent_name: agent.name.clone(),
         agent_id: agent.id.clone(),
         precision,
-        fs: Arc::clone(&outside.fs),
+        fs: Arc::clone(&context.fs),
     };
     let setup = read_setup(&root, &output_context, settings);
-    let outputs = Outputs::read(&root, &output_context, setup, outside.clock.wall());
+    let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
     let registry = beat.part(&root_settings::IN_REGISTRY);
     let registries = registries_directory(&data, &registry);
     let flush = read_flush(registry);
-    let places = Places::find(&*outside.fs, &data, registries)
+    let places = Places::find(&*context.fs, &data, registries)
         .map_err(|error| root.problem("outputs", format!("{error:#}"), ""))
         .ok();
     let output_ids = outputs.ids.clone();
-    let started = outside.clock.wall();
+    let started = context.clock.wall();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
     refuse_modules(settings, problems);
     let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
-    let logs = outside.directory.join(&settings.paths().logs);
+    let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
-    let reading = Reading { settings, outside, agent: &agent, started, ids, may_come, own_log };
+    let reading = Reading { settings, context, agent: &agent, started, ids, may_come, own_log };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.part(&schema::HTTP));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -152,18 +152,18 @@ pub(crate) fn assemble(
         shutdown_timeout,
         monitoring,
         otlp,
-        workers: workers.unwrap_or(outside.cores),
+        workers: workers.unwrap_or(context.cores),
         log,
         agent,
         output_context,
     })
 }
 
-/// What processors may look at, and all of them.
-fn processors_of(outside: &Outside<'_>) -> Context {
-    let context = Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
-        .with_interrupt(Arc::clone(&outside.interrupt));
-    processors::OTHERS.iter().fold(context, |context, kinds| context.with(kinds))
+/// The context of the processors, with all their kinds.
+fn processors_of(context: &ConfigContext<'_>) -> Context {
+    let bare = Context::new(Arc::clone(&context.fs), Arc::clone(&context.clock))
+        .with_interrupt(Arc::clone(&context.interrupt));
+    processors::OTHERS.iter().fold(bare, |context, kinds| context.with(kinds))
 }
 
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
@@ -181,18 +181,18 @@ fn read_flush(registry: Section<'_>) -> Duration {
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
 struct Reading<'a> {
     settings: &'a Settings,
-    outside: &'a Outside<'a>,
+    context: &'a ConfigContext<'a>,
     agent: &'a Agent,
     started: Timestamp,
     /// Of the outputs, if there is a list of them.
     ids: &'a [String],
-    /// Inputs may come later, or from what is not here yet: there need not be one.
+    /// Inputs may come later, or from unsupported parts: none is required.
     may_come: bool,
     own_log: OwnLog,
 }
 
 impl Reading<'_> {
-    /// Reads the inputs as they are for the first output that is on; tells all that is wrong with any of them.
+    /// Reads the inputs for the first enabled output; reports all problems of all inputs.
     fn inputs(
         &self,
         root: &Section<'_>,
@@ -222,7 +222,7 @@ impl Reading<'_> {
         for (number, one) in outputs.built {
             let place = self.place(number, places);
             let inputs = first.take().unwrap_or_else(|| {
-                // What is wrong was told.
+                // Problems are already reported.
                 let again = Problems::new();
                 let root = settings.root(&again);
                 let beat = root.part(&FILEBEAT);
@@ -246,8 +246,8 @@ impl Reading<'_> {
         parts
     }
 
-    /// Nothing is to be read: a mistake, unless inputs may come.
-    fn tell_none(&self, beat: &Section<'_>, disabled: usize) {
+    /// Reports that there is no input: an error, unless inputs may come.
+    fn report_no_input(&self, beat: &Section<'_>, disabled: usize) {
         let (message, hint) = match disabled {
             0 => ("there is no input", "add one under `filebeat.inputs`"),
             _ => ("no input is enabled", "set `enabled: true` for one"),
@@ -265,19 +265,19 @@ impl Reading<'_> {
 
     /// Reads all inputs for the output with this place.
     fn read(&self, root: &Section<'_>, beat: &Section<'_>, place: &Place) -> Vec<(Input, Feeds)> {
-        let outside = self.outside;
-        let context = processors_of(outside).with_data(&place.data).with_trial(outside.trial);
-        let common = Common::read(root, &context, self.agent);
-        let surroundings = Surroundings {
-            fs: &*outside.fs,
-            directory: outside.directory,
+        let context = self.context;
+        let processors = processors_of(context).with_data(&place.data).with_trial(context.trial);
+        let common = Common::read(root, &processors, self.agent);
+        let input_context = InputContext {
+            fs: &*context.fs,
+            directory: context.directory,
             started: self.started,
             first_start: self.agent.first_start,
         };
         let tasks = skidder_inputs::Context {
-            fs: Arc::clone(&outside.fs),
-            clock: Arc::clone(&outside.clock),
-            sockets: outside.sockets.clone(),
+            fs: Arc::clone(&context.fs),
+            clock: Arc::clone(&context.clock),
+            sockets: context.sockets.clone(),
             wanted: skidder_inputs::Wanted::default(),
         };
         let mut inputs = Vec::new();
@@ -298,7 +298,7 @@ impl Reading<'_> {
                 inputs::turned_off(&section);
                 continue;
             }
-            let Some(mut reads) = inputs::read(&section, &surroundings, &tasks) else {
+            let Some(mut reads) = inputs::read(&section, &input_context, &tasks) else {
                 section.skip();
                 continue;
             };
@@ -318,7 +318,7 @@ impl Reading<'_> {
                 Reads::Task(_) => section.get(&ID).value(),
             };
             let feeds = Feeds::read(&section, self.ids);
-            let plan = Arc::new(input_plan::read(&section, &common, &context, reads.of_type()));
+            let plan = Arc::new(input_plan::read(&section, &common, &processors, reads.of_type()));
             section.finish();
             let bind = Arc::clone(&plan) as _;
             let print = prints.of_input(item.node());
@@ -327,13 +327,13 @@ impl Reading<'_> {
         share_keys(&mut inputs);
         inputs::refuse_beside_stdin(beat, inputs.iter().map(|(input, _)| input.kind()));
         if is_empty || (inputs.is_empty() && disabled > 0) {
-            self.tell_none(beat, disabled);
+            self.report_no_input(beat, disabled);
         }
         inputs
     }
 }
 
-/// Tells of outputs that nobody feeds, and of inputs that feed nobody.
+/// Warns of outputs without inputs, and of inputs without an output.
 fn warn_of_unfed(root: &Section<'_>, inputs: &[(Input, Feeds)], outputs: &Outputs) {
     for (number, _) in &outputs.built {
         if !inputs.iter().any(|(_, feeds)| feeds.to(*number).is_some()) {
@@ -389,7 +389,7 @@ fn share_keys(inputs: &mut [(Input, Feeds)]) {
         let Some(own) = keys(input) else { continue };
         let Some(settings) = input.files_mut() else { continue };
         settings.shares_keys |= all.iter().filter(|other| **other == own).count() > 1;
-        // Who did not share them before begins anew.
+        // An input that did not share them before starts over.
         let shares_keys = settings.shares_keys;
         input.print.note(shares_keys);
     }

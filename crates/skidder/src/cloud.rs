@@ -1,4 +1,4 @@
-//! `cloud.id` and `cloud.auth`: where a deployment of Elastic Cloud is, and who we are there.
+//! `cloud.id` and `cloud.auth`: address and credentials of a deployment of Elastic Cloud.
 //!
 //! As in libbeat's `cloudid`: they stand for `hosts`, `username` and `password` of `output.elasticsearch`, and win
 //! over them.
@@ -21,7 +21,7 @@ mod at_root {
     use super::*;
 
     settings! {
-        /// What stands at the root.
+        /// Settings at the root.
         pub(crate) static AT_ROOT = Group::new("root.cloud", "A deployment of Elastic Cloud.");
 
         pub(super) IN_ROOT: Part = Key::part("cloud", &CLOUD).about("a deployment of Elastic Cloud");
@@ -31,7 +31,7 @@ mod at_root {
 pub(crate) use at_root::AT_ROOT;
 use at_root::IN_ROOT;
 
-/// What the two settings say.
+/// The values of the two settings.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Cloud {
     /// URL of Elasticsearch.
@@ -40,7 +40,7 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// Reads the section `cloud`; mistakes are told there.
+    /// Reads the section `cloud`; it reports mistakes.
     pub(crate) fn read(root: &Section<'_>) -> Option<Self> {
         let section = root.part(&IN_ROOT);
         section.declared_by(&CLOUD);
@@ -75,8 +75,8 @@ impl Cloud {
     }
 }
 
-/// What must stand over the settings because of `cloud.id`; nothing if it is not there, or wrong, which is told when
-/// all settings are read.
+/// Overrides of the settings because of `cloud.id`; empty if it is missing or invalid, which is reported when all
+/// settings are read.
 pub(crate) fn overrides(settings: &Settings) -> Vec<String> {
     let problems = Problems::new();
     let root = settings.root(&problems);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_cloud_id_stands_over_the_output() {
         let settings = |text: &str| Settings::parse("x", text).unwrap();
-        let told = |text: &str| {
+        let problems_of = |text: &str| {
             let settings = settings(text);
             let problems = Problems::new();
             let root = settings.root(&problems);
@@ -156,7 +156,7 @@ mod tests {
             problems.to_string()
         };
         let good = format!("cloud: {{id: '{}', auth: 'elastic:a:\"b'}}", id("h$e$k"));
-        assert_eq!(told(&good), "");
+        assert_eq!(problems_of(&good), "");
         assert_eq!(
             overrides(&settings(&good)),
             [
@@ -166,11 +166,12 @@ mod tests {
             ]
         );
         assert_eq!(overrides(&settings("{}")), Vec::<String>::new());
-        assert!(told("cloud.id: x").contains("console of Elastic Cloud"));
-        assert!(told("cloud.auth: secret").contains("expected `user:password`"));
-        assert!(!told("cloud.auth: secret").contains("secret"));
+        assert!(problems_of("cloud.id: x").contains("console of Elastic Cloud"));
+        assert!(problems_of("cloud.auth: secret").contains("expected `user:password`"));
+        assert!(!problems_of("cloud.auth: secret").contains("secret"));
         assert!(
-            told(&format!("{{cloud.id: '{}', outputs: []}}", id("h$e$k"))).contains("`outputs`")
+            problems_of(&format!("{{cloud.id: '{}', outputs: []}}", id("h$e$k")))
+                .contains("`outputs`")
         );
     }
 }

@@ -7,8 +7,8 @@ use crate::migrate::judge;
 use crate::run::Reloader;
 use crate::signals::Caught;
 use crate::startup::Startup;
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print};
 use crate::{
     agent, files, keystore, logging, migrate, pages, registry, run, sample, schema, ship, tune,
 };
@@ -17,36 +17,36 @@ use skidder_config::{Problem, Subject};
 use skidder_read::survey;
 use std::process::ExitCode;
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
     if !matches!(line.command, None | Some(Command::Run | Command::Ship(_))) {
         caught.release();
     }
-    let mut world = World { caught, ..World::real()? };
+    let mut system = System { caught, ..System::real()? };
     if line.global.trace_startup {
-        world.startup = Startup::traced(&world.clock);
+        system.startup = Startup::traced(&system.clock);
     }
     match &line.command {
-        None | Some(Command::Run) => run_command(&line.global, &world),
-        Some(Command::Ship(what)) => ship::ship(what, &line.global, &world),
-        Some(Command::Test { what: Test::Config }) => test_config(&line.global, &world),
-        Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
-        Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
+        None | Some(Command::Run) => run_command(&line.global, &system),
+        Some(Command::Ship(what)) => ship::ship(what, &line.global, &system),
+        Some(Command::Test { what: Test::Config }) => test_config(&line.global, &system),
+        Some(Command::Test { what: Test::Output }) => test_output(&line.global, &system),
+        Some(Command::Export { what: Export::Config }) => export_config(&line.global, &system),
         Some(Command::Export { what: Export::Schema }) => schema::export(),
-        Some(Command::Files(what)) => files::files(what, &line.global, &world),
-        Some(Command::Status(what)) => crate::status::status(*what, &line.global, &world),
-        Some(Command::Top(what)) => top(*what, &line.global, &world),
-        Some(Command::Page(what)) => crate::page::page(*what, &line.global, &world),
-        Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
-        Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
-        Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
-        Some(Command::Tune(what)) => tune::tune(what, &line.global, &world),
-        Some(Command::Migrate(what)) => migrate::migrate(what, &line.global, &world),
-        Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
+        Some(Command::Files(what)) => files::files(what, &line.global, &system),
+        Some(Command::Status(what)) => crate::status::status(*what, &line.global, &system),
+        Some(Command::Top(what)) => top(*what, &line.global, &system),
+        Some(Command::Page(what)) => crate::page::page(*what, &line.global, &system),
+        Some(Command::Process(what)) => sample::process(what, &line.global, &system.for_trial()),
+        Some(Command::Explain(what)) => sample::explain(what, &line.global, &system.for_trial()),
+        Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &system.for_trial())),
+        Some(Command::Tune(what)) => tune::tune(what, &line.global, &system),
+        Some(Command::Migrate(what)) => migrate::migrate(what, &line.global, &system),
+        Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &system),
         Some(Command::DeadLetters { what }) => {
-            crate::dead_letters::dispatch(what, &line.global, &world)
+            crate::dead_letters::dispatch(what, &line.global, &system)
         }
-        Some(Command::Queue { what }) => crate::queue::dispatch(what, &line.global, &world),
+        Some(Command::Queue { what }) => crate::queue::dispatch(what, &line.global, &system),
         Some(Command::Version) => {
             print(&format!(
                 "skidder version {VERSION} ({}), compatible with filebeat {}\n",
@@ -55,14 +55,14 @@ pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
             ))?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(Command::Setup(what)) => set_up(*what, &line.global, &world),
-        Some(Command::Keystore { what }) => keystore::dispatch(what, &line.global, &world),
+        Some(Command::Setup(what)) => set_up(*what, &line.global, &system),
+        Some(Command::Keystore { what }) => keystore::dispatch(what, &line.global, &system),
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion { shell }) => pages::completion(*shell),
         Some(Command::Man { directory }) => pages::man(directory.as_deref()),
         Some(Command::Help { words }) => pages::help(words),
-        Some(Command::Validate) => test_config(&line.global, &world),
+        Some(Command::Validate) => test_config(&line.global, &system),
     }
 }
 
@@ -71,7 +71,7 @@ use crate::top::top;
 
 /// Says that the command is not here.
 #[cfg(not(feature = "top"))]
-fn top(_: crate::cli::Top, _: &Global, _: &World) -> Result<ExitCode> {
+fn top(_: crate::cli::Top, _: &Global, _: &System) -> Result<ExitCode> {
     bail!("this program was built without `top`; use one with the cargo feature `top`")
 }
 
@@ -79,56 +79,58 @@ fn not_yet(command: &str) -> Result<ExitCode> {
     bail!("`{command}` is a command of Filebeat that skidder does not have yet")
 }
 
-fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
+fn run_command(global: &Global, system: &System) -> Result<ExitCode> {
     // Before any other descriptor is opened.
-    world.sockets.inherit()?;
-    let settings = load_settings(global, world)?;
-    world.startup.step(|| "configuration read".to_owned());
+    system.sockets.inherit()?;
+    let settings = load_settings(global, system)?;
+    system.startup.step(|| "configuration read".to_owned());
     // The lock comes first, because the agent's id is in the directory that it protects.
     let data = settings.paths().data.clone();
     let (_lock, mut parts) = {
-        let lock = agent::lock_data(&*world.fs, &data)?;
+        let lock = agent::lock_data(&*system.fs, &data)?;
         (
             lock,
-            read_parts(&settings, world, |name| {
-                Agent::load(&*world.fs, &*world.clock, &data, name)
+            read_parts(&settings, system, |name| {
+                Agent::load(&*system.fs, &*system.clock, &data, name)
             })?,
         )
     };
-    world.startup.step(|| "data directory locked, settings checked".to_owned());
+    system.startup.step(|| "data directory locked, settings checked".to_owned());
     if global.once && parts.inputs().is_empty() {
         bail!("there is no input: with `--once` there is nothing to wait for");
     }
     for output in parts.outputs.iter().filter(|output| output.place.is_main) {
-        registry::refuse_unadopted(world, &output.place.registry)?;
+        registry::refuse_unadopted(system, &output.place.registry)?;
     }
     logging::start_run(parts.log.with_flags(&global.log_flags()))?;
-    for id in parts.places.claim(&*world.fs, &parts.output_ids)? {
+    for id in parts.places.claim(&*system.fs, &parts.output_ids)? {
         tracing::warn!(
             output.id = id,
             "what is remembered for an output that the configuration does not have is kept"
         );
     }
-    let reloader = (!global.once).then(|| Reloader::new(global, world, settings, &parts));
-    run::run(parts, world, reloader, &global.fail_on)
+    let reloader = (!global.once).then(|| Reloader::new(global, system, settings, &parts));
+    run::run(parts, system, reloader, &global.fail_on)
 }
 
-fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+fn test_config(global: &Global, system: &System) -> Result<ExitCode> {
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     for input in parts.files() {
         let name = files::name_of(input);
-        for finding in survey(&*world.fs, input) {
-            tell(&format!("warning: input `{name}`: {finding}\nhint: {}\n", finding.remedy()));
+        for finding in survey(&*system.fs, input) {
+            eprint(&format!("warning: input `{name}`: {finding}\nhint: {}\n", finding.remedy()));
         }
     }
     print("Config OK\n")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+fn test_output(global: &Global, system: &System) -> Result<ExitCode> {
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut good = true;
@@ -136,28 +138,29 @@ fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
         if let Some(id) = &output.id {
             lines.push(format!("output `{id}`\n"));
         }
-        let mut tell = |line: &str| lines.push(format!("{line}\n"));
-        good &= runtime.block_on(output.output.check(&mut tell));
+        let mut add_line = |line: &str| lines.push(format!("{line}\n"));
+        good &= runtime.block_on(output.output.check(&mut add_line));
     }
     print(&lines.concat())?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// `skidder setup`: for every output that has something to be set up.
-fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCode> {
+fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<ExitCode> {
     if what.dashboards || what.pipelines {
         bail!(
             "dashboards and pipelines of modules are not in skidder: load them with Filebeat, once"
         );
     }
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut all = Vec::new();
     for output in &parts.outputs {
-        let mut tell = |line: &str| lines.push(format!("{line}\n"));
-        if let Some(setting_up) = output.output.set_up(&mut tell) {
+        let mut add_line = |line: &str| lines.push(format!("{line}\n"));
+        if let Some(setting_up) = output.output.set_up(&mut add_line) {
             all.push(runtime.block_on(setting_up));
         }
     }
@@ -168,9 +171,9 @@ fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCo
     Ok(if all.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
-    let settings = load_settings(global, world)?;
-    let (_, problems) = judge(&settings, world);
+fn export_config(global: &Global, system: &System) -> Result<ExitCode> {
+    let settings = load_settings(global, system)?;
+    let (_, problems) = judge(&settings, system);
     let (unknown, wrong): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.subject == Subject::Unknown);
     let places = |problems: Vec<Problem>| -> Vec<_> {

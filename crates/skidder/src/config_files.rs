@@ -1,5 +1,5 @@
-//! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
-//! inputs, and those that may be looked at again and again.
+//! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration with further inputs, which
+//! may be reloaded.
 
 use skidder_config::{
     Group, Item, Key, LoadOptions, Part, Problem, Problems, Section, Settings, Subject, load_part,
@@ -49,7 +49,7 @@ mod at_filebeat {
     use super::*;
 
     settings! {
-        /// What stands in `filebeat`.
+        /// Settings in `filebeat`.
         pub(crate) static AT_FILEBEAT = Group::new("filebeat.beside", "Files with further inputs.");
 
         pub(super) IN_CONFIG: Part = Key::part("config", &CONFIG)
@@ -64,7 +64,7 @@ use at_filebeat::IN_CONFIG;
 pub(crate) const OLDER: &str =
     "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
 
-/// What tells that a file is another one: its path, size, last change, device and inode.
+/// Changes if the file does: its path, size, last change, device and inode.
 pub(crate) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
 
 /// One of the two sections.
@@ -73,7 +73,7 @@ pub(crate) struct ConfigFiles {
     pattern: Option<Pattern>,
     /// The section is there and not turned off.
     is_on: bool,
-    /// How often they are looked at again; nothing if never.
+    /// How often to check them for changes; `None` for never.
     pub(crate) period: Option<Duration>,
 }
 
@@ -112,12 +112,12 @@ impl AllConfigFiles {
         self.inputs.is_on || self.modules.is_on
     }
 
-    /// How often some of them are looked at again.
+    /// The shortest of these periods.
     pub(crate) fn period(&self) -> Option<Duration> {
         self.inputs.period.into_iter().chain(self.modules.period).min()
     }
 
-    /// What those that are looked at again are now.
+    /// The current stamps of the files that are reloaded.
     pub(crate) fn stamps(&self, fs: &dyn Fs) -> Vec<Stamp> {
         let again =
             [&self.inputs, &self.modules].into_iter().filter(|files| files.period.is_some());
@@ -225,7 +225,7 @@ pub(crate) fn items<'a>(
     all
 }
 
-/// Tells of modules that are on.
+/// Reports enabled modules.
 pub(crate) fn refuse_modules(settings: &Settings, problems: &Problems) {
     for item in items(settings.module_files(), problems) {
         let Some(module) = item.node().as_map() else { continue };

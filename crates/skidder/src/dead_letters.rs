@@ -1,5 +1,5 @@
-//! `skidder deadletters`: events that an output refused, for people. Looking works beside a running program; sending
-//! them again and throwing them away does not, because that writes the same file.
+//! `skidder deadletters`: events that an output refused. Showing works while skidder is running; sending them again
+//! and dropping them does not, because that writes the same file.
 
 mod letter;
 mod redrive;
@@ -7,9 +7,9 @@ mod redrive;
 use crate::cli::{DeadLettersCommand, Global, WhichLetters};
 use crate::logging;
 use crate::registry::{Site, Store};
+use crate::system::System;
 use crate::table::{or_dash, table};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
 use letter::{Letter, LetterError};
 use serde_json::{Value, json};
@@ -20,41 +20,41 @@ use std::path::Path;
 use std::process::ExitCode;
 use tracing::Level;
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub(crate) fn dispatch(
     what: &DeadLettersCommand,
     global: &Global,
-    world: &World,
+    system: &System,
 ) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     match what {
         DeadLettersCommand::List { which, each, limit, json } => {
-            let stores = Site::of(global, world)?.stores(which.output.as_deref(), world)?;
+            let stores = Site::of(global, system)?.stores(which.output.as_deref(), system)?;
             let rows = if *each {
-                list_each(&stores, &world.absolute(which), *limit, world)?
+                list_each(&stores, &system.absolute(which), *limit, system)?
             } else {
-                list_reasons(&stores, &world.absolute(which), world)?
+                list_reasons(&stores, &system.absolute(which), system)?
             };
             print(&if *json { rows.as_json() } else { rows.as_text(*each) })?;
             Ok(ExitCode::SUCCESS)
         }
         DeadLettersCommand::Show { wanted, output, json } => {
-            let store = Site::of(global, world)?.store(output.as_deref(), world)?;
-            show(&store, wanted, *json, world)
+            let store = Site::of(global, system)?.store(output.as_deref(), system)?;
+            show(&store, wanted, *json, system)
         }
         DeadLettersCommand::Redrive { which, dry_run } => {
-            redrive::redrive(&world.absolute(which), *dry_run, global, world)
+            redrive::redrive(&system.absolute(which), *dry_run, global, system)
         }
         DeadLettersCommand::Drop { which, all, dry_run } => {
             if which.chooses() == *all {
                 bail!("say which letters, or `--all`; `skidder deadletters list` shows them");
             }
-            drop_letters(&world.absolute(which), *dry_run, global, world)
+            drop_letters(&system.absolute(which), *dry_run, global, system)
         }
     }
 }
 
-impl World {
+impl System {
     /// The same with the path that it has in events.
     fn absolute(&self, which: &WhichLetters) -> WhichLetters {
         let source = which.source.as_ref().map(|path| self.directory.join(path));
@@ -81,8 +81,8 @@ impl Rows {
     }
 
     fn as_text(&self, each: bool) -> String {
-        // One output alone is not told by its id.
-        let mut told = match (each, self.named) {
+        // A single output needs no id.
+        let mut text = match (each, self.named) {
             (true, true) => self.table([
                 "number",
                 "@timestamp",
@@ -103,12 +103,12 @@ impl Rows {
                 self.table(["count", "newest", "oldest", "number", "status", "kind", "reason"])
             }
         };
-        told.push_str(&format!("{} letters", self.letters));
+        text.push_str(&format!("{} letters", self.letters));
         if self.unreadable > 0 {
-            told.push_str(&format!("; {} lines are no letters", self.unreadable));
+            text.push_str(&format!("; {} lines are no letters", self.unreadable));
         }
-        told.push('\n');
-        told
+        text.push('\n');
+        text
     }
 
     fn table<const N: usize>(&self, keys: [&str; N]) -> String {
@@ -123,17 +123,17 @@ impl Rows {
     }
 }
 
-/// The letters of an output as they lie there.
+/// Offline access to the letters of an output.
 fn kept<'a>(store: &Store, fs: &'a dyn Fs) -> KeptLetters<'a> {
     KeptLetters::new(fs, &store.data).with_prepared(&hand_over)
 }
 
-/// Says that half a letter at the end is passed over, or is dropped with the next one that is written.
-fn tell_torn(kept: &KeptLetters<'_>) -> Result<()> {
+/// Warns that half a letter at the end is skipped, or is dropped with the next one that is written.
+fn warn_of_torn(kept: &KeptLetters<'_>) -> Result<()> {
     let path = kept.path().display();
     let bytes = kept.torn_bytes().with_context(|| format!("cannot read `{path}`"))?;
     if bytes > 0 {
-        tell(&format!(
+        eprint(&format!(
             "warning: `{path}`: the last letter is not whole ({bytes} bytes), and is left out; it is being written, or a \
              crash has cut it off\n"
         ));
@@ -141,19 +141,19 @@ fn tell_torn(kept: &KeptLetters<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Calls `each` with the number, the first being 1, of every letter that is meant. Gives how many lines are no letters.
+/// Calls `each` with the number, the first being 1, of every selected letter. Returns how many lines are no letters.
 fn for_each(
     kept: &KeptLetters<'_>,
     which: &WhichLetters,
     mut each: impl FnMut(u64, Letter),
 ) -> Result<u64> {
     let mut unreadable = 0;
-    tell_torn(kept)?;
+    warn_of_torn(kept)?;
     let read = kept.each(&mut |number, line| {
         match Letter::read(line) {
             Ok(letter) if letter.is_in(which) => each(number + 1, letter),
             Ok(_) => {}
-            Err(why @ LetterError::Newer(_)) => tell_unsendable(kept, number + 1, &why),
+            Err(why @ LetterError::Newer(_)) => warn_of_unsendable(kept, number + 1, &why),
             Err(LetterError::NoLetter) => unreadable += 1,
         }
         true
@@ -163,11 +163,11 @@ fn for_each(
 }
 
 /// One row for each status and kind of reason.
-fn list_reasons(stores: &[Store], which: &WhichLetters, world: &World) -> Result<Rows> {
+fn list_reasons(stores: &[Store], which: &WhichLetters, system: &System) -> Result<Rows> {
     let mut listed = Rows { named: stores.len() > 1, ..Rows::default() };
     for store in stores {
         let mut reasons: BTreeMap<(u16, String), Value> = BTreeMap::new();
-        listed.unreadable += for_each(&kept(store, &*world.fs), which, |number, letter| {
+        listed.unreadable += for_each(&kept(store, &*system.fs), which, |number, letter| {
             listed.letters += 1;
             let kind = letter.kind();
             let row = reasons.entry((letter.status, kind.clone())).or_insert_with(|| {
@@ -191,11 +191,16 @@ fn list_reasons(stores: &[Store], which: &WhichLetters, world: &World) -> Result
 }
 
 /// One row for each of the newest letters.
-fn list_each(stores: &[Store], which: &WhichLetters, limit: usize, world: &World) -> Result<Rows> {
+fn list_each(
+    stores: &[Store],
+    which: &WhichLetters,
+    limit: usize,
+    system: &System,
+) -> Result<Rows> {
     let mut listed = Rows { named: stores.len() > 1, ..Rows::default() };
     for store in stores {
         let mut newest: VecDeque<Value> = VecDeque::new();
-        listed.unreadable += for_each(&kept(store, &*world.fs), which, |number, letter| {
+        listed.unreadable += for_each(&kept(store, &*system.fs), which, |number, letter| {
             listed.letters += 1;
             if newest.len() == limit {
                 newest.pop_front();
@@ -216,8 +221,8 @@ fn list_each(stores: &[Store], which: &WhichLetters, limit: usize, world: &World
     Ok(listed)
 }
 
-fn show(store: &Store, wanted: &str, as_json: bool, world: &World) -> Result<ExitCode> {
-    let kept = kept(store, &*world.fs);
+fn show(store: &Store, wanted: &str, as_json: bool, system: &System) -> Result<ExitCode> {
+    let kept = kept(store, &*system.fs);
     let number: Option<u64> = wanted.parse().ok();
     let mut found: Option<(u64, Vec<u8>)> = None;
     let read = kept.each(&mut |at, line| {
@@ -226,7 +231,7 @@ fn show(store: &Store, wanted: &str, as_json: bool, world: &World) -> Result<Exi
         if is_it {
             found = Some((at + 1, line.to_vec()));
         }
-        // What has the number comes before what has such an `_id`.
+        // A letter with this number wins over one with such an `_id`.
         !(is_it && number == Some(at + 1))
     });
     read.with_context(|| format!("cannot read `{}`", kept.path().display()))?;
@@ -264,13 +269,13 @@ fn drop_letters(
     which: &WhichLetters,
     dry_run: bool,
     global: &Global,
-    world: &World,
+    system: &System,
 ) -> Result<ExitCode> {
-    let site = Site::of(global, world)?;
-    let _lock = site.lock(world)?;
-    for store in site.stores(which.output.as_deref(), world)? {
-        let kept = kept(&store, &*world.fs);
-        tell_torn(&kept)?;
+    let site = Site::of(global, system)?;
+    let _lock = site.lock(system)?;
+    for store in site.stores(which.output.as_deref(), system)? {
+        let kept = kept(&store, &*system.fs);
+        warn_of_torn(&kept)?;
         let mut count: u64 = 0;
         let mut is_meant = |line: &[u8]| {
             let is_meant = match Letter::read(line) {
@@ -287,7 +292,7 @@ fn drop_letters(
             });
             read.with_context(|| format!("cannot read `{}`", kept.path().display()))?;
         } else {
-            refuse_of_others(&kept, world)?;
+            refuse_of_others(&kept, system)?;
             let written = kept.rewrite(&mut |_, line| {
                 if is_meant(line) { LetterFate::Remove } else { LetterFate::Keep }
             });
@@ -299,11 +304,11 @@ fn drop_letters(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file is written anew, and must then belong to whom it belonged: a skidder that runs as another user could not
-/// add to it any more. Only root can give it back; others are refused.
-fn refuse_of_others(kept: &KeptLetters<'_>, world: &World) -> Result<()> {
+/// The file is rewritten, and must keep its owner: a skidder that runs as another user could not add to it any more.
+/// Only root can restore the owner; other users are refused.
+fn refuse_of_others(kept: &KeptLetters<'_>, system: &System) -> Result<()> {
     let us = rustix::process::geteuid();
-    match world.fs.metadata(kept.path()) {
+    match system.fs.metadata(kept.path()) {
         Ok(meta) if meta.uid != us.as_raw() && !us.is_root() => bail!(
             "`{}` belongs to the user with the number {}, who could not write it any more; run this as that user or root",
             kept.path().display(),
@@ -313,7 +318,7 @@ fn refuse_of_others(kept: &KeptLetters<'_>, world: &World) -> Result<()> {
     }
 }
 
-/// Gives a new file to the owner of the one beside it that it replaces.
+/// Gives a new file the owner of the file that it replaces.
 fn hand_over(path: &Path) -> std::io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -324,7 +329,7 @@ fn hand_over(path: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::chown(path, Some(owner), Some(group))?)
 }
 
-/// Says what is wrong with a letter that cannot be sent.
-fn tell_unsendable(kept: &KeptLetters<'_>, number: u64, why: &dyn std::fmt::Display) {
-    tell(&format!("warning: {}:{number}: {why:#}; it stays\n", kept.path().display()));
+/// Warns of a letter that cannot be sent.
+fn warn_of_unsendable(kept: &KeptLetters<'_>, number: u64, why: &dyn std::fmt::Display) {
+    eprint(&format!("warning: {}:{number}: {why:#}; it stays\n", kept.path().display()));
 }

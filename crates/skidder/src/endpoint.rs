@@ -16,8 +16,8 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// Sources of one answer.
 const SOURCES_AT_ONCE: usize = 5000;
 
-/// Gives all files to `each`, page by page; with `output` only of this one. `id` is that of the data directory: another skidder at this
-/// address is not asked.
+/// Passes all files to `each`, page by page; with `output` only those of it. `id` is that of the data directory:
+/// another skidder at this address is refused.
 pub(crate) fn files(
     http: &HttpConfig,
     id: Option<&str>,
@@ -41,7 +41,8 @@ pub(crate) fn files(
     Ok(())
 }
 
-/// Gives all open sources of inputs that read no files to `each`, page by page; with `output` only those that feed it.
+/// Passes all open sources of inputs that read no files to `each`, page by page; with `output` only those that feed
+/// it.
 pub(crate) fn sources(
     http: &HttpConfig,
     output: Option<&str>,
@@ -60,7 +61,7 @@ pub(crate) fn sources(
     }
 }
 
-/// Asks who is there. `id` is that of the data directory: another skidder at this address is an error.
+/// Asks for the identity of the program. `id` is that of the data directory: any other is an error.
 pub(crate) fn check(http: &HttpConfig, id: Option<&str>) -> Result<()> {
     let about = get(http, "/")?;
     if let (Some(id), Some(theirs)) = (id, about["uuid"].as_str())

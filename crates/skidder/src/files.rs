@@ -1,6 +1,6 @@
 //! `skidder files`: what every file is doing, how far behind it is, and why; and the open sources of inputs that read none.
 //!
-//! A running skidder is asked over its HTTP endpoint. Without one, or without an endpoint, the answer is
+//! A running skidder answers over its HTTP endpoint. Without one, or without an endpoint, the answer is
 //! what the next start would find: a scan, matched with the registry, without reading any further.
 
 mod offline;
@@ -16,9 +16,9 @@ use crate::logging;
 use crate::outputs::quoted;
 use crate::plain::plain;
 use crate::status::span;
+use crate::system::System;
 use crate::table::{or_dash, path_width, short, shortened, table};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use skidder_observe::bytes_text;
@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing::Level;
 
-/// A file as it is shown, with all that is known of it as JSON if that is asked for.
+/// A file as it is shown, with all that is known of it as JSON if wanted.
 #[derive(Debug)]
 struct Row {
     path: String,
@@ -40,7 +40,7 @@ struct Row {
     generation: u64,
     size: u64,
     cursor: u64,
-    /// Nothing if it cannot be told.
+    /// `None` if it is unknown.
     behind: Option<u64>,
     state: String,
     reason: String,
@@ -67,7 +67,7 @@ impl Row {
     }
 }
 
-/// The reason for its state, and what else is to be known of it.
+/// The reason for its state, and other notes.
 fn why(file: &Value) -> String {
     let mut why = file["reason"].as_str().unwrap_or_default().to_owned();
     if let Some(left) = file["deleted_in_ms"].as_u64() {
@@ -80,11 +80,13 @@ fn why(file: &Value) -> String {
 }
 
 /// Shows the files.
-pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<ExitCode> {
+pub(crate) fn files(options: &Files, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let paths: Vec<PathBuf> = options.paths.iter().map(|path| world.directory.join(path)).collect();
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
+    let paths: Vec<PathBuf> =
+        options.paths.iter().map(|path| system.directory.join(path)).collect();
     let keep = options.json;
     let mut rows: Vec<Row> = Vec::new();
     let output = options.output.as_deref();
@@ -94,13 +96,13 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
     let scans: Vec<_> = parts.files().map(|settings| settings.scan.clone()).collect();
     let input = options.input.as_deref();
     let id = input.map(|name| id_of(&parts, name)).transpose()?;
-    let asked = ask(&parts, &paths, output, world, &mut |file| {
+    let data_source = ask(&parts, &paths, output, system, &mut |file| {
         if id.as_deref().is_none_or(|id| file["input"] == *id) {
             rows.push(Row::new(file, keep));
         }
     })?;
     let (mut open, mut listening) = (Vec::new(), Vec::new());
-    if asked == Asked::Endpoint && paths.is_empty() {
+    if data_source == DataSource::Endpoint && paths.is_empty() {
         open = sources::ask(&parts, output, input, &options.sort)?;
         if open.is_empty() && !options.json {
             listening = sources::listening(&parts, input)?;
@@ -109,26 +111,26 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
     for path in &paths {
         let shown = rows.iter().any(|row| PathBuf::from(&row.path).starts_with(path));
         if !shown {
-            let why = scans.iter().find_map(|scan| scan.why_not(&*world.fs, path));
+            let why = scans.iter().find_map(|scan| scan.why_not(&*system.fs, path));
             let why = why.unwrap_or_else(|| "no input has a path that matches".to_owned());
             let file = json!({"path": path.to_string_lossy(), "state": "unmatched", "reason": why});
             rows.push(Row::new(&file, keep));
         }
     }
     sort(&mut rows, &options.sort);
-    // Who names files asks for these.
-    let mut findings = if paths.is_empty() { findings(&parts, world) } else { Vec::new() };
+    // With paths given, only these are shown.
+    let mut findings = if paths.is_empty() { findings(&parts, system) } else { Vec::new() };
     findings.retain(|(name, _)| input.is_none_or(|wanted| wanted == name));
     if options.json {
-        print_json(&rows, &open, asked, &findings)?;
+        print_json(&rows, &open, data_source, &findings)?;
     } else {
         let receiving = sources::receiving(&parts, input);
         let reads_files = input.is_none() && parts.files().next().is_some();
         if !rows.is_empty() || receiving.is_empty() || reads_files {
-            print_table(&rows, asked)?;
+            print_table(&rows, data_source)?;
         }
         if paths.is_empty() {
-            print(&sources::text(&open, &receiving, &listening, asked))?;
+            print(&sources::text(&open, &receiving, &listening, data_source))?;
         }
         for (input, finding) in &findings {
             let found = format!("! input `{input}`: {finding}; {}", finding.remedy());
@@ -150,9 +152,9 @@ fn id_of(parts: &Parts, name: &str) -> Result<String> {
 }
 
 /// What the inputs find that is no file to read, by their ids.
-fn findings(parts: &Parts, world: &World) -> Vec<(String, Finding)> {
+fn findings(parts: &Parts, system: &System) -> Vec<(String, Finding)> {
     let found = parts.files().flat_map(|input| {
-        let all = survey(&*world.fs, input).into_iter();
+        let all = survey(&*system.fs, input).into_iter();
         all.map(|finding| (name_of(input).to_owned(), finding))
     });
     found.collect()
@@ -163,46 +165,46 @@ pub(crate) fn name_of(input: &FilestreamSettings) -> &str {
     if input.id.is_empty() { input.kind.name() } else { &input.id }
 }
 
-/// Who was asked.
+/// Where the answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum DataSource {
     /// The running skidder.
     Endpoint,
-    /// Registry and file system, while it runs: what it does is not known.
+    /// Registry and file system, while it runs: its current work is not known.
     RegistryOfRunning,
     /// Registry and file system.
     Registry,
 }
 
-/// Gives all files to `each`, from the best source there is.
+/// Passes all files to `each`, from the best available source.
 fn ask(
     parts: &Parts,
     paths: &[PathBuf],
     output: Option<&str>,
-    world: &World,
+    system: &System,
     each: &mut dyn FnMut(&Value),
-) -> Result<Asked> {
+) -> Result<DataSource> {
     let output = sources::one_of_several(parts, output);
-    let running = agent::is_running(&*world.fs, &parts.data)?;
+    let running = agent::is_running(&*system.fs, &parts.data)?;
     if running && parts.http.enabled {
-        let id = agent::kept_id(&*world.fs, &parts.data);
+        let id = agent::kept_id(&*system.fs, &parts.data);
         endpoint::files(&parts.http, id.as_deref(), paths, output, each)?;
-        return Ok(Asked::Endpoint);
+        return Ok(DataSource::Endpoint);
     }
     if running {
-        tell(
+        eprint(
             "skidder is running, but `http.enabled` is off: what it is doing is not known; this is what \
              a start would find now\n",
         );
     }
-    offline::files(parts, paths, output, world, running, each)?;
-    Ok(if running { Asked::RegistryOfRunning } else { Asked::Registry })
+    offline::files(parts, paths, output, system, running, each)?;
+    Ok(if running { DataSource::RegistryOfRunning } else { DataSource::Registry })
 }
 
 fn sort(rows: &mut [Row], by: &str) {
     rows.sort_by(|one, other| one.path.cmp(&other.path));
     match by {
-        // What cannot be told may be much: it comes behind what is, and before what has nothing.
+        // An unknown amount may be large: it comes after the known ones, and before 0.
         "behind" => rows.sort_by_key(|row| {
             let known = row.behind.unwrap_or(0);
             (Reverse(known), row.behind == Some(0))
@@ -213,7 +215,7 @@ fn sort(rows: &mut [Row], by: &str) {
     }
 }
 
-fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
+fn print_table(rows: &[Row], data_source: DataSource) -> Result<()> {
     let width = path_width();
     let cells: Vec<[String; 9]> = rows
         .iter()
@@ -252,10 +254,10 @@ fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
     }
     let behind: u64 = rows.iter().filter_map(|row| row.behind).sum();
     let unknown = rows.iter().filter(|row| row.behind.is_none() && row.state != "held").count();
-    let from = match asked {
-        Asked::Endpoint => "the running skidder",
-        Asked::RegistryOfRunning => "the registry, while skidder is running",
-        Asked::Registry => "the registry; skidder is not running",
+    let from = match data_source {
+        DataSource::Endpoint => "the running skidder",
+        DataSource::RegistryOfRunning => "the registry, while skidder is running",
+        DataSource::Registry => "the registry; skidder is not running",
     };
     let more = if unknown > 0 {
         let have = if unknown == 1 { "file has" } else { "files have" };
@@ -273,14 +275,14 @@ fn size(bytes: u64) -> String {
 fn print_json(
     rows: &[Row],
     open: &[Value],
-    asked: Asked,
+    data_source: DataSource,
     findings: &[(String, Finding)],
 ) -> Result<()> {
-    let from = match asked {
-        Asked::Endpoint => "endpoint",
-        Asked::RegistryOfRunning | Asked::Registry => "registry",
+    let from = match data_source {
+        DataSource::Endpoint => "endpoint",
+        DataSource::RegistryOfRunning | DataSource::Registry => "registry",
     };
-    let running = asked != Asked::Registry;
+    let running = data_source != DataSource::Registry;
     print(&format!("{{\"from\":\"{from}\",\"running\":{running},\"files\":["))?;
     for (at, row) in rows.iter().enumerate() {
         let comma = if at == 0 { "\n" } else { ",\n" };

@@ -1,5 +1,5 @@
 //! Settings of Filebeat, of its older versions and of its neighbours that people have in their files, and that do
-//! nothing here: each with the reason. What is in no list is a typo, and an error.
+//! nothing here: each with the reason. A setting in no list is a typo, and an error.
 
 use skidder_config::Idle;
 

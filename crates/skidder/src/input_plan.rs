@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A template and its epoch.
 type Made = Option<(u64, Option<Arc<Template>>)>;
 
-/// The plan of an input, and what it says about all events. Cheap to clone.
+/// The plan of an input, and what all its events share. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct InputPlan {
     plan: Arc<Plan>,
@@ -64,7 +64,7 @@ impl InputPlan {
 
     /// Made with the fields of the first source.
     fn template(&self, fields: &Map) -> Option<Arc<Template>> {
-        // Asked before binding: what changes meanwhile belongs to the next epoch.
+        // Read before binding: what changes meanwhile belongs to the next epoch.
         let epoch = self.plan.epoch();
         if let Some((of, template)) = &*self.template.read().unwrap_or_else(PoisonError::into_inner)
             && *of == epoch
@@ -101,7 +101,7 @@ impl InputPlan {
 }
 
 impl SourcePlan {
-    /// Runs step by step, for who measures. The condition of the output is the last step; `steps` are before it.
+    /// Runs step by step, to measure. The condition of the output is the last step; `steps` are before it.
     pub(crate) fn run_measured(&self, batch: &mut Batch, steps: usize, meter: &mut dyn Meter) {
         self.plan.run_measured(batch, meter);
         if let Some(condition) = &self.condition {
@@ -184,7 +184,7 @@ impl Common {
     }
 }
 
-/// What the type of an input and its own options say about its events.
+/// What the type of an input and its own options add to its events.
 #[derive(Clone, Debug)]
 pub(crate) struct OfType {
     /// A tag of all of them.

@@ -1,4 +1,4 @@
-//! What tells whether an input is configured as it was.
+//! A digest of an input's configuration, to detect changes.
 
 use ring::digest::{Context, Digest, SHA256};
 use skidder_config::{Node, Settings};
@@ -14,7 +14,7 @@ pub(crate) struct InputPrint {
 }
 
 impl InputPrint {
-    /// Whether other inputs have the same keys, which only all of them together can say.
+    /// Whether other inputs have the same keys, which takes all of them to know.
     pub(crate) fn note(&mut self, shares_keys: bool) {
         self.shares_keys = shares_keys;
     }

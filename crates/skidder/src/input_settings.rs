@@ -8,7 +8,7 @@ mod events {
     use super::*;
 
     settings! {
-        /// What is added to events: at the root for those of all inputs, in an input for its own.
+        /// Fields and tags added to events: at the root for those of all inputs, in an input for its own.
         pub(crate) static EVENTS = Group::new("events", "What is added to events.");
 
         pub(crate) TAGS: Vec<String> = Key::<Vec<String>>::new("tags")
@@ -33,7 +33,7 @@ settings! {
     /// What every input has.
     pub(crate) static EVERY_INPUT = Group::new("input.*", "What every input has.")
         .include(&[&EVENTS])
-        // Options of the `log` input in another one: Filebeat takes no notice of them, so what they say is not done.
+        // Options of the `log` input in another one: Filebeat ignores them, and so do we.
         // `skidder migrate` writes the modern form.
         .without_effect(&[
         ("json.*", "of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`"),

@@ -1,7 +1,7 @@
 //! Inputs as configured, and their types: two lists, of those that read files and of those that are tasks, from the name
 //! in `type` to the function that reads the settings.
 
-use crate::filestream::{self, Surroundings, log};
+use crate::filestream::{self, InputContext, log};
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
 use crate::input_settings::{EVERY_INPUT, TYPE};
@@ -20,7 +20,7 @@ pub(crate) struct Input {
     pub(crate) reads: Reads,
     pub(crate) print: InputPrint,
     pub(crate) plan: Arc<InputPlan>,
-    /// What runs: the plan, or in a trial a wrapper that records what it does.
+    /// The plan that runs, or in a trial a wrapper that records its work.
     pub(crate) bind: Arc<dyn Bind>,
     /// If it reads files and feeds several outputs: its place among its like.
     pub(crate) peer: Option<Peer>,
@@ -40,7 +40,7 @@ impl Input {
         self.reads.kind()
     }
 
-    /// What it is called in messages: its id; without one its type and where it listens, or its number.
+    /// Its name in messages: its id; without one its type and address, or its number.
     pub(crate) fn name(&self) -> String {
         let address = match &self.reads {
             Reads::Files(_) => None,
@@ -53,7 +53,7 @@ impl Input {
         }
     }
 
-    /// Whether `name` is its id, or what it is called without one.
+    /// Whether `name` is its id, or its name in messages.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.id == name || self.name() == name
     }
@@ -66,7 +66,7 @@ impl Input {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(crate) fn files_mut(&mut self) -> Option<&mut FilestreamSettings> {
         match &mut self.reads {
             Reads::Files(settings) => Some(settings),
@@ -84,7 +84,7 @@ impl Reads {
         }
     }
 
-    /// What that says about events.
+    /// Its effect on events.
     pub(crate) fn of_type(&self) -> OfType {
         match self {
             Self::Files(settings) => {
@@ -99,7 +99,7 @@ impl Reads {
 }
 
 /// Reads what is special to a type of file input. Keys that all inputs share are left to the caller.
-type Read = fn(&Section<'_>, &Surroundings<'_>) -> FilestreamSettings;
+type Read = fn(&Section<'_>, &InputContext<'_>) -> FilestreamSettings;
 
 /// An item of `filebeat.inputs`.
 pub(crate) static INPUT: Group = Group::new("input", "An input, by its `type`.")
@@ -117,13 +117,13 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
 /// The types that read files; the others are [`skidder_inputs::KINDS`].
 const FILES: [(&str, Read, &Group); 4] = [
     ("filestream", filestream::read, &filestream::FILESTREAM),
-    ("log", |section, outside| log::read(section, outside, InputKind::Log), &log::LOG),
+    ("log", |section, context| log::read(section, context, InputKind::Log), &log::LOG),
     ("container", read_container, &log::CONTAINER),
     ("docker", read_container, &log::CONTAINER),
 ];
 
-fn read_container(section: &Section<'_>, outside: &Surroundings<'_>) -> FilestreamSettings {
-    log::read(section, outside, InputKind::Container)
+fn read_container(section: &Section<'_>, context: &InputContext<'_>) -> FilestreamSettings {
+    log::read(section, context, InputKind::Container)
 }
 
 /// The type that reads no files, but has settings of those that do.
@@ -162,13 +162,13 @@ const NOT_HERE: [&str; 25] = [
 /// something is wrong with it.
 pub(crate) fn read(
     section: &Section<'_>,
-    surroundings: &Surroundings<'_>,
+    input_context: &InputContext<'_>,
     context: &Context,
 ) -> Option<Reads> {
     section.declared_by(&EVERY_INPUT);
     let kind = section.get(&TYPE).value();
     if let Some((_, read, _)) = FILES.iter().find(|(name, ..)| *name == &*kind) {
-        return Some(Reads::Files(Box::new(read(section, surroundings))));
+        return Some(Reads::Files(Box::new(read(section, input_context))));
     }
     if *kind == *STDIN {
         return filestream::stdin::read(section, context).map(Reads::Task);

@@ -3,8 +3,8 @@
 use crate::cli::{Global, KeystoreCommand};
 use crate::load::load_without_secrets;
 use crate::secrets::{Keystore, Rules, rules};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetattr, tcsetattr};
 use skidder_config::Secret;
@@ -16,10 +16,14 @@ use std::process::ExitCode;
 /// Most bytes of a secret.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
 
-/// Does what the command line says.
-pub(crate) fn dispatch(what: &KeystoreCommand, global: &Global, world: &World) -> Result<ExitCode> {
-    let path = load_without_secrets(global, world)?.keystore_path();
-    let place = Place { fs: &*world.fs, path, rules: rules(global) };
+/// Runs the subcommand.
+pub(crate) fn dispatch(
+    what: &KeystoreCommand,
+    global: &Global,
+    system: &System,
+) -> Result<ExitCode> {
+    let path = load_without_secrets(global, system)?.keystore_path();
+    let place = Place { fs: &*system.fs, path, rules: rules(global) };
     match what {
         KeystoreCommand::Create { force } => place.create(*force)?,
         KeystoreCommand::Add { key, stdin, force } => place.add(key, *stdin, *force)?,
@@ -93,16 +97,16 @@ impl Place<'_> {
                 self.path.display()
             );
         };
-        let mut told = String::new();
+        let mut text = String::new();
         for key in keys {
             let key = key.trim();
             if !keystore.remove(key) {
                 bail!("could not find key `{key}` in the keystore; nothing is removed");
             }
-            told.push_str(&format!("successfully removed key: {key}\n"));
+            text.push_str(&format!("successfully removed key: {key}\n"));
         }
         self.write(&keystore)?;
-        print(&told)
+        print(&text)
     }
 
     fn read(&self) -> Result<Option<Keystore>> {
@@ -121,7 +125,7 @@ impl Place<'_> {
 /// Asks at the terminal; no answer means no.
 fn agreed(question: &str) -> Result<bool> {
     loop {
-        tell(&format!("{question} [y/N]: "));
+        eprint(&format!("{question} [y/N]: "));
         let mut answer = String::new();
         let read = std::io::stdin().lock().read_line(&mut answer);
         read.context("cannot read the standard input")?;
@@ -147,7 +151,7 @@ fn typed(key: &str) -> Result<Secret> {
     if !isatty(&stdin) {
         bail!("the standard input is no terminal; use `--stdin` for a secret from a pipe");
     }
-    tell(&format!("Enter value for {key}: "));
+    eprint(&format!("Enter value for {key}: "));
     let shown = tcgetattr(&stdin).context("cannot ask the terminal for its settings")?;
     let mut hidden = shown.clone();
     hidden.local_modes.remove(LocalModes::ECHO);
@@ -155,7 +159,7 @@ fn typed(key: &str) -> Result<Secret> {
     let mut line = String::new();
     let read = stdin.lock().read_line(&mut line);
     tcsetattr(&stdin, OptionalActions::Flush, &shown).context("cannot reset the terminal")?;
-    tell("\n");
+    eprint("\n");
     read.context("cannot read from the terminal")?;
     secret_of(line.into_bytes())
 }

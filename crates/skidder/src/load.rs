@@ -4,7 +4,7 @@ use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
 use crate::config_files::with_files;
-use crate::world::World;
+use crate::system::System;
 use crate::{cloud, plain, schema, secrets};
 use anyhow::Result;
 use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
@@ -15,65 +15,69 @@ use std::path::{Path, PathBuf};
 const CONFIG_FILE: &str = "filebeat.yml";
 
 /// Loads the configuration of the command line.
-pub(crate) fn load_settings(global: &Global, world: &World) -> Result<Settings> {
-    load_files(global, &global.config, world)
+pub(crate) fn load_settings(global: &Global, system: &System) -> Result<Settings> {
+    load_files(global, &global.config, system)
 }
 
 /// Loads a configuration from these files, or from the usual one if there is none, with the rest of the
 /// command line over it.
-pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> Result<Settings> {
-    let open = |path: &Path| secrets::open(&*world.fs, path, global);
-    load_with(global, files, world, Some(&open))
+pub(crate) fn load_files(global: &Global, files: &[PathBuf], system: &System) -> Result<Settings> {
+    let open = |path: &Path| secrets::open(&*system.fs, path, global);
+    load_with(global, files, system, Some(&open))
 }
 
 /// The configuration of the command line as it is without the keystore.
-pub(crate) fn load_without_secrets(global: &Global, world: &World) -> Result<Settings> {
-    load_with(global, &global.config, world, None)
+pub(crate) fn load_without_secrets(global: &Global, system: &System) -> Result<Settings> {
+    load_with(global, &global.config, system, None)
 }
 
 fn load_with(
     global: &Global,
     files: &[PathBuf],
-    world: &World,
+    system: &System,
     keystore: Option<&OpenKeystore<'_>>,
 ) -> Result<Settings> {
     let home = std::env::current_exe()
         .ok()
         .and_then(|program| program.parent().map(Path::to_path_buf))
-        .unwrap_or_else(|| world.directory.clone());
+        .unwrap_or_else(|| system.directory.clone());
     let mut files = files.to_vec();
     if files.is_empty() {
         files.push(PathBuf::from(CONFIG_FILE));
     }
     let environment = |name: &str| std::env::var(name).ok();
-    let options = options(global, world, &environment, keystore);
+    let options = options(global, system, &environment, keystore);
     let options = LoadOptions { files: &files, home: &home, ..options };
-    let settings = load(options).map_err(|problems| told(&problems))?;
+    let settings = load(options).map_err(|problems| as_error(&problems))?;
     let over = cloud::overrides(&settings);
     let settings = if over.is_empty() {
         settings
     } else {
         let overrides = [global.overrides.clone(), over].concat();
         load(LoadOptions { overrides: &overrides, ..options })
-            .map_err(|problems| told(&problems))?
+            .map_err(|problems| as_error(&problems))?
     };
     if keystore.is_none() {
         return Ok(settings);
     }
-    with_files(options, settings).map_err(|problems| told(&problems))
+    with_files(options, settings).map_err(|problems| as_error(&problems))
 }
 
-/// The settings with the files beside the configuration as they are now.
-pub(crate) fn load_beside(global: &Global, settings: Settings, world: &World) -> Result<Settings> {
+/// The settings with the current files beside the configuration.
+pub(crate) fn load_beside(
+    global: &Global,
+    settings: Settings,
+    system: &System,
+) -> Result<Settings> {
     let environment = |name: &str| std::env::var(name).ok();
-    let options = options(global, world, &environment, None);
-    with_files(options, settings).map_err(|problems| told(&problems))
+    let options = options(global, system, &environment, None);
+    with_files(options, settings).map_err(|problems| as_error(&problems))
 }
 
 /// How to load, but for the files and the place of the program.
 fn options<'a>(
     global: &'a Global,
-    world: &'a World,
+    system: &'a System,
     environment: &'a dyn Fn(&str) -> Option<String>,
     keystore: Option<&'a OpenKeystore<'a>>,
 ) -> LoadOptions<'a> {
@@ -87,8 +91,8 @@ fn options<'a>(
         path_logs: global.path_logs.as_deref(),
         strict_permissions: global.strict_permissions,
         user_id: rustix::process::geteuid().as_raw(),
-        fs: &*world.fs,
-        pipes: &world.pipes,
+        fs: &*system.fs,
+        pipes: &system.pipes,
         environment,
         keystore,
     }
@@ -97,12 +101,12 @@ fn options<'a>(
 /// Reads all settings; the error holds everything that is wrong, warnings are printed.
 pub(crate) fn read_parts(
     settings: &Settings,
-    world: &World,
+    system: &System,
     agent_of: impl FnOnce(Option<String>) -> Result<Agent>,
 ) -> Result<Parts> {
     let problems = Problems::new();
     let mut failed = None;
-    let parts = assemble(settings, &problems, &world.outside(), |name| {
+    let parts = assemble(settings, &problems, &system.config_context(), |name| {
         agent_of(name).map_err(|error| failed = Some(error)).ok()
     });
     if let Some(error) = failed {
@@ -113,7 +117,7 @@ pub(crate) fn read_parts(
             warn(&problems);
             Ok(parts)
         }
-        _ => Err(told(&problems)),
+        _ => Err(as_error(&problems)),
     }
 }
 
@@ -137,7 +141,7 @@ fn warn(problems: &Problems) {
 }
 
 /// All problems as one error; they bring their own `error:`, of which the first is printed by main.
-fn told(problems: &Problems) -> anyhow::Error {
+fn as_error(problems: &Problems) -> anyhow::Error {
     // What stops the start comes first.
     let mut sorted = problems.sorted();
     sorted.sort_by_key(|problem| problem.severity);

@@ -1,6 +1,6 @@
 //! Turning on our own log, and its end.
 
-use crate::terminal::tell;
+use crate::terminal::eprint;
 use anyhow::{Context as _, Result};
 use skidder_log::{Format, Log, LogConfig, Target};
 use std::io::IsTerminal as _;
@@ -10,7 +10,7 @@ use tracing::Level;
 
 /// What the path of the store's source contains.
 const STORE: &str = "/redb-";
-/// How long the end of the program waits for the log, and how long who is in a hurry.
+/// How long the end of the program waits for the log: normally, and when it leaves at once.
 const END_MAX: Duration = Duration::from_secs(5);
 const SOON_MAX: Duration = Duration::from_secs(1);
 
@@ -28,13 +28,13 @@ pub(crate) fn start_as(level: Level, format: Format) {
     std::panic::set_hook(Box::new(log_panic));
 }
 
-/// Turns the log on as it is configured. Whoever sits at a terminal is told where it is.
+/// Turns the log on as configured. Prints its path if stderr is a terminal.
 pub(crate) fn start_run(config: LogConfig) -> Result<()> {
     if let Target::Files(files) = &config.target
         && std::io::stderr().is_terminal()
     {
         let place = files.path.join(&files.name);
-        tell(&format!("skidder logs to {}-*.ndjson; with -e it logs here\n", place.display()));
+        eprint(&format!("skidder logs to {}-*.ndjson; with -e it logs here\n", place.display()));
     }
     let log = Log::start(config).context("cannot start the thread of the log")?;
     // Only a second run in one process would find it set, and there is none.
@@ -43,53 +43,53 @@ pub(crate) fn start_run(config: LogConfig) -> Result<()> {
     Ok(())
 }
 
-/// The program ends with this error, which stderr is told too.
+/// Logs the error that ends the program; stderr gets it too.
 pub(crate) fn failed(error: &anyhow::Error) {
     if LOG.get().is_some_and(|log| !log.is_stderr()) {
         tracing::error!(error = format!("{error:#}"), "skidder ends with an error");
     }
 }
 
-/// Whether a person at a terminal sees nothing of the log.
+/// Whether the log does not go to stderr.
 pub(crate) fn is_elsewhere() -> bool {
     LOG.get().is_some_and(|log| !log.is_stderr())
 }
 
-/// Whether the log goes to stderr, and that to another program: what else is said there would be no line of the log.
+/// Whether the log goes to stderr, and that to another program: other text there would not be a line of the log.
 pub(crate) fn is_on_pipe() -> bool {
     LOG.get().is_some_and(|log| log.is_stderr()) && !std::io::stderr().is_terminal()
 }
 
-/// Writes what is left of the log.
+/// Writes the rest of the log.
 pub(crate) fn end() {
     if let Some(log) = LOG.get() {
         log.end(END_MAX);
     }
 }
 
-/// Writes what there is, for an end that waits for nothing else.
+/// Writes all lines so far, for an end that waits for nothing else.
 pub(crate) fn flush() {
     if let Some(log) = LOG.get() {
         log.flush(SOON_MAX);
     }
 }
 
-/// The log of a run, for who asks what it counts.
+/// The log of a run, for its counters.
 pub(crate) fn log() -> Option<Arc<Log>> {
     LOG.get().cloned()
 }
 
-/// A panic is a bug and goes to the log like everything else, with what is needed to find it.
+/// A panic is a bug and goes to the log like everything else, with place and backtrace.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let what = panic.payload_as_str().unwrap_or("no message");
     if place.contains(STORE) {
-        // How the store says that its file is damaged; the registry catches it and tells.
+        // The store panics if its file is damaged; the registry catches and reports it.
         tracing::debug!(place, what, "the store of the registry gave up");
         return;
     }
     let backtrace = std::backtrace::Backtrace::force_capture();
     tracing::error!(place, what, %backtrace, "a bug in skidder: a thread has panicked");
-    // It may be the last that is heard of this process.
+    // The process may end right after this.
     flush();
 }

@@ -1,5 +1,5 @@
 //! The life of skidder: parse the command line, read and check the configuration, build the pipeline,
-//! run it, drain it with a deadline, and say with the exit code how it went.
+//! run it, drain it with a deadline, and report the result in the exit code.
 
 mod agent;
 mod allocator;
@@ -27,7 +27,6 @@ mod own_log;
 mod page;
 mod page_token;
 mod pages;
-mod passing;
 mod plain;
 mod problems;
 mod processors;
@@ -50,12 +49,13 @@ mod startup;
 mod status;
 mod stdio;
 mod step_times;
+mod system;
 mod table;
+mod temporary;
 mod terminal;
 #[cfg(feature = "top")]
 mod top;
 mod tune;
-mod world;
 
 use clap::FromArgMatches as _;
 use std::process::ExitCode;

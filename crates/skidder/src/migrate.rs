@@ -1,4 +1,4 @@
-//! `skidder migrate`: from an installed Filebeat to skidder, looked at before anything is written.
+//! `skidder migrate`: from an installed Filebeat to skidder, with a check before anything is written.
 //!
 //! Filebeat's configuration goes over unchanged, its registry through the import, its keystore as it is.
 //! Nothing of Filebeat's is changed, so that the way back is open.
@@ -14,8 +14,8 @@ use crate::cli::{Global, Migrate};
 use crate::load::load_files;
 use crate::logging;
 use crate::registry::import::{Imported, take_over};
-use crate::terminal::{print, print_exactly, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print, print_exactly};
 use anyhow::{Context as _, Result, bail};
 use place::{Theirs, copy, copy_folder, write_configuration};
 use report::Report;
@@ -26,21 +26,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracing::Level;
 
-/// Says what becomes of a Filebeat installation, and does it unless it is only to be said.
-pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Result<ExitCode> {
+/// Reports how a Filebeat installation migrates, and does it unless this is a dry run.
+pub(crate) fn migrate(options: &Migrate, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     if options.print {
-        return print_rewritten(options, world);
+        return print_rewritten(options, system);
     }
-    let theirs = Theirs::find(options, global, world)?;
+    let theirs = Theirs::find(options, global, system)?;
     let ours = Ours::of(options, global);
     let global = ours.global(&theirs, global);
-    let settings = load_files(&global, std::slice::from_ref(&theirs.configuration), world)?;
-    let (parts, problems) = judge(&settings, world);
+    let settings = load_files(&global, std::slice::from_ref(&theirs.configuration), system)?;
+    let (parts, problems) = judge(&settings, system);
     let stops = problems.iter().any(|problem| stops(problem, options.lenient));
     let dry_run = options.dry_run || stops;
     let registry = match &parts {
-        Some(parts) => adopt(&theirs, dry_run, parts, world, &ours, options)?,
+        Some(parts) => adopt(&theirs, dry_run, parts, system, &ours, options)?,
         None => None,
     };
     let report = Report {
@@ -62,10 +62,10 @@ pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Resu
 }
 
 /// Prints the configuration as it would be written today.
-fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
-    let from = world.directory.join(&options.from);
+fn print_rewritten(options: &Migrate, system: &System) -> Result<ExitCode> {
+    let from = system.directory.join(&options.from);
     let from = if from.is_dir() { from.join(place::CONFIGURATION) } else { from };
-    let text = read_configuration(&from, world)?;
+    let text = read_configuration(&from, system)?;
     // Nested without bounds, or no settings at all: it is refused as a start would refuse it.
     match Settings::parse(&from.display().to_string(), &text) {
         Ok(settings) if matches!(settings.node().content(), Content::Map(_) | Content::Null) => {}
@@ -81,7 +81,7 @@ fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
         bail!("{}:{line}: {obstacle}", from.display());
     }
     if let Some(line) = rewrite::in_braces(&text) {
-        tell(&format!(
+        eprint(&format!(
             "warning: {}:{line}: inputs in braces stay as they are, and run\n\
              hint: to have them rewritten, write each setting of them in a line of its own\n",
             from.display()
@@ -90,7 +90,7 @@ fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
     match rewrite::rewrite(&text) {
         Some(new) => print_exactly(&new)?,
         None => {
-            tell(&format!("`{}` need not change\n", from.display()));
+            eprint(&format!("`{}` need not change\n", from.display()));
             print_exactly(&text)?;
         }
     }
@@ -98,14 +98,14 @@ fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
 }
 
 /// The text of a configuration, which must be a file of a bounded size.
-fn read_configuration(path: &Path, world: &World) -> Result<String> {
+fn read_configuration(path: &Path, system: &System) -> Result<String> {
     let shown = path.display();
     let failed = || format!("cannot read `{shown}`");
     // A pipe is not even opened, which would wait for a writer.
-    if world.fs.metadata(path).with_context(failed)?.kind != FileKind::Regular {
+    if system.fs.metadata(path).with_context(failed)?.kind != FileKind::Regular {
         bail!("`{shown}` is a pipe or device; expected a file");
     }
-    let file = world.fs.open(path).with_context(failed)?;
+    let file = system.fs.open(path).with_context(failed)?;
     let bytes = read_to_end(&*file, FILE_BYTES_MAX).with_context(failed)?;
     String::from_utf8(bytes).with_context(failed)
 }
@@ -157,12 +157,12 @@ impl Ours {
     }
 }
 
-/// Reads all settings: what they make, unless something is wrong, and all that is to be said of them.
-pub(crate) fn judge(settings: &Settings, world: &World) -> (Option<Parts>, Vec<Problem>) {
+/// Reads all settings: returns the parts, unless there are errors, and all problems.
+pub(crate) fn judge(settings: &Settings, system: &System) -> (Option<Parts>, Vec<Problem>) {
     let problems = Problems::new();
-    let trial = world.clone().for_trial();
-    let parts = assemble(settings, &problems, &trial.outside(), |name| {
-        Some(Agent::passing(name, world.clock.wall()))
+    let trial = system.clone().for_trial();
+    let parts = assemble(settings, &problems, &trial.config_context(), |name| {
+        Some(Agent::temporary(name, system.clock.wall()))
     });
     let parts = parts.filter(|_| !problems.has_errors());
     (parts, problems.sorted())
@@ -182,7 +182,7 @@ fn adopt(
     theirs: &Theirs,
     dry_run: bool,
     parts: &Parts,
-    world: &World,
+    system: &System,
     ours: &Ours,
     options: &Migrate,
 ) -> Result<Option<Imported>> {
@@ -190,7 +190,7 @@ fn adopt(
     if !dry_run {
         place::refuse_other(&target, &theirs.configuration, options.force)?;
     }
-    let imported = match take_over(&theirs.data, dry_run, parts, world) {
+    let imported = match take_over(&theirs.data, dry_run, parts, system) {
         Ok(imported) => Some(imported),
         Err(error) if matches!(error.downcast_ref(), Some(FindError::Nothing { .. })) => None,
         Err(error) => return Err(error),
@@ -199,7 +199,7 @@ fn adopt(
         return Ok(imported);
     }
     if let Some(keystore) = &theirs.keystore {
-        world
+        system
             .fs
             .create_dir_all(&ours.data, skidder_os::PRIVATE_DIRECTORY)
             .with_context(|| format!("cannot make `{}`", ours.data.display()))?;
@@ -212,7 +212,7 @@ fn adopt(
     Ok(imported)
 }
 
-/// What a person does now.
+/// The next steps for the user.
 fn next_steps(options: &Migrate, theirs: &Theirs, ours: &Ours, stops: bool) -> String {
     let command = format!(
         "skidder -c {} --path.config {} --path.data {}",

@@ -77,7 +77,7 @@ mod at_root {
     use super::*;
 
     settings! {
-        /// What stands at the root.
+        /// Settings at the root.
         pub(crate) static AT_ROOT = Group::new("root.monitoring", "Our own numbers.");
 
         pub(super) IN_ROOT: Part =
@@ -88,11 +88,11 @@ mod at_root {
 pub(crate) use at_root::AT_ROOT;
 use at_root::IN_ROOT;
 
-/// What is shipped, and where to.
+/// The metrics to ship, and their target.
 #[derive(Clone, Debug)]
 pub(crate) struct Monitoring {
     server: Elasticsearch,
-    /// `cluster_uuid`, or who is asked for it: the cluster of the events.
+    /// `cluster_uuid`, or how to query it from the cluster of the events.
     cluster: Cluster,
     metrics_period: Duration,
     state_period: Duration,
@@ -109,7 +109,7 @@ enum Cluster {
 }
 
 impl Monitoring {
-    /// Reads the section, and what of it is for a collector; mistakes are told to `problems`. Nothing of what is off, or wrong.
+    /// Reads the section, and its part for a collector. `None` for what is off or invalid; mistakes are reported.
     pub(crate) fn read(
         root: &Section<'_>,
         settings: &Settings,
@@ -147,7 +147,7 @@ impl Monitoring {
             return None;
         }
         section.finish();
-        // Without hosts of its own it is the server of the events, as far as nothing else is said.
+        // Without hosts of its own it uses the server of the events, except for its own settings.
         let settings = if has_hosts {
             settings.with_root(settings.node().clone())
         } else {
@@ -162,7 +162,7 @@ impl Monitoring {
         let server = server(&section, context);
         let of_events = root.section("output.elasticsearch");
         if !has_hosts {
-            // Told where they stand.
+            // Reported at their place.
             let theirs = of_events.keys();
             theirs.iter().filter(|key| !own_keys.contains(key)).for_each(|key| section.accept(key));
         }
@@ -180,7 +180,7 @@ impl Monitoring {
     }
 }
 
-/// The server of a section; mistakes are told there.
+/// The server of a section, which reports mistakes.
 fn server(section: &Section<'_>, context: &OutputContext) -> Option<Elasticsearch> {
     let (config, _) = read(section);
     match Elasticsearch::new(config?, context.clone()) {
@@ -192,12 +192,12 @@ fn server(section: &Section<'_>, context: &OutputContext) -> Option<Elasticsearc
     }
 }
 
-/// What is sent, in the words of Filebeat.
+/// The kinds of documents, in the words of Filebeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     /// The numbers of `/stats`.
     Stats,
-    /// What is configured, as in `/state`.
+    /// The configured parts, as in `/state`.
     State,
 }
 
@@ -259,7 +259,7 @@ impl Monitoring {
         self.server.create(&index, &uuid::Uuid::new_v4().simple().to_string(), &document).await
     }
 
-    /// Asked until it is known.
+    /// Queried until it is known.
     async fn cluster_uuid(&mut self) -> Option<String> {
         if let Cluster::Of(server) = &self.cluster {
             match server.cluster_uuid().await {

@@ -28,7 +28,7 @@ impl OwnLog {
         Self { files, examples }
     }
 
-    /// Leaves these files out of an input, and tells if its paths would find them.
+    /// Excludes these files from an input; warns if its paths match them.
     pub(crate) fn leave_out(&self, section: &Section<'_>, settings: &mut FilestreamSettings) {
         let scan = &mut settings.scan;
         for path in &self.examples {

@@ -2,8 +2,8 @@
 
 use crate::cli::{Global, PageArguments};
 use crate::page_token::{TOKEN_FILE, asks_for_token, read, write_new};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
 use skidder_observe::Endpoint;
 use skidder_os::Fs;
@@ -11,12 +11,12 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Name of a page beside it that leads a browser on: no other user sees what is in it, as they do on a command line.
+/// Name of a page beside it that redirects the browser: other users cannot read it, unlike a command line.
 const DOOR_FILE: &str = "page.html";
 
 /// `skidder page`.
-pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Result<ExitCode> {
-    let program = match crate::status::running(global, world)? {
+pub(crate) fn page(what: PageArguments, global: &Global, system: &System) -> Result<ExitCode> {
+    let program = match crate::status::running(global, system)? {
         Ok(program) => program,
         Err(data) => bail!(
             "{}hint: give the same `-c` and `--path.data` as it has",
@@ -36,27 +36,27 @@ pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Resul
     let mut url = format!("http://{host}:{port}/ui/");
     if asks_for_token(&program.http) {
         let path = program.data.join(TOKEN_FILE);
-        let token = read(&*world.fs, &path, None).with_context(|| {
+        let token = read(&*system.fs, &path, None).with_context(|| {
             let path = path.display();
             format!(
                 "cannot read `{path}`, the token that opens the page\nhint: run this as the user that runs skidder, or set `http.auth.token`"
             )
         })?;
-        // What is behind `#` is never sent, so it is in no log.
+        // The part after `#` is never sent, so it is in no log.
         url = format!("{url}#token={}", token.reveal());
     }
     print(&format!("{url}\n"))?;
     if !what.print && io::stdout().is_terminal() {
-        match open_browser(&*world.fs, &program.data, &url) {
+        match open_browser(&*system.fs, &program.data, &url) {
             Ok(true) => {}
-            Ok(false) => tell("there is no desktop here: open this address in a browser\n"),
-            Err(error) => tell(&format!("no browser was opened ({error}): open this address\n")),
+            Ok(false) => eprint("there is no desktop here: open this address in a browser\n"),
+            Err(error) => eprint(&format!("no browser was opened ({error}): open this address\n")),
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name under which this machine is asked, for the address that is listened on.
+/// A host name for the browser, from the address of the listener.
 fn browsable(host: &str) -> String {
     match host {
         "0.0.0.0" | "::" => "localhost".to_owned(),

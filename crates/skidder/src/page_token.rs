@@ -1,8 +1,8 @@
 //! The token that opens the page.
 //!
-//! The page shows events, and the loopback is open to every user of the machine. So whoever wants to see them proves that they
-//! may read the data directory: a token is kept there, for its owner only. It outlives a restart, so that an open page goes on;
-//! without the file the next start makes another.
+//! The page shows events, and the loopback is open to every user of the machine. So a viewer has to prove read access
+//! to the data directory: a token is kept there, for its owner only. It outlives a restart, so that an open page goes
+//! on; without the file the next start makes another.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use skidder_config::Secret;
@@ -20,7 +20,7 @@ const TOKEN_BYTES: usize = 32;
 const FILE_MODE: u32 = 0o600;
 
 /// The token of the data directory, where events need one: without `http.auth`, on a port. It is made if there is none that can
-/// be trusted. If it cannot be written events are not shown, and the log says why.
+/// be trusted. If it cannot be written, events are not shown, and the reason is logged.
 pub(crate) fn token(fs: &dyn Fs, data: &Path, http: &HttpConfig) -> Option<Secret> {
     if !asks_for_token(http) {
         return None;
@@ -39,17 +39,17 @@ pub(crate) fn token(fs: &dyn Fs, data: &Path, http: &HttpConfig) -> Option<Secre
     }
 }
 
-/// The token that is kept, for who may read it.
+/// The kept token, if this user may read it.
 pub(crate) fn kept_token(fs: &dyn Fs, data: &Path) -> Option<Secret> {
     read(fs, &data.join(TOKEN_FILE), None).ok()
 }
 
-/// Whether the page asks for it.
+/// Whether the page requires it.
 pub(crate) fn asks_for_token(http: &HttpConfig) -> bool {
     http.enabled && !http.auth.is_set() && matches!(http.endpoint, Endpoint::Tcp { .. })
 }
 
-/// The token in a file, if nobody but its owner can have read or written it, who is `owner` if that is given.
+/// The token in a file, if only its owner can have read or written it. With `owner`, the file must be theirs.
 pub(crate) fn read(fs: &dyn Fs, path: &Path, owner: Option<u32>) -> io::Result<Secret> {
     let file = fs.open(path)?;
     let metadata = file.metadata()?;
@@ -78,7 +78,7 @@ fn make(fs: &dyn Fs, path: &Path) -> io::Result<Secret> {
     Ok(Secret::new(token))
 }
 
-/// Writes a file that nobody else can have made, nor a link put there.
+/// Creates a file anew: an existing file or link of another user is removed first.
 pub(crate) fn write_new(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -114,7 +114,7 @@ mod tests {
         std::fs::write(&path, "x").unwrap();
         let third = look();
         assert!(third != second && third.len() == 64);
-        // A link that somebody put there is replaced, and what it leads to stays.
+        // A link at its place is replaced; its target stays.
         let other = place.path().join("other");
         std::fs::write(&other, "kept").unwrap();
         std::fs::remove_file(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What is made of the definition of the command line: completions for shells, and pages for `man`.
+//! Files generated from the definition of the command line: completions for shells, and pages for `man`.
 
 use crate::agent;
 use crate::cli::Shell;
@@ -25,7 +25,7 @@ pub(crate) fn completion(shell: Shell) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what `--help` of a command says.
+/// Prints the `--help` of a command.
 pub(crate) fn help(words: &[String]) -> Result<ExitCode> {
     let mut command = shown();
     for word in words {

@@ -1,4 +1,4 @@
-//! Problems as a person reads them in a terminal, in `status`, while the program runs, and at its end.
+//! Problems as shown in a terminal, in `status`, while the program runs, and at its end.
 
 use crate::plain::plain;
 use jiff::{Timestamp, Zoned};
@@ -29,23 +29,23 @@ pub(crate) fn lines(problem: &Problem) -> String {
     text
 }
 
-/// Tells problems of the outputs on stderr when they begin and when they are over, for a person who does not see the log.
+/// Reports problems of the outputs on stderr when they begin and end, for a user who does not see the log.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    told: Vec<Problem>,
+    shown: Vec<Problem>,
 }
 
 impl Notices {
     /// How often to look.
     pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-    /// Takes the problems of now; gives the text to show.
+    /// Takes the current problems; returns the text to show.
     pub(crate) fn text(&mut self, problems: Vec<Problem>) -> String {
         let is_same =
             |one: &Problem, other: &Problem| kind(one) == kind(other) && one.output == other.output;
         let mut text = String::new();
         for problem in problems.iter().filter(|problem| problem.severity == Severity::Error) {
-            if !self.told.iter().any(|told| is_same(told, problem)) {
+            if !self.shown.iter().any(|shown| is_same(shown, problem)) {
                 text.push_str(&lines(problem));
                 if kind(problem) == "output" {
                     text.push_str(
@@ -54,10 +54,12 @@ impl Notices {
                 }
             }
         }
-        for over in self.told.iter().filter(|told| !problems.iter().any(|now| is_same(told, now))) {
+        for over in
+            self.shown.iter().filter(|shown| !problems.iter().any(|now| is_same(shown, now)))
+        {
             text.push_str(&format!("over: {}\n", over.what));
         }
-        self.told =
+        self.shown =
             problems.into_iter().filter(|problem| problem.severity == Severity::Error).collect();
         text
     }
@@ -90,10 +92,10 @@ mod tests {
         problem.severity = Severity::Error;
         problem.since = Some("2026-01-02T10:00:00Z".to_owned());
         problem.since_ms = Some(75_000);
-        let told = lines(&problem.because("h:1: a\nb").remedy("do this"));
-        let (head, rest) = told.split_once(" since 2026-01-0").unwrap();
+        let text = lines(&problem.because("h:1: a\nb").remedy("do this"));
+        let (head, rest) = text.split_once(" since 2026-01-0").unwrap();
         assert_eq!(head, "! the output is blocked");
-        assert!(rest.ends_with(" (1 m 15 s): h:1: a b\n  → do this\n"), "{told}");
+        assert!(rest.ends_with(" (1 m 15 s): h:1: a b\n  → do this\n"), "{text}");
     }
 
     #[test]

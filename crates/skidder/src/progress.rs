@@ -23,7 +23,7 @@ pub(crate) struct Progress {
 struct FileLine {
     size: u64,
     bar: Option<ProgressBar>,
-    told: bool,
+    printed: bool,
 }
 
 impl Progress {
@@ -37,7 +37,7 @@ impl Progress {
         ));
         let files = each.then(|| {
             let line = |file: &Found| {
-                let line = FileLine { size: file.metadata.size, bar: None, told: false };
+                let line = FileLine { size: file.metadata.size, bar: None, printed: false };
                 (file.path.clone(), line)
             };
             files.iter().map(line).collect()
@@ -45,7 +45,7 @@ impl Progress {
         Self { bars, total, files }
     }
 
-    /// Draws what is known now.
+    /// Draws the current state.
     pub(crate) fn draw(&mut self, running: &Running) {
         let only = running.first();
         let lines = only.settle.total().read();
@@ -64,16 +64,16 @@ impl Progress {
         let Some((meta, cursor)) = status.file() else { return };
         let Some(line) = files.get_mut(&*meta.source) else { return };
         let ledger = &status.ledger;
-        if line.told || ledger.read() == 0 {
+        if line.printed || ledger.read() == 0 {
             return;
         }
         let finished = ledger.in_flight() == 0 && (cursor.eof || cursor.offset >= line.size);
         if finished {
-            line.told = true;
+            line.printed = true;
             if let Some(bar) = line.bar.take() {
                 bar.finish_and_clear();
             }
-            say(&self.bars, &meta.source, status);
+            print_file(&self.bars, &meta.source, status);
         } else if line.bar.is_some() || shown < FILES_SHOWN {
             let bar = line.bar.get_or_insert_with(|| {
                 let bar = self.bars.add(ProgressBar::new_spinner());
@@ -84,19 +84,19 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away; files that were not told yet are told.
+    /// Removes the bar; prints the files that were not printed yet.
     pub(crate) fn end(&mut self, running: &Running) {
         self.draw(running);
         if let Some(files) = &mut self.files {
             running.first().settle.for_each(|status| {
                 let Some((meta, _)) = status.file() else { return };
                 if let Some(line) = files.get_mut(&*meta.source)
-                    && !std::mem::replace(&mut line.told, true)
+                    && !std::mem::replace(&mut line.printed, true)
                 {
                     if let Some(bar) = line.bar.take() {
                         bar.finish_and_clear();
                     }
-                    say(&self.bars, &meta.source, &status);
+                    print_file(&self.bars, &meta.source, &status);
                 }
             });
         }
@@ -111,7 +111,7 @@ fn describe(path: &Path, status: &SourceStatus) -> String {
 }
 
 #[expect(clippy::print_stderr, reason = "asked for with -v, where no terminal shows bars")]
-fn say(bars: &MultiProgress, path: &Path, status: &SourceStatus) {
+fn print_file(bars: &MultiProgress, path: &Path, status: &SourceStatus) {
     let text = describe(path, status);
     if bars.is_hidden() {
         eprintln!("{text}");

@@ -1,13 +1,13 @@
-//! `skidder queue`: what is in a queue on the disk, for people, and repairing one that is damaged.
+//! `skidder queue`: shows the content of a disk queue, and repairs a damaged one.
 
 use crate::agent::Agent;
 use crate::cli::{Global, QueueCommand, WhichQueue};
 use crate::load::{load_settings, read_parts};
 use crate::logging;
 use crate::outputs::{key_of_file, quoted};
+use crate::system::System;
 use crate::table::{or_dash, table};
 use crate::terminal::print;
-use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use skidder_event::{Precision, TimeText};
@@ -20,44 +20,47 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::Level;
 
-/// What it means that there are segments and no state.
+/// The effect of segments without a state.
 const STATE_LOST: &str = "`queue.state` is gone or damaged: events may be missing before the first segment and behind the last one\n";
 
-/// Does what the command line says.
-pub(crate) fn dispatch(what: &QueueCommand, global: &Global, world: &World) -> Result<ExitCode> {
+/// Runs the subcommand.
+pub(crate) fn dispatch(what: &QueueCommand, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     match what {
-        QueueCommand::Inspect { which, json } => inspect(&which.find(global, world)?, *json, world),
-        QueueCommand::Repair { which } => repair(&which.find(global, world)?, world),
+        QueueCommand::Inspect { which, json } => {
+            inspect(&which.find(global, system)?, *json, system)
+        }
+        QueueCommand::Repair { which } => repair(&which.find(global, system)?, system),
     }
 }
 
 /// A queue to look at.
-struct Meant {
+struct SelectedQueue {
     path: PathBuf,
-    /// Its key, if it is encrypted and somebody says it.
+    /// Its key, if it is encrypted and the key is given.
     key: Option<DiskQueueKey>,
 }
 
 impl WhichQueue {
     /// The queue, whose directory must be there.
-    fn find(&self, global: &Global, world: &World) -> Result<Meant> {
-        let mut meant = match &self.path {
-            Some(path) => Meant { path: path.clone(), key: None },
-            None => self.configured(global, world)?,
+    fn find(&self, global: &Global, system: &System) -> Result<SelectedQueue> {
+        let mut selected = match &self.path {
+            Some(path) => SelectedQueue { path: path.clone(), key: None },
+            None => self.configured(global, system)?,
         };
         if let Some(file) = &self.key_file {
-            meant.key = Some(key_of_file(&*world.fs, file).map_err(anyhow::Error::msg)?);
+            selected.key = Some(key_of_file(&*system.fs, file).map_err(anyhow::Error::msg)?);
         }
-        let found = world.fs.metadata(&meant.path);
-        found.with_context(|| format!("there is no disk queue in `{}`", meant.path.display()))?;
-        Ok(meant)
+        let found = system.fs.metadata(&selected.path);
+        found
+            .with_context(|| format!("there is no disk queue in `{}`", selected.path.display()))?;
+        Ok(selected)
     }
 
-    fn configured(&self, global: &Global, world: &World) -> Result<Meant> {
-        let settings = load_settings(global, world)?;
-        let agent = |name| Ok(Agent::passing(name, world.clock.wall()));
-        let parts = read_parts(&settings, world, agent)?;
+    fn configured(&self, global: &Global, system: &System) -> Result<SelectedQueue> {
+        let settings = load_settings(global, system)?;
+        let agent = |name| Ok(Agent::temporary(name, system.clock.wall()));
+        let parts = read_parts(&settings, system, agent)?;
         let wanted = |id: &Option<String>| self.output.is_none() || *id == self.output;
         let mut queues: Vec<_> = parts.outputs.iter().filter(|output| wanted(&output.id)).collect();
         if let Some(id) = self.output.as_ref().filter(|_| queues.is_empty()) {
@@ -72,13 +75,13 @@ impl WhichQueue {
         let disk = queues.pop().and_then(|output| output.disk.as_ref());
         let disk =
             disk.context("the configuration has no `queue.disk`; say where with `--path`")?;
-        Ok(Meant { path: disk.path.clone(), key: disk.key.clone() })
+        Ok(SelectedQueue { path: disk.path.clone(), key: disk.key.clone() })
     }
 }
 
-fn inspect(queue: &Meant, json: bool, world: &World) -> Result<ExitCode> {
+fn inspect(queue: &SelectedQueue, json: bool, system: &System) -> Result<ExitCode> {
     let path = queue.path.as_path();
-    let report = inspect_disk_queue(&*world.fs, path, queue.key.as_ref())?;
+    let report = inspect_disk_queue(&*system.fs, path, queue.key.as_ref())?;
     let text = if json { as_json(path, &report) } else { as_text(path, &report) };
     print(&text)?;
     Ok(if report.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -153,17 +156,17 @@ fn as_text(path: &Path, report: &DiskQueueReport) -> String {
     text
 }
 
-fn repair(queue: &Meant, world: &World) -> Result<ExitCode> {
+fn repair(queue: &SelectedQueue, system: &System) -> Result<ExitCode> {
     let path = queue.path.as_path();
-    let report = inspect_disk_queue(&*world.fs, path, queue.key.as_ref());
+    let report = inspect_disk_queue(&*system.fs, path, queue.key.as_ref());
     let state_is_lost = report.as_ref().is_ok_and(DiskQueueReport::state_is_lost);
-    // What cannot even be looked at may be repaired.
+    // A queue that cannot be inspected may still be repaired.
     if report.is_ok_and(|report| report.is_whole()) {
         print(&format!("{}: nothing is damaged\n", path.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let done =
-        repair_disk_queue(Arc::clone(&world.fs), path, queue.key.clone(), world.clock.wall())?;
+        repair_disk_queue(Arc::clone(&system.fs), path, queue.key.clone(), system.clock.wall())?;
     print(&format!(
         "{}: {} events in {} frames are kept, {} are missing at {} damaged places\n\
          the files that were there are in {}\n",

@@ -1,4 +1,4 @@
-//! `skidder registry`: what is remembered of files, for people. Looking works beside a running program;
+//! `skidder registry`: shows and changes the state of files. Showing works while skidder is running,
 //! changing does not.
 
 mod export;
@@ -11,9 +11,9 @@ use crate::load::load_settings;
 use crate::logging;
 use crate::outputs::{Place, Places, quoted};
 use crate::plain::{plain, shown};
+use crate::system::System;
 use crate::table::{or_dash, short, table};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use skidder_config::Problems;
@@ -29,28 +29,32 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::Level;
 
-/// Does what the command line says.
-pub(crate) fn dispatch(what: &RegistryCommand, global: &Global, world: &World) -> Result<ExitCode> {
-    // What is damaged is told on stderr, as everywhere.
+/// Runs the subcommand.
+pub(crate) fn dispatch(
+    what: &RegistryCommand,
+    global: &Global,
+    system: &System,
+) -> Result<ExitCode> {
+    // Damage is reported on stderr, as everywhere.
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     match what {
         RegistryCommand::List { output, json } => {
-            list(*json, output.as_deref(), &Site::of(global, world)?, world)
+            list(*json, output.as_deref(), &Site::of(global, system)?, system)
         }
         RegistryCommand::Show { wanted, output, json } => {
-            show(wanted, *json, output.as_deref(), &Site::of(global, world)?, world)
+            show(wanted, *json, output.as_deref(), &Site::of(global, system)?, system)
         }
         RegistryCommand::Forget { wanted, output, dry_run } => {
-            forget(wanted, *dry_run, output.as_deref(), &Site::of(global, world)?, world)
+            forget(wanted, *dry_run, output.as_deref(), &Site::of(global, system)?, system)
         }
-        RegistryCommand::Import(options) => import::import(options, global, world),
-        RegistryCommand::Export(options) => export::export(options, global, world),
+        RegistryCommand::Import(options) => import::import(options, global, system),
+        RegistryCommand::Export(options) => export::export(options, global, system),
     }
 }
 
-/// Does not let a run begin anew in silence where Filebeat has left its state.
-pub(crate) fn refuse_unadopted(world: &World, registry: &Path) -> Result<()> {
-    let fs = &*world.fs;
+/// Refuses to start from scratch in silence where Filebeat has left its state.
+pub(crate) fn refuse_unadopted(system: &System, registry: &Path) -> Result<()> {
+    let fs = &*system.fs;
     let look = |result: std::io::Result<bool>| {
         result.with_context(|| format!("cannot look into `{}`", registry.display()))
     };
@@ -90,9 +94,9 @@ impl Store {
 }
 
 impl Site {
-    /// As the configuration says.
-    pub(crate) fn of(global: &Global, world: &World) -> Result<Self> {
-        let settings = load_settings(global, world)?;
+    /// As configured.
+    pub(crate) fn of(global: &Global, system: &System) -> Result<Self> {
+        let settings = load_settings(global, system)?;
         let problems = Problems::new();
         let data = settings.paths().data.clone();
         let root = settings.root(&problems);
@@ -104,19 +108,19 @@ impl Site {
             ids.extend(output.get(&crate::outputs::ID).optional());
             output.skip();
         }
-        // The rest is for who runs it.
+        // The other settings are for `run`.
         section.skip();
         beat.skip();
         root.skip();
         if problems.has_errors() {
             bail!("{problems}");
         }
-        let places = Places::find(&*world.fs, &data, registries)?;
+        let places = Places::find(&*system.fs, &data, registries)?;
         Ok(Self { data, places, ids })
     }
 
     /// The state of all outputs, or of one: one that is configured, or of which something is left.
-    pub(crate) fn stores(&self, wanted: Option<&str>, world: &World) -> Result<Vec<Store>> {
+    pub(crate) fn stores(&self, wanted: Option<&str>, system: &System) -> Result<Vec<Store>> {
         let store = |id: &String| Store::new(Some(id.clone()), self.places.of(Some(id), &self.ids));
         let Some(wanted) = wanted else {
             if self.ids.is_empty() {
@@ -124,7 +128,7 @@ impl Site {
             }
             return Ok(self.ids.iter().map(store).collect());
         };
-        let mut known = self.places.with_state(&*world.fs)?;
+        let mut known = self.places.with_state(&*system.fs)?;
         known.extend(self.ids.iter().filter(|id| !known.contains(id)).cloned().collect::<Vec<_>>());
         match known.iter().find(|id| *id == wanted) {
             Some(id) => Ok(vec![store(id)]),
@@ -135,9 +139,9 @@ impl Site {
         }
     }
 
-    /// The one that is meant.
-    pub(crate) fn store(&self, wanted: Option<&str>, world: &World) -> Result<Store> {
-        let mut stores = self.stores(wanted, world)?;
+    /// The selected one.
+    pub(crate) fn store(&self, wanted: Option<&str>, system: &System) -> Result<Store> {
+        let mut stores = self.stores(wanted, system)?;
         if stores.len() > 1 {
             let ids = quoted(&self.ids);
             bail!("there are several outputs ({ids}); choose one with `--output ID`");
@@ -146,9 +150,9 @@ impl Site {
     }
 
     /// Keeps everybody else out of the directory. Only if it is there.
-    pub(crate) fn lock(&self, world: &World) -> Result<Option<Box<dyn File>>> {
-        match world.fs.metadata(&self.data) {
-            Ok(_) => agent::lock_data(&*world.fs, &self.data).map(Some),
+    pub(crate) fn lock(&self, system: &System) -> Result<Option<Box<dyn File>>> {
+        match system.fs.metadata(&self.data) {
+            Ok(_) => agent::lock_data(&*system.fs, &self.data).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
                 Err(error).with_context(|| format!("cannot look into `{}`", self.data.display()))
@@ -157,33 +161,33 @@ impl Site {
     }
 }
 
-/// All entries; says where they come from if that is not the store.
-pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Entry)>> {
-    Ok(read_entries(registry, world)?.0)
+/// All entries; reports where they come from if that is not the store.
+pub(crate) fn entries(registry: &Path, system: &System) -> Result<Vec<(String, Entry)>> {
+    Ok(read_entries(registry, system)?.0)
 }
 
 /// The same, and whether all of them could be read.
-fn read_entries(registry: &Path, world: &World) -> Result<(Vec<(String, Entry)>, bool)> {
+fn read_entries(registry: &Path, system: &System) -> Result<(Vec<(String, Entry)>, bool)> {
     let Some(Inspected { entries, origin, incomplete }) =
-        inspect(&world.fs, &world.clock, registry)?
+        inspect(&system.fs, &system.clock, registry)?
     else {
         return Ok((Vec::new(), true));
     };
     if let Origin::Snapshot { written } = origin {
-        tell(&format!(
+        eprint(&format!(
             "warning: the store cannot be read; this is its snapshot of {}, and cursors may be further\n",
             time(written)
         ));
     }
     if incomplete {
-        tell("warning: some entries are damaged and left out\n");
+        eprint("warning: some entries are damaged and left out\n");
     }
     Ok((entries, !incomplete))
 }
 
 /// The entries of files.
-pub(crate) fn file_entries(registry: &Path, world: &World) -> Result<Vec<(String, FileEntry)>> {
-    Ok(files_of(entries(registry, world)?))
+pub(crate) fn file_entries(registry: &Path, system: &System) -> Result<Vec<(String, FileEntry)>> {
+    Ok(files_of(entries(registry, system)?))
 }
 
 fn files_of(entries: Vec<(String, Entry)>) -> Vec<(String, FileEntry)> {
@@ -191,11 +195,11 @@ fn files_of(entries: Vec<(String, Entry)>) -> Vec<(String, FileEntry)> {
     entries.into_iter().filter_map(of_file).collect()
 }
 
-fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Result<ExitCode> {
+fn list(as_json: bool, output: Option<&str>, site: &Site, system: &System) -> Result<ExitCode> {
     let mut documents: Vec<Value> = Vec::new();
     let mut complete = true;
-    for Store { output, registry, .. } in site.stores(output, world)? {
-        let (entries, all) = read_entries(&registry, world)?;
+    for Store { output, registry, .. } in site.stores(output, system)? {
+        let (entries, all) = read_entries(&registry, system)?;
         complete &= all;
         if as_json {
             let entry = |(key, entry): &(String, Entry)| entry_json(key, entry, output.as_deref());
@@ -250,12 +254,12 @@ fn show(
     as_json: bool,
     output: Option<&str>,
     site: &Site,
-    world: &World,
+    system: &System,
 ) -> Result<ExitCode> {
     let mut found = Vec::new();
-    for Store { output, registry, .. } in site.stores(output, world)? {
-        let entries = entries(&registry, world)?;
-        for (key, entry) in matching(&entries, wanted, world) {
+    for Store { output, registry, .. } in site.stores(output, system)? {
+        let entries = entries(&registry, system)?;
+        for (key, entry) in matching(&entries, wanted, system) {
             found.push((output.clone(), key.clone(), entry.clone()));
         }
     }
@@ -272,14 +276,14 @@ fn show(
         return Ok(ExitCode::SUCCESS);
     }
     for (output, key, entry) in &found {
-        show_entry(output.as_deref(), key, entry, world)?;
+        show_entry(output.as_deref(), key, entry, system)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_entry(output: Option<&str>, key: &str, entry: &Entry, world: &World) -> Result<()> {
+fn show_entry(output: Option<&str>, key: &str, entry: &Entry, system: &System) -> Result<()> {
     let mut rows = match entry {
-        Entry::File(file) => file_rows(file, world),
+        Entry::File(file) => file_rows(file, system),
         Entry::Source(source) => source_rows(key, source),
     };
     if let Some(output) = output {
@@ -300,9 +304,9 @@ fn source_rows(key: &str, entry: &SourceEntry) -> Vec<[String; 2]> {
     ]
 }
 
-fn file_rows(entry: &FileEntry, world: &World) -> Vec<[String; 2]> {
+fn file_rows(entry: &FileEntry, system: &System) -> Vec<[String; 2]> {
     let tail = entry.cursor.tail.map(|tail| format!("{} bytes, crc {:08x}", tail.len, tail.crc));
-    let size = world.fs.metadata(&entry.meta.source).map(|meta| meta.size);
+    let size = system.fs.metadata(&entry.meta.source).map(|meta| meta.size);
     let size = size.map_or_else(|error| format!("unknown: {error}"), |size| size.to_string());
     vec![
         ["path".to_owned(), entry.meta.source.display().to_string()],
@@ -326,15 +330,15 @@ fn forget(
     dry_run: bool,
     output: Option<&str>,
     site: &Site,
-    world: &World,
+    system: &System,
 ) -> Result<ExitCode> {
-    let _lock = site.lock(world)?;
-    let Store { registry, .. } = site.store(output, world)?;
-    let entries = entries(&registry, world)?;
+    let _lock = site.lock(system)?;
+    let Store { registry, .. } = site.store(output, system)?;
+    let entries = entries(&registry, system)?;
     let mut keys: Vec<&String> = Vec::new();
-    let mut told = String::new();
+    let mut text = String::new();
     for wanted in wanted {
-        let found = matching(&entries, wanted, world);
+        let found = matching(&entries, wanted, system);
         if found.is_empty() {
             let wanted = plain(wanted);
             bail!(
@@ -354,16 +358,16 @@ fn forget(
                     }
                 };
                 let verb = if dry_run { "would forget" } else { "forgot" };
-                told.push_str(&format!("{verb} {} ({place})\n", plain(key)));
+                text.push_str(&format!("{verb} {} ({place})\n", plain(key)));
             }
         }
     }
     if !dry_run {
         let changes: Vec<Change> =
             keys.into_iter().map(|key| Change::Remove { key: key.as_str().into() }).collect();
-        commit(&registry, &changes, world)?;
+        commit(&registry, &changes, system)?;
     }
-    print(&told)?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -371,9 +375,9 @@ fn forget(
 fn matching<'a>(
     entries: &'a [(String, Entry)],
     wanted: &str,
-    world: &World,
+    system: &System,
 ) -> Vec<(&'a String, &'a Entry)> {
-    let path = world.directory.join(wanted);
+    let path = system.directory.join(wanted);
     let is = |(key, entry): &(&String, &Entry)| {
         *key == wanted
             || match entry {
@@ -385,13 +389,13 @@ fn matching<'a>(
 }
 
 /// Changes the registry, all at once.
-fn commit(registry: &Path, changes: &[Change], world: &World) -> Result<()> {
-    let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+fn commit(registry: &Path, changes: &[Change], system: &System) -> Result<()> {
+    let (fs, clock) = (Arc::clone(&system.fs), Arc::clone(&system.clock));
     let opened = Registry::open(fs, clock, registry, Options::default());
     let (store, opened) =
         opened.with_context(|| format!("cannot open the registry in `{}`", registry.display()))?;
     if let Opened::Damaged { set_aside, .. } = opened {
-        tell(&format!("warning: the registry was damaged and is set aside: {set_aside:?}\n"));
+        eprint(&format!("warning: the registry was damaged and is set aside: {set_aside:?}\n"));
     }
     store.commit(changes)?;
     store.close()?;
@@ -457,10 +461,10 @@ fn time(at: Timestamp) -> String {
     String::from_utf8_lossy(text.format(at.0)).into_owned()
 }
 
-/// Says of what could not be read of Filebeat's registry.
-fn tell_problems(problems: &[String]) {
+/// Warns of entries of Filebeat's registry that could not be read.
+fn warn_of_problems(problems: &[String]) {
     for problem in problems {
-        tell(&format!("warning: {}\n", plain(problem)));
+        eprint(&format!("warning: {}\n", plain(problem)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The settings that stand at the root, and those of `filebeat` beside the inputs.
+//! The settings at the root, and those of `filebeat` other than the inputs.
 
 use crate::config_files::{AT_FILEBEAT, OLDER};
 use skidder_config::{Any, Group, Key, OneOf, PLACES, Part, settings};
@@ -14,7 +14,7 @@ const LENIENT: &str = "leave it out, or set `compat: lenient`: then the inputs r
 const OWN_REGISTRY: &str = "the registry is skidder's own";
 
 settings! {
-    /// What stands at the root by itself.
+    /// Settings directly at the root.
     pub(crate) static ROOT = Group::new("root", "Settings of the whole program.")
         .include(&[&PLACES])
         .deprecated(&[("max_start_delay", "skidder starts at once")])
@@ -82,7 +82,7 @@ pub(crate) mod registry {
 }
 
 settings! {
-    /// What stands in `filebeat` beside the inputs.
+    /// Settings in `filebeat` other than the inputs.
     pub(crate) static BESIDE_INPUTS = Group::new("filebeat.own", "Registry, files with inputs, the stop.")
         .include(&[&AT_FILEBEAT])
         .unsupported(&[

@@ -22,10 +22,10 @@ use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page_token;
 use crate::program_pages;
-use crate::signals::Asked;
+use crate::signals::Request;
 use crate::startup::Awaited;
-use crate::terminal::tell;
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::eprint;
 use anyhow::{Context as _, Result, bail};
 use ending::Files;
 use inputs::Tasks;
@@ -49,7 +49,7 @@ use trimming::Trimming;
 
 /// Threads for sockets and encoding of an output, at most. There is no more than one for each request under way:
 /// passing work between threads costs more than it gains. For the same reason outputs do not share them: beside one
-/// that is stuck, the work of another one would wander between its own thread and the idle one, which cost a tenth.
+/// that is stuck, the work of another one would move between its own thread and the idle one, which cost a tenth.
 const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long inputs may take until they have taken the sockets of systemd.
@@ -66,9 +66,9 @@ const LOST: u8 = 6;
 enum Happened {
     /// SIGINT or SIGTERM, or SIGHUP where nothing is read again.
     Signal,
-    /// SIGHUP: the configuration is to be read again.
+    /// SIGHUP: read the configuration again.
     Reload,
-    /// Of an output: all inputs that were to end have ended, and those that were to begin have begun.
+    /// An output has finished a change of its inputs: the old ones have ended, the new ones have begun.
     InputsChanged,
     /// With `once`: everything that was there is read for the output with this number.
     ReadOnce(usize),
@@ -76,7 +76,7 @@ enum Happened {
     OutputEnded(usize),
 }
 
-/// Everything that runs, for who watches it.
+/// Everything that runs, for observers.
 pub(crate) struct Running {
     /// At least one.
     pub(crate) outputs: Vec<RunningOutput>,
@@ -86,12 +86,12 @@ pub(crate) struct Running {
     send: Sender<Happened>,
     /// Outputs whose inputs are being changed.
     changing: usize,
-    /// What became of configurations that were read again.
+    /// The outcomes of reloads.
     pub(crate) reloads: Arc<Reloads>,
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
-    /// With `once`: what was found when everything was read.
+    /// With `once`: the files, when everything was read.
     pub(crate) files: Files,
     interrupt: Arc<AtomicBool>,
     /// The inputs that are tasks.
@@ -104,7 +104,7 @@ pub(crate) struct Running {
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
 pub(crate) fn run(
     parts: Parts,
-    world: &World,
+    system: &System,
     mut reloader: Option<Reloader>,
     fail_on: &[FailOn],
 ) -> Result<ExitCode> {
@@ -113,21 +113,22 @@ pub(crate) fn run(
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
-    let mut running = Running::start(parts, world, once)?;
+    let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
-    http.auth.own = page_token::token(&*world.fs, &data, &http);
-    let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
+    http.auth.own = page_token::token(&*system.fs, &data, &http);
+    let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, system)?;
     watch.ship(monitoring, &running);
     watch.export(otlp, &running);
     running.log_start(once);
-    world.startup.step(|| "endpoint opened".to_owned());
+    system.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
-    let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
+    let report =
+        system.startup.report_in_background(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
-    world.service.ready();
+    system.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
-    world.service.stopping();
+    system.service.stopping();
     watch.close_endpoint(&running);
     watch.end_export(&running);
     let settle = |of: &RunningOutput| (of.id.clone(), of.kind, Arc::clone(&of.settle));
@@ -144,18 +145,18 @@ pub(crate) fn run(
     }
     let failures = failed.iter().map(|why| format!("error: {why}\n"));
     let losses = lost.iter().map(|what| format!("! {what}\n"));
-    tell(&failures.chain(losses).collect::<String>());
+    eprint(&failures.chain(losses).collect::<String>());
     let good = outcome.saved && ((outcome.settled && failed.is_empty()) || !once);
-    if let Some(told) = told {
+    if let Some(report) = report {
         // It only waited for scans, which are over.
-        drop(told.join());
+        drop(report.join());
     }
-    // What goes to the terminal must not stand between events.
+    // Text for the terminal must not mix with events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::terminal::print_beside(kind, &watch.end())?;
     outcome.log_undelivered();
     if once || !good {
-        watch.tell_problems();
+        watch.report_problems();
     }
     shortfall.report(once);
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
@@ -179,7 +180,7 @@ fn awaited(output: &RunningOutput) -> impl Iterator<Item = Awaited> {
     })
 }
 
-/// What is logged in it is told to be of this output, if there are several.
+/// Log lines inside this span carry the output's id, if there are several.
 pub(crate) fn span_of(id: Option<&str>) -> Span {
     match id {
         Some(id) => tracing::error_span!("output", id),
@@ -188,8 +189,8 @@ pub(crate) fn span_of(id: Option<&str>) -> Span {
 }
 
 /// How many threads for sockets are of use for so many requests under way.
-pub(crate) fn socket_threads(parallelism: usize, world: &World) -> usize {
-    parallelism.min(world.cores).min(SOCKET_THREADS_MAX)
+pub(crate) fn socket_threads(parallelism: usize, system: &System) -> usize {
+    parallelism.min(system.cores).min(SOCKET_THREADS_MAX)
 }
 
 /// A runtime whose threads have this name.
@@ -202,19 +203,19 @@ pub(crate) fn runtime(name: &'static str, threads: usize) -> Result<Runtime> {
         .with_context(|| format!("cannot start the threads for {name}"))
 }
 
-/// Passes signals on.
+/// Forwards signals to the main thread.
 fn listen(
-    world: &World,
+    system: &System,
     once: bool,
     send: Sender<Happened>,
     settles: Arc<OnceLock<Settles>>,
 ) -> Result<()> {
-    world.caught.listen(!once, Arc::clone(&world.clock), move |asked| {
+    system.caught.listen(!once, Arc::clone(&system.clock), move |request| {
         // The main thread may be gone already.
-        drop(send.send(match asked {
-            Asked::Reload => Happened::Reload,
-            Asked::Stop => Happened::Signal,
-            Asked::Leave => {
+        drop(send.send(match request {
+            Request::Reload => Happened::Reload,
+            Request::Stop => Happened::Signal,
+            Request::Leave => {
                 // A second signal does not wait for anything but the log.
                 outcome::log_given_up(settles.get().into_iter().flatten());
                 logging::flush();
@@ -226,10 +227,10 @@ fn listen(
 
 impl Running {
     /// Opens the registries and starts everything.
-    pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
+    pub(crate) fn start(parts: Parts, system: &System, once: bool) -> Result<Self> {
         // Settings are read; nothing is open yet.
         program_pages::give_back();
-        // An output that nobody feeds yet may be fed later.
+        // An output without inputs may get some later.
         let reloads = parts.reload_period.is_some();
         let outputs: Vec<OutputParts> = parts
             .outputs
@@ -239,7 +240,7 @@ impl Running {
         refuse_closed_stdout(&outputs)?;
         let (send, happened) = channel();
         let start = Start {
-            world,
+            system,
             send: &send,
             open_files: (open_files_max()? / outputs.len().max(1)).max(1),
             workers: parts.workers,
@@ -249,19 +250,19 @@ impl Running {
         let mut registries = Vec::with_capacity(outputs.len());
         for output in &outputs {
             let _in = span_of(output.id.as_deref()).entered();
-            registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
-            world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
+            registries.push(open_registry(&system.fs, &system.clock, &output.place.registry)?);
+            system.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
         let settles = Arc::default();
-        listen(world, once, send.clone(), Arc::clone(&settles))?; // Before anything is received.
-        let mut tasks = Tasks::of(&parts.agent, world, once, parts.workers);
+        listen(system, once, send.clone(), Arc::clone(&settles))?; // Before anything is received.
+        let mut tasks = Tasks::of(&parts.agent, system, once, parts.workers);
         tasks.expect(outputs.iter().flat_map(|output| &output.inputs));
         let mut started = Vec::with_capacity(outputs.len());
         let mut runtimes = Vec::with_capacity(outputs.len());
         for (number, (output, registry)) in outputs.into_iter().zip(registries).enumerate() {
             let span = span_of(output.id.as_deref());
             let parallelism = output.output.parallelism();
-            let runtime = runtime("sockets", socket_threads(parallelism, world))?;
+            let runtime = runtime("sockets", socket_threads(parallelism, system))?;
             started.push(
                 span.in_scope(|| start.output(number, output, registry, &runtime, &mut tasks))?,
             );
@@ -269,7 +270,7 @@ impl Running {
         }
         let of = |output: &RunningOutput| (output.id.clone(), Arc::clone(&output.settle));
         settles.get_or_init(|| started.iter().map(of).collect());
-        world.startup.step(|| "outputs and readers started".to_owned());
+        system.startup.step(|| "outputs and readers started".to_owned());
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
         Ok(Self {
@@ -280,13 +281,13 @@ impl Running {
             send,
             changing: 0,
             reloads: Arc::default(),
-            fs: Arc::clone(&world.fs),
-            clock: Arc::clone(&world.clock),
+            fs: Arc::clone(&system.fs),
+            clock: Arc::clone(&system.clock),
             shutdown_timeout: parts.shutdown_timeout,
-            interrupt: Arc::clone(&world.interrupt),
+            interrupt: Arc::clone(&system.interrupt),
             tasks,
-            sockets: world.sockets.clone(),
-            untaken_at: Some(world.clock.monotonic() + UNTAKEN_AFTER),
+            sockets: system.sockets.clone(),
+            untaken_at: Some(system.clock.monotonic() + UNTAKEN_AFTER),
         })
     }
 
@@ -300,8 +301,8 @@ impl Running {
         &self.runtimes[0]
     }
 
-    /// Lets the inputs of each output be these, and no others; says how many begin and end, counted for each output.
-    /// Nothing if all are as they were.
+    /// Makes these the inputs of each output; returns how many begin and end, counted for each output.
+    /// `None` if none changes.
     pub(crate) fn change(&mut self, wanted: Vec<OutputParts>) -> Result<Option<(u64, u64)>> {
         let place = |id: &Option<String>| self.outputs.iter().position(|output| output.id == *id);
         let mut changes = Vec::new();
@@ -315,7 +316,7 @@ impl Running {
                 ),
             }
         }
-        // Of those that have ended, nobody is left who could give what was read its verdicts.
+        // An output that has ended can give no more verdicts.
         changes.retain(|(number, _)| !self.outputs[*number].has_ended());
         self.tasks.expect(changes.iter().flat_map(|(_, inputs)| inputs));
         let mut counts = None;
@@ -371,14 +372,14 @@ impl Running {
                     // Reading is over; what ends a run comes instead.
                     program_pages::give_back();
                     self.files.look(&self.outputs[number]);
-                    // All turns are over; the workers finish what is queued, then the output ends.
+                    // All turns are over; the workers finish the queue, then the output ends.
                     let limit = self.shutdown_timeout;
                     let patience = Patience { limit, interrupt: &self.interrupt };
                     self.outputs[number].stop_reading(patience);
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
-                    self.tell_waiting();
+                    self.report_waiting();
                     return;
                 }
                 Ok(Happened::Reload) => {
@@ -427,12 +428,12 @@ impl Running {
         }
     }
 
-    /// Says to the person who has pressed Ctrl-C what is waited for.
-    fn tell_waiting(&self) {
+    /// Prints what the shutdown waits for, for the user who pressed Ctrl-C.
+    fn report_waiting(&self) {
         let in_flight: u64 = self.outputs.iter().map(|output| output.settle.in_flight()).sum();
         if in_flight > 0 && std::io::stderr().is_terminal() {
             let span = span_text(self.shutdown_timeout);
-            tell(&format!(
+            eprint(&format!(
                 "\r\x1b[Kwaiting up to {span} for answers to {} events; Ctrl-C again to leave\n",
                 grouped(in_flight)
             ));
@@ -444,7 +445,7 @@ impl Running {
         self.outputs.iter().any(|output| output.settle.in_flight() == 0)
     }
 
-    /// Takes note of the end of an output; says whether it was the last one.
+    /// Records the end of an output; returns whether it was the last one.
     fn output_ended(&self, number: usize, once: bool) -> bool {
         let output = &self.outputs[number];
         output.ended.store(true, Ordering::Relaxed);
@@ -464,7 +465,7 @@ impl Running {
         let deadline = self.clock.monotonic() + self.shutdown_timeout;
         let mut settled = true;
         for output in &self.outputs {
-            // Nobody is left who could give a verdict, or nobody needs to.
+            // No more verdicts can come, or none is missing.
             let over = output.has_ended() || (once && output.settle.in_flight() == 0);
             let left = deadline.since(self.clock.monotonic());
             settled &= output.drain(if over { Duration::ZERO } else { left });

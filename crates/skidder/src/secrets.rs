@@ -31,12 +31,12 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 /// Permissions of the file: of its owner only.
 const PERMISSIONS: u32 = 0o600;
 
-/// Who may have a keystore.
+/// Required owner and mode of a keystore.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// Whether permissions and owner are looked at (`strict.perms`).
+    /// Whether to check permissions and owner (`strict.perms`).
     pub(crate) strict: bool,
-    /// The user who, with root, may own it.
+    /// The user that, besides root, may own it.
     pub(crate) user_id: u32,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Keystore {
 }
 
 impl Keystore {
-    /// The keystore in a file; nothing if there is none. The error says what is wrong, and no secret.
+    /// Reads the keystore in a file; `None` if there is none. The error contains no secret.
     pub(crate) fn read(fs: &dyn Fs, path: &Path, rules: Rules) -> Result<Option<Self>, String> {
         let file = match fs.open(path) {
             Ok(file) => file,
@@ -91,7 +91,7 @@ impl Keystore {
         self.secrets.insert(name.to_owned(), secret);
     }
 
-    /// Takes a secret out; says whether it was there.
+    /// Removes a secret; returns whether it was there.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         self.secrets.remove(name).is_some()
     }
@@ -196,7 +196,7 @@ pub(crate) fn open(
     Ok(found.map(Keystore::into_secrets).unwrap_or_default())
 }
 
-/// Who may have the keystore, as the command line says.
+/// The rules of the command line.
 pub(crate) fn rules(global: &Global) -> Rules {
     let turned_off = std::env::var("BEAT_STRICT_PERMS").is_ok_and(|value| value == "false");
     Rules {

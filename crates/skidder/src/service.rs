@@ -1,4 +1,4 @@
-//! What a service manager is told: `sd_notify(3)`, a datagram to the socket that it names.
+//! Notifications to the service manager: `sd_notify(3)`, a datagram to the socket that it names.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Who started the program, if it wants to be told.
+/// The service manager that started the program, if it wants notifications.
 #[derive(Debug)]
 pub(crate) struct Service(Option<(UnixDatagram, SocketAddr)>);
 
@@ -32,22 +32,22 @@ impl Service {
 
     /// Everything runs, or runs again with the configuration that was read.
     pub(crate) fn ready(&self) {
-        self.tell("READY=1\nSTATUS=running");
+        self.notify("READY=1\nSTATUS=running");
     }
 
-    /// The configuration is read again. [`Service::ready`] says when that is over.
+    /// The configuration is read again, until [`Service::ready`].
     pub(crate) fn reloading(&self) {
-        self.tell("RELOADING=1\nSTATUS=reading the configuration again");
+        self.notify("RELOADING=1\nSTATUS=reading the configuration again");
     }
 
     /// Nothing is read any more.
     pub(crate) fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=waiting for the verdicts of what was read");
+        self.notify("STOPPING=1\nSTATUS=waiting for the verdicts of what was read");
     }
 
-    fn tell(&self, state: &str) {
+    fn notify(&self, state: &str) {
         let Some((socket, to)) = &self.0 else { return };
-        // The work goes on whether it is known or not.
+        // The work goes on with or without notifications.
         if let Err(error) = socket.send_to_addr(state.as_bytes(), to) {
             tracing::warn!(%error, "the service manager cannot be told how it goes");
         }
@@ -83,7 +83,7 @@ mod tests {
                 assert!(buffer[..length].starts_with(expected.as_bytes()), "{expected}");
             }
         }
-        // Nobody is there, which stops nothing.
+        // Without a manager nothing fails.
         Service::at(OsStr::new("/nowhere/at/all")).ready();
         Service(None).ready();
     }

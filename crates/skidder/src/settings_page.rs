@@ -1,7 +1,7 @@
-//! That the pages of settings name what is read, and nothing else.
+//! Checks that the pages of settings list exactly the settings that are read.
 use crate::agent::Agent;
 use crate::assemble::assemble;
-use crate::world::World;
+use crate::system::System;
 use skidder_config::{Problems, Settings};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ const PAGES: [&str; 3] = ["settings.md", "filestream.md", "outputs.md"];
 const OF_OUTPUT: &str = "<!-- settings: output.";
 const END: &str = "<!-- end -->";
 
-/// What has tables with names that do not begin here.
+/// Settings whose tables have names that do not begin here.
 const SHORT: [&str; 5] = ["filebeat.inputs.", "queue.", "outputs.", "output.", "monitoring."];
 
-/// What is read wherever something has it: in the tables it stands once. A queue has tables of its own.
+/// Settings that many parts have: the tables list them once. A queue has tables of its own.
 const EVERYWHERE: [&str; 3] = ["enabled", "processors", "queue"];
 
-/// What stands in the row of another setting.
+/// Settings in the row of another setting.
 const IN_OTHER_ROWS: [&str; 2] = [
     "filebeat.inputs.rotation.external.strategy.copytruncate.dateformat",
     "filebeat.inputs.rotation.external.strategy.copytruncate.suffix_regex",
@@ -58,17 +58,19 @@ const OUTPUTS: [&str; 10] = [
     "outputs: [{id: a, discard: {}, queue.mem: {}, dead_letters: {}}]",
 ];
 
-/// Everything that is asked for while this is read, without the numbers of lists.
-fn asked_by(text: &str) -> BTreeSet<String> {
+/// Every setting that reading this text looks up, without the numbers of lists.
+fn read_by(text: &str) -> BTreeSet<String> {
     let settings = Settings::parse("filebeat.yml", text).unwrap();
     let problems = Problems::new();
-    problems.record_asked();
+    problems.record_paths_read();
     let place = tempfile::tempdir().unwrap();
-    let world = World::real().unwrap().for_trial();
-    let world = World { directory: place.path().to_path_buf(), ..world };
-    let now = world.clock.wall();
-    drop(assemble(&settings, &problems, &world.outside(), |name| Some(Agent::passing(name, now))));
-    problems.asked().iter().map(|path| without_numbers(path)).collect()
+    let system = System::real().unwrap().for_trial();
+    let system = System { directory: place.path().to_path_buf(), ..system };
+    let now = system.clock.wall();
+    drop(assemble(&settings, &problems, &system.config_context(), |name| {
+        Some(Agent::temporary(name, now))
+    }));
+    problems.paths_read().iter().map(|path| without_numbers(path)).collect()
 }
 
 /// `fields[0].from` is `fields.from`.
@@ -111,8 +113,8 @@ fn pages() -> Vec<PathBuf> {
     PAGES.iter().map(|page| docs.join(page)).collect()
 }
 
-fn asked_by_all() -> BTreeSet<String> {
-    OUTPUTS.iter().flat_map(|output| asked_by(&format!("{COMMON}{output}\n"))).collect()
+fn read_by_all() -> BTreeSet<String> {
+    OUTPUTS.iter().flat_map(|output| read_by(&format!("{COMMON}{output}\n"))).collect()
 }
 
 /// Whether a row is about this setting, or about all that begins so. Rows of outputs have whole names.
@@ -133,14 +135,14 @@ fn is_about(name: &str, path: &str) -> bool {
 #[test]
 fn every_setting_that_is_read_stands_in_a_table() {
     let names: BTreeSet<String> = pages().iter().flat_map(|page| named(page)).collect();
-    let asked = asked_by_all();
-    assert!(asked.len() > 300, "only {} settings are read", asked.len());
+    let paths_read = read_by_all();
+    assert!(paths_read.len() > 300, "only {} settings are read", paths_read.len());
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let has_inside = |set: &BTreeSet<String>, path: &str| {
         set.iter().any(|other| other.starts_with(&format!("{path}.")))
     };
-    let is_section = |path: &str| has_inside(&asked, path) || has_inside(&names, path);
-    let missing: Vec<&String> = asked
+    let is_section = |path: &str| has_inside(&paths_read, path) || has_inside(&names, path);
+    let missing: Vec<&String> = paths_read
         .iter()
         .filter(|path| !EVERYWHERE.contains(&&*last(path)) && !is_section(path))
         .filter(|path| !IN_OTHER_ROWS.contains(&&***path))
@@ -160,13 +162,14 @@ fn what_stands_in_other_rows_stands_there() {
 
 #[test]
 fn every_setting_of_the_tables_is_read() {
-    let asked = asked_by_all();
-    let roots: BTreeSet<&str> = asked.iter().filter_map(|path| path.split('.').next()).collect();
+    let paths_read = read_by_all();
+    let roots: BTreeSet<&str> =
+        paths_read.iter().filter_map(|path| path.split('.').next()).collect();
     let unread: Vec<String> = named(&pages()[0])
         .into_iter()
         .filter(|name| name.split_once('.').is_some_and(|(root, _)| roots.contains(root)))
         .filter(|name| !READ_BEFORE.contains(&&**name))
-        .filter(|name| !asked.iter().any(|path| is_about(name, path)))
+        .filter(|name| !paths_read.iter().any(|path| is_about(name, path)))
         .collect();
     assert!(unread.is_empty(), "in a table of settings.md, and not read: {unread:#?}");
 }

@@ -9,11 +9,11 @@ use crate::cli::{Global, Ship};
 use crate::inputs::Input;
 use crate::load::read_parts;
 use crate::logging;
-use crate::passing::Passing;
 use crate::progress::Progress;
 use crate::run::{Running, Shortfall, Watch};
-use crate::terminal::{print_beside, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::temporary::TemporaryDirectory;
+use crate::terminal::{eprint, print_beside};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_os::RealFs;
@@ -29,11 +29,11 @@ use tracing::Level;
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
 /// Ships and accounts; success only if everything was delivered.
-pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCode> {
-    let state = Passing::new("ship")?;
-    let settings = settings(what, global, world, state.path())?;
+pub(crate) fn ship(what: &Ship, global: &Global, system: &System) -> Result<ExitCode> {
+    let state = TemporaryDirectory::new("ship")?;
+    let settings = settings(what, global, system, state.path())?;
     let mut parts =
-        read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     // A terminal shows the progress; the log would only tear it.
     let quiet = global.debug.is_none() && !global.stderr;
     let log = parts.log.clone();
@@ -41,19 +41,19 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     logging::start_as(if quiet { Level::WARN } else { wanted.level }, wanted.format);
     // The dead letters are for the user and stay.
     for output in &mut parts.outputs {
-        output.place.data.clone_from(&world.directory);
+        output.place.data.clone_from(&system.directory);
         for settings in output.inputs.iter_mut().filter_map(Input::files_mut) {
             settings.final_line = true;
         }
     }
     let files: Vec<_> =
-        parts.files().flat_map(|settings| scan(&*world.fs, &settings.scan).0).collect();
+        parts.files().flat_map(|settings| scan(&*system.fs, &settings.scan).0).collect();
     if files.is_empty() {
-        bail!("{}", nothing_to_ship(&parts, world));
+        bail!("{}", nothing_to_ship(&parts, system));
     }
     let agent = parts.agent.clone();
-    let mut running = Running::start(parts, world, true)?;
-    let watch = Watch::new(&running, &agent, None, &log.metrics, world)?;
+    let mut running = Running::start(parts, system, true)?;
+    let watch = Watch::new(&running, &agent, None, &log.metrics, system)?;
     let mut progress = Progress::new(&files, global.verbose);
     running.watch(None, Some(DRAW_EVERY), |running| progress.draw(running));
     progress.end(&running);
@@ -70,35 +70,37 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     if ledger.dead_lettered() > 0
         && let Some(letters) = letters
     {
-        tell(&format!("refused events are in {}\n", letters.path().display()));
+        eprint(&format!("refused events are in {}\n", letters.path().display()));
     }
     let held: u64 = lists.iter().map(|input| input.counts.read().files_held).sum();
     if held > 0 {
-        tell(&format!("not read twice, because another file has the same content: {held} files\n"));
+        eprint(&format!(
+            "not read twice, because another file has the same content: {held} files\n"
+        ));
     }
     shortfall.add(&ledger, spoiled);
-    watch.tell_problems();
-    tell("`ship` remembers nothing: the same command sends these files again\n");
+    watch.report_problems();
+    eprint("`ship` remembers nothing: the same command sends these files again\n");
     shortfall.report(true);
     Ok(if outcome.settled { shortfall.code(&global.fail_on) } else { ExitCode::FAILURE })
 }
 
 /// Why there is no file.
-fn nothing_to_ship(parts: &Parts, world: &World) -> String {
-    let found = parts.files().flat_map(|settings| survey(&*world.fs, settings));
-    let told = |finding: Finding| match finding {
-        // Nothing is looked for again here.
+fn nothing_to_ship(parts: &Parts, system: &System) -> String {
+    let found = parts.files().flat_map(|settings| survey(&*system.fs, settings));
+    let line = |finding: Finding| match finding {
+        // There is no further scan here.
         Finding::NoFile { .. } => format!("{finding}\nhint: check the path"),
         finding => format!("{finding}\nhint: {}", finding.remedy()),
     };
-    let lines: Vec<String> = found.map(told).collect();
+    let lines: Vec<String> = found.map(line).collect();
     if lines.is_empty() { "no file matches".to_owned() } else { lines.join("\n") }
 }
 
 /// The arguments as a configuration; `-c` files and `-E` come over it.
-fn settings(what: &Ship, global: &Global, world: &World, state: &Path) -> Result<Settings> {
+fn settings(what: &Ship, global: &Global, system: &System, state: &Path) -> Result<Settings> {
     let path = state.join("ship.yml");
-    std::fs::write(&path, configuration(what, world)?)
+    std::fs::write(&path, configuration(what, system)?)
         .with_context(|| format!("cannot write `{}`", path.display()))?;
     let mut files = vec![path];
     files.extend(global.config.iter().cloned());
@@ -107,22 +109,22 @@ fn settings(what: &Ship, global: &Global, world: &World, state: &Path) -> Result
         overrides: &global.overrides,
         home: state,
         path_home: Some(state),
-        path_config: Some(&world.directory),
+        path_config: Some(&system.directory),
         path_data: Some(state),
         path_logs: Some(state),
         strict_permissions: global.strict_permissions,
         user_id: rustix::process::geteuid().as_raw(),
         fs: &RealFs,
-        pipes: &world.pipes,
+        pipes: &system.pipes,
         environment: &|name| std::env::var(name).ok(),
         keystore: None,
     };
     load(options).map_err(|problems| anyhow::anyhow!("{problems}"))
 }
 
-fn configuration(what: &Ship, world: &World) -> Result<String> {
+fn configuration(what: &Ship, system: &System) -> Result<String> {
     let paths = serde_json::to_string(&what.paths)?;
-    let output = output(what, world)?;
+    let output = output(what, system)?;
     // Everything is there already: nothing is gained by waiting, and the queue may be large.
     Ok(format!(
         "filebeat.inputs:\n- type: filestream\n  id: ship\n  compression: auto\n  paths: {paths}\n\
@@ -130,7 +132,7 @@ fn configuration(what: &Ship, world: &World) -> Result<String> {
     ))
 }
 
-fn output(what: &Ship, world: &World) -> Result<String> {
+fn output(what: &Ship, system: &System) -> Result<String> {
     let to = &what.to;
     if to.starts_with("http://") || to.starts_with("https://") {
         let hosts = serde_json::to_string(&[to])?;
@@ -150,9 +152,9 @@ fn output(what: &Ship, world: &World) -> Result<String> {
         return Ok("output.console.enabled: true".to_owned());
     }
     if let Some(directory) = to.strip_prefix("file:") {
-        let path = world.directory.join(directory);
+        let path = system.directory.join(directory);
         let path = serde_json::to_string(&path.to_string_lossy())?;
-        // All of it is kept: rotation would delete what was just delivered.
+        // All of it is kept: rotation would delete data that was just delivered.
         return Ok(format!(
             "output.file: {{path: {path}, filename: skidder, rotate_every_kb: 1048576, \
              number_of_files: 1024}}"

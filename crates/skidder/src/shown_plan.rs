@@ -7,7 +7,7 @@ use skidder_observe::{Describe, Step};
 use skidder_processors::StepNote;
 use std::sync::Arc;
 
-/// The plan for a file that nobody has seen.
+/// The plan for a file that does not exist yet.
 #[derive(Debug)]
 pub(crate) struct ShownPlan {
     plan: Arc<InputPlan>,
@@ -15,7 +15,7 @@ pub(crate) struct ShownPlan {
 }
 
 impl ShownPlan {
-    /// For a file at `path`; without one the first pattern stands for its name. Or for any source, if the input reads
+    /// For a file at `path`; without one the first pattern is its name. Or for any source, if the input reads
     /// no files.
     pub(crate) fn of(input: &Input, path: Option<&str>) -> Self {
         let mut fields = Map::new();

@@ -1,7 +1,7 @@
 //! SIGHUP, SIGINT and SIGTERM.
 //!
-//! SIGHUP is caught before anything else is done: by default it ends a program, and who replaces a configuration sends it
-//! at any time, also to a program that has just been started. What came before somebody listens is kept until then.
+//! SIGHUP is caught before anything else is done: by default it ends a program, and configuration management sends it
+//! at any time, also right after the start. Signals that arrive before [`Caught::listen`] are kept until then.
 
 use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -14,14 +14,14 @@ use std::time::Duration;
 /// Ctrl-C reaches a group whose leader passes it on.
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 
-/// What a signal asks for.
+/// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Request {
     /// SIGHUP, where the configuration can be read again.
     Reload,
     /// To end in order.
     Stop,
-    /// To end at once: it was asked to stop before, at least [`ONE_REQUEST`] ago.
+    /// To end at once: a stop was requested before, at least [`ONE_REQUEST`] ago.
     Leave,
 }
 
@@ -34,14 +34,14 @@ pub(crate) fn outlive_file_limit() {
     }
 }
 
-/// Signals that are caught, and kept until somebody listens.
+/// Caught signals, kept until [`Caught::listen`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caught(Arc<Mutex<Option<Signals>>>);
 
 impl Caught {
     /// From now on SIGHUP does not end the program.
     pub(crate) fn hangups() -> Self {
-        // If that fails, listening fails as well, and says why.
+        // If that fails, `listen` fails as well, with the reason.
         Self(Arc::new(Mutex::new(Signals::new([SIGHUP]).ok())))
     }
 
@@ -49,7 +49,7 @@ impl Caught {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Lets SIGHUP end the program as it does by default, also if it came before: for what nobody reloads.
+    /// Lets SIGHUP end the program as it does by default, also if it came before: for commands that cannot reload.
     pub(crate) fn release(&self) {
         let Some(mut signals) = self.take() else { return };
         let always = Arc::new(true.into());
@@ -64,13 +64,13 @@ impl Caught {
         }
     }
 
-    /// Calls `tell` for each signal, in a thread of its own, those that came before first. With `reloads` SIGHUP asks to
-    /// read the configuration again, else to stop.
+    /// Calls `notify` for each signal, in a thread of its own, beginning with those kept. With `reloads` SIGHUP
+    /// requests a reload, else a stop.
     pub(crate) fn listen(
         &self,
         reloads: bool,
         clock: Arc<dyn Clock>,
-        mut tell: impl FnMut(Asked) + Send + 'static,
+        mut notify: impl FnMut(Request) + Send + 'static,
     ) -> Result<()> {
         let cannot = "cannot listen to signals";
         let mut signals = match self.take() {
@@ -84,17 +84,17 @@ impl Caught {
             let mut stopped: Option<Monotonic> = None;
             for signal in signals.forever() {
                 if signal == SIGHUP && reloads {
-                    tell(Asked::Reload);
+                    notify(Request::Reload);
                     continue;
                 }
                 let now = clock.monotonic();
                 match stopped {
                     None => {
                         stopped = Some(now);
-                        tell(Asked::Stop);
+                        notify(Request::Stop);
                     }
                     Some(first) if now.since(first) < ONE_REQUEST => {}
-                    Some(_) => tell(Asked::Leave),
+                    Some(_) => notify(Request::Leave),
                 }
             }
         };

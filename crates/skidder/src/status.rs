@@ -1,6 +1,6 @@
 //! `skidder status`: whether all is well, on one screen, and by the exit code for scripts.
 //!
-//! The running program is asked twice over its HTTP endpoint; rates are what has happened in between.
+//! Reads the HTTP endpoint of the running program twice; rates are the change in between.
 
 mod inputs;
 mod look;
@@ -18,9 +18,9 @@ use crate::endpoint;
 use crate::load::{load_settings, read_endpoint, read_parts};
 use crate::logging;
 use crate::problems;
+use crate::system::System;
 use crate::table::{or_dash, path_width, shortened, table};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::{Result, bail};
 use look::{FileLook, OutputLook};
 use serde_json::{Value, json};
@@ -48,10 +48,10 @@ const FILES_SHOWN: usize = 5;
 /// Inputs that are shown.
 const INPUTS_SHOWN: usize = 20;
 
-/// Says how it stands.
-pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<ExitCode> {
+/// Prints the state of the running program.
+pub(crate) fn status(what: Status, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(Level::WARN);
-    let program = match running(global, world)? {
+    let program = match running(global, system)? {
         Ok(program) => program,
         Err(data) => {
             let text = if what.json {
@@ -72,17 +72,17 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
     if what.json {
         look.files.truncate(FILES_SHOWN);
         look.sources.truncate(FILES_SHOWN);
-        let mut told = serde_json::to_value(&look)?;
-        told["running"] = true.into();
-        told["well"] = good.into();
-        print(&format!("{told:#}\n"))?;
+        let mut json = serde_json::to_value(&look)?;
+        json["running"] = true.into();
+        json["well"] = good.into();
+        print(&format!("{json:#}\n"))?;
     } else {
         print(&screen(&look))?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(TROUBLE) })
 }
 
-/// What is said where no skidder runs.
+/// The message if no skidder is running.
 pub(crate) fn not_running(data: &Path) -> String {
     format!(
         "not running: no skidder uses the data directory `{}` (`--path.data`)\n",
@@ -98,16 +98,17 @@ pub(crate) struct RunningProgram {
     pub(crate) data: PathBuf,
 }
 
-/// The program that runs on the data directory of the configuration and can be asked; the directory if none runs. Other
+/// The program that runs on the data directory of the configuration and answers; the directory if none runs. Other
 /// mistakes in the configuration are reported, and do not matter: the program may run with one from before them.
-pub(crate) fn running(global: &Global, world: &World) -> Result<Result<RunningProgram, PathBuf>> {
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())));
+pub(crate) fn running(global: &Global, system: &System) -> Result<Result<RunningProgram, PathBuf>> {
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())));
     let (mut http, data) = match parts {
         Ok(parts) => (parts.http, parts.data),
         Err(error) => match read_endpoint(&settings) {
-            Some((http, data)) if http.enabled && agent::is_running(&*world.fs, &data)? => {
-                tell(&format!(
+            Some((http, data)) if http.enabled && agent::is_running(&*system.fs, &data)? => {
+                eprint(&format!(
                     "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
                 ));
                 (http, data)
@@ -115,8 +116,8 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Result<RunningPr
             _ => return Err(error),
         },
     };
-    if !agent::is_running(&*world.fs, &data)? {
-        return Ok(Err(world.directory.join(&data)));
+    if !agent::is_running(&*system.fs, &data)? {
+        return Ok(Err(system.directory.join(&data)));
     }
     if !http.enabled {
         bail!(
@@ -124,8 +125,8 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Result<RunningPr
              `http.enabled: true`, or look at its log"
         );
     }
-    http.auth.own = crate::page_token::kept_token(&*world.fs, &data);
-    let id = agent::kept_id(&*world.fs, &data);
+    http.auth.own = crate::page_token::kept_token(&*system.fs, &data);
+    let id = agent::kept_id(&*system.fs, &data);
     endpoint::check(&http, id.as_deref())?;
     Ok(Ok(RunningProgram { http, data }))
 }
@@ -208,7 +209,7 @@ fn push_files(text: &mut String, look: &Look) {
     }
 }
 
-/// What was read and where it is: of each output, if there are several, as a line that feeds two is read by both.
+/// The lines read and where they are: of each output, if there are several, as a line that feeds two is read by both.
 fn push_ledger(text: &mut String, look: &Look) {
     text.push('\n');
     let speed = bytes_text(look.read_bytes_rate);

@@ -1,8 +1,8 @@
 //! Whether the program was started with a closed standard output (`>&-`).
 //!
 //! Before `main` the runtime of the language opens `/dev/null` for each of the descriptors 0 to 2 that is closed, so that no
-//! file of ours gets its number. Events that go there would count as delivered. Afterwards nothing tells that from a
-//! `/dev/null` that somebody chose, so it is looked at before.
+//! file of ours gets its number. Events that go there would count as delivered. Afterwards it looks like a
+//! `/dev/null` that the user chose, so it is checked before.
 
 #![expect(unsafe_code, reason = "only a constructor of the program runs before the runtime")]
 
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the loader calls what stands in this section before `main`, in the one thread that there is. `look` asks the
-// system one question and stores a flag: it needs nothing that the runtime of the language prepares.
+// SAFETY: the loader calls the function in this section before `main`, in the one thread that there is. `look` asks
+// the system one question and stores a flag: it needs nothing that the runtime of the language prepares.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

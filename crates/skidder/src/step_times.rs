@@ -1,7 +1,8 @@
-//! What the steps of a plan cost on the events that pass, while somebody looks.
+//! What the steps of a plan cost on live events, measured on request.
 //!
-//! Each question has the next [`BATCHES`] batches of the input timed: the steps run as always, and the clock is read before and
-//! behind each. What reading it takes is taken off. While nobody asks this is one load of a number for each batch.
+//! Each request has the next [`BATCHES`] batches of the input timed: the steps run as always, and the clock is read
+//! before and behind each. The cost of reading it is subtracted. Without a request this is one load of a number for
+//! each batch.
 
 use skidder_observe::StepCost;
 use skidder_os::{Clock, Monotonic};
@@ -18,9 +19,9 @@ const CALIBRATION: u32 = 16;
 /// The times of one input's plan.
 pub(crate) struct StepTimes {
     clock: Arc<dyn Clock>,
-    /// Batches that are still to be timed.
+    /// Batches left to time.
     left: AtomicU32,
-    /// By the number of steps: sources differ in what is done once for them.
+    /// By the number of steps: sources differ in the steps that are done once for them.
     costs: Mutex<HashMap<usize, Vec<StepCost>>>,
 }
 

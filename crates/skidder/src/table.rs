@@ -47,7 +47,7 @@ pub(crate) fn path_width() -> usize {
     columns.saturating_sub(90).max(40)
 }
 
-/// A path without its beginning, if it is too long: its end tells files from each other.
+/// A path without its beginning, if it is too long: files differ at the end.
 pub(crate) fn shortened(path: &str, width: usize) -> String {
     let length = path.chars().count();
     if length <= width {

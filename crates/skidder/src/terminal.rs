@@ -1,4 +1,4 @@
-//! What goes to the standard output and to the terminal.
+//! Output to stdout and to the terminal.
 
 use crate::plain;
 use anyhow::{Context as _, Result};
@@ -8,7 +8,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     print_exactly(&plain::lines(text))
 }
 
-/// Writes a text to stdout that is no message of ours, byte by byte.
+/// Writes a text to stdout unchanged, byte by byte.
 pub(crate) fn print_exactly(text: &str) -> Result<()> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
@@ -18,16 +18,16 @@ pub(crate) fn print_exactly(text: &str) -> Result<()> {
     }
 }
 
-/// Writes to stderr, for the person at the terminal.
+/// Writes to stderr, for the user at the terminal.
 #[expect(clippy::print_stderr, reason = "this is what it is for")]
-pub(crate) fn tell(text: &str) {
+pub(crate) fn eprint(text: &str) {
     eprint!("{}", plain::lines(text));
 }
 
 /// Writes to stdout, or to stderr if stdout is where the events of this kind of output go.
 pub(crate) fn print_beside(output: &str, text: &str) -> Result<()> {
     if output == "console" {
-        tell(text);
+        eprint(text);
         return Ok(());
     }
     print(text)

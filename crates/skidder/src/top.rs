@@ -1,14 +1,14 @@
 //! `skidder top`: the running program in the terminal, refreshed in place.
 //!
-//! One thread asks its endpoint, this one draws and listens to keys, so that a slow answer holds up no key.
+//! One thread queries its endpoint, this one draws and reads keys, so that a slow answer does not delay a key.
 
 mod screen;
 
 use crate::cli::{Global, Top};
 use crate::logging;
 use crate::status::{Look, NOT_RUNNING, Sample, not_running, running};
+use crate::system::System;
 use crate::terminal::print;
-use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -20,17 +20,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tracing::Level;
 
-/// How long a key is waited for before it is looked whether there is an answer.
+/// How long to wait for a key before checking for an answer.
 const KEY_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Shows it until a key ends it.
-pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode> {
+pub(crate) fn top(what: Top, global: &Global, system: &System) -> Result<ExitCode> {
     // A log would tear the screen.
     logging::start(Level::ERROR);
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         bail!("`top` needs a terminal; `skidder status` does not");
     }
-    let program = match running(global, world)? {
+    let program = match running(global, system)? {
         Ok(program) => program,
         Err(data) => {
             print(&not_running(&data))?;
@@ -38,7 +38,7 @@ pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode>
         }
     };
     let (send, answers) = channel();
-    // It ends when nobody listens any more.
+    // It ends when the receiver is gone.
     let (stop, stopped) = channel::<()>();
     let http = program.http.clone();
     let asker = std::thread::Builder::new()
@@ -49,22 +49,22 @@ pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode>
     let shown = show(&mut terminal, &answers);
     ratatui::try_restore().context("cannot restore the terminal")?;
     drop(stop);
-    // It may be waiting for an answer: nobody needs that any more.
+    // It may be waiting for an answer, which is not needed any more.
     drop(asker);
     shown?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks again and again, and sends what it means.
+/// Queries again and again, and sends the results.
 fn ask(http: &HttpConfig, what: Top, send: &Sender<Result<Look>>, stopped: &Receiver<()>) {
     let mut last = None;
     loop {
-        let told = Sample::ask(http, what.every, what.behind).map(|sample| {
+        let answer = Sample::ask(http, what.every, what.behind).map(|sample| {
             let look = Look::of(last.as_ref().unwrap_or(&sample), &sample);
             last = Some(sample);
             look
         });
-        if send.send(told).is_err()
+        if send.send(answer).is_err()
             || stopped.recv_timeout(what.every) != Err(RecvTimeoutError::Timeout)
         {
             return;
@@ -76,8 +76,8 @@ fn show(terminal: &mut DefaultTerminal, answers: &Receiver<Result<Look>>) -> Res
     let mut screen = Screen::default();
     let mut changed = true;
     loop {
-        while let Ok(told) = answers.try_recv() {
-            screen.take(told);
+        while let Ok(answer) = answers.try_recv() {
+            screen.take(answer);
             changed = true;
         }
         if changed {
@@ -93,7 +93,7 @@ fn show(terminal: &mut DefaultTerminal, answers: &Receiver<Result<Look>>) -> Res
                     }
                     screen.key(key.code);
                 }
-                // Another size is drawn anew.
+                // A new size is drawn again.
                 _ => {}
             }
         }

@@ -188,12 +188,12 @@ fn a_secret_in_the_wrong_place_is_not_shown() {
 fn an_input_is_called_as_it_is_written() {
     let text = "filebeat.inputs:\n- {type: docker, containers.ids: ['none-at-all']}\n\
                 - {type: log, paths: [/none/x.log]}\noutput.console.enabled: true\n";
-    let told = configured(text, &["test", "config"]).succeeded().log;
-    assert!(told.contains("inputs of type `docker` run as") && !told.contains("``"), "{told}");
-    assert!(told.contains("input `log`: no file matches `/none/x.log`"), "{told}");
+    let log = configured(text, &["test", "config"]).succeeded().log;
+    assert!(log.contains("inputs of type `docker` run as") && !log.contains("``"), "{log}");
+    assert!(log.contains("input `log`: no file matches `/none/x.log`"), "{log}");
     let place = tempfile::tempdir().unwrap();
-    let told = run(place.path(), &["ship", "nosuch", "--to", "-"]).log;
-    assert!(told.contains("no file matches") && !told.contains("every scan"), "{told}");
+    let log = run(place.path(), &["ship", "nosuch", "--to", "-"]).log;
+    assert!(log.contains("no file matches") && !log.contains("every scan"), "{log}");
 }
 
 #[test]
@@ -434,8 +434,8 @@ fn refused_credentials_are_told_with_the_host() {
     let place = Place::new(&server);
     place.write("a.log", &lines("a", 0..10));
     let program = place.start(&[]);
-    let told = program.await_log("cannot send events");
-    assert!(told.contains("401") && told.contains(&server.url), "{told}");
+    let log = program.await_log("cannot send events");
+    assert!(log.contains("401") && log.contains(&server.url), "{log}");
     // The events wait until the server takes them.
     server.follow(|_| Act::Take);
     let mut program = program;

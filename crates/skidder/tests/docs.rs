@@ -81,7 +81,7 @@ fn every_configuration_of_the_documentation_loads() {
     assert!(loaded >= 3, "only {loaded} were found");
 }
 
-/// Whether a line says that an input finds no file.
+/// Whether a line reports that an input finds no file.
 fn is_of_survey(line: &str) -> bool {
     let is_warning = line.starts_with("warning: input `") && line.contains(" no file matches ");
     is_warning || line.starts_with("hint: check the path;")

@@ -25,8 +25,8 @@ fn name(file: &Value) -> String {
 }
 
 /// Name, bytes behind, state and reason of each file.
-fn told(files: &[Value]) -> Vec<String> {
-    let tell = |file: &Value| {
+fn lines_of(files: &[Value]) -> Vec<String> {
+    let line = |file: &Value| {
         let behind = file["behind"].as_u64().map_or("?".to_owned(), |behind| behind.to_string());
         let (state, reason) = (&file["state"], &file["reason"]);
         format!(
@@ -36,7 +36,7 @@ fn told(files: &[Value]) -> Vec<String> {
             reason.as_str().unwrap_or("-")
         )
     };
-    files.iter().map(tell).collect()
+    files.iter().map(line).collect()
 }
 
 /// Lines of ten bytes.
@@ -82,7 +82,7 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
     assert_eq!(about["from"], "registry");
     assert_eq!(about["running"], false);
     assert_eq!(
-        told(&all),
+        lines_of(&all),
         [
             "new.log 1500 stopped: skidder is not running",
             "grown.log 1000 stopped: skidder is not running",
@@ -123,7 +123,7 @@ fn a_file_that_no_input_takes_is_explained() {
     let (_, explained) =
         files(&place, &["--sort", "path", "logs/a.tmp", "logs/link.log", "logs/none.log", "/else"]);
     assert_eq!(
-        told(&explained),
+        lines_of(&explained),
         [
             "else ? unmatched: no input has a path that matches",
             "a.tmp ? unmatched: excluded by exclude_files: tmp$",
@@ -147,7 +147,7 @@ fn a_running_program_is_asked_and_says_what_it_waits_for() {
         // The endpoint opens a moment after the start.
         let answer = serde_json::from_str::<Value>(&ended.out).unwrap_or_default();
         let files = answer["files"].as_array().cloned().unwrap_or_default();
-        answer["from"] == "endpoint" && told(&files) == wanted
+        answer["from"] == "endpoint" && lines_of(&files) == wanted
     });
     let table = place.run(&["files", "logs/done.log"]).succeeded();
     assert!(table.out.contains("1 files, 0 B behind; from the running skidder"), "{}", table.out);
@@ -173,7 +173,7 @@ fn beside_a_running_program_without_an_endpoint_the_registry_answers_and_says_so
     let mut running = place.start(&[]);
     running.await_that("the cursor is saved", || {
         let (about, files) = files(&place, &[]);
-        about["running"] == true && told(&files) == ["done.log 0 unknown: at its end"]
+        about["running"] == true && lines_of(&files) == ["done.log 0 unknown: at its end"]
     });
     let ended = place.run(&["files"]).succeeded();
     assert!(ended.log.contains("`http.enabled` is off"), "{}", ended.log);

@@ -183,13 +183,13 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     program.await_log("cannot listen");
     program.await_log("another process does already; it is tried again");
     // The endpoint may not be there yet.
-    let is_told = || {
+    let is_reported = || {
         let status = place.run(&["status"]).out;
         status
             .contains("another input or another process does already; it is tried again")
             .then_some(())
     };
-    patiently("the problem in `status`", is_told);
+    patiently("the problem in `status`", is_reported);
     drop(taken);
     program.await_log("receives datagrams");
     let ended = program.terminate().succeeded();
@@ -263,7 +263,7 @@ fn a_restart_with_sockets_of_systemd_loses_nothing() {
         let program = start();
         send();
         program.terminate().succeeded();
-        // Nobody runs: the system keeps it.
+        // skidder is not running: the system keeps it.
         send();
     }
     let program = start();
@@ -308,7 +308,7 @@ fn a_stop_while_the_output_is_stuck_counts_what_was_received_as_dropped() {
     let (server, place) = stuck(&format!("- {{type: unix, path: '{}'}}\n", path.display()));
     let program = place.start(&[]);
     let mut client = connect(&path);
-    // As much as the system takes: nobody reads the rest before the stop.
+    // As much as the system takes: the rest is not read before the stop.
     client.set_nonblocking(true).unwrap();
     let mut sent = 0;
     patiently("requests that are held", || {

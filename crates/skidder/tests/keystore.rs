@@ -122,7 +122,7 @@ fn a_keystore_of_filebeat_is_used_as_it_is_and_can_be_added_to() {
     here.run(&["test", "config"]).says(true, "Config OK");
     here.run_with(b"x", &["keystore", "add", "MORE", "--stdin"]).says(true, "Success");
     assert_eq!(here.run(&["keystore", "list"]).out, "EMPTY\nES_PWD\nMORE\nTOKEN\n");
-    // What it is told of a secret in the wrong place names the place only.
+    // The message about a secret in the wrong place names the place only.
     here.run(&["test", "config", "-E", "max_procs=${ES_PWD}"]).says(false, "max_procs");
     let wrong = here.run(&["test", "config", "-E", "max_procs=${ES_PWD}"]);
     assert!(!wrong.log.contains("changeme"), "{wrong:?}");

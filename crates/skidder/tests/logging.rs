@@ -6,7 +6,7 @@ mod common;
 use common::lines::{judge, lines};
 use common::program::{Ended, Program, command};
 use common::server::{Act, BulkServer};
-use common::{Place, say};
+use common::{Place, print};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -174,7 +174,7 @@ fn a_full_disk_of_the_log_holds_nothing_up_and_is_told() {
     std::fs::create_dir(folder(&place)).unwrap();
     let mounted = mount("none", folder(&place), "tmpfs", MountFlags::empty(), Some(c"size=64k"));
     if let Err(error) = mounted {
-        say(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
+        print(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
         return;
     }
     let filling = folder(&place).join("filling");
@@ -183,8 +183,8 @@ fn a_full_disk_of_the_log_holds_nothing_up_and_is_told() {
     drop(file);
     place.write("a", &lines("a", 0..LINES));
     let mut running = Program::start(&mut program(&place, &["-d", "*"]));
-    let told = running.await_log("the log cannot be written; its lines go to stderr until it can");
-    assert!(told.contains("No space left"), "{told}");
+    let line = running.await_log("the log cannot be written; its lines go to stderr until it can");
+    assert!(line.contains("No space left"), "{line}");
     running.await_log("skidder is running");
     running.await_that("all is delivered", || server.count() == LINES);
     std::fs::remove_file(&filling).unwrap();
@@ -232,8 +232,8 @@ fn the_log_is_not_among_the_files_of_an_input() {
         assert!(command.status().unwrap().success(), "{}", read_to_string(&stderr).unwrap());
     }
     assert!(!files(&place).is_empty());
-    let told = read_to_string(&stderr).unwrap();
-    assert!(told.contains("finds the log of skidder itself"), "{told}");
+    let log = read_to_string(&stderr).unwrap();
+    assert!(log.contains("finds the log of skidder itself"), "{log}");
     assert_eq!(server.count(), LINES, "{:?}", server.documents().last());
 }
 
@@ -332,11 +332,11 @@ fn no_secret_is_in_the_log_whatever_goes_wrong() {
     running.signal(rustix::process::Signal::HUP);
     running.await_log("is refused");
     let ended = running.terminate();
-    let mut told = vec![ended.log, ended.out];
+    let mut texts = vec![ended.log, ended.out];
     place.configure(&text);
     for arguments in [&["test", "output"][..], &["test", "config"], &["export", "config"]] {
         let ended = Program::run(&mut program(&place, arguments));
-        told.extend([ended.log, ended.out]);
+        texts.extend([ended.log, ended.out]);
     }
     // Mistakes quote what is wrong.
     for (good, bad) in [
@@ -356,10 +356,10 @@ fn no_secret_is_in_the_log_whatever_goes_wrong() {
         place.configure(&text.replace(good, bad));
         let ended = Program::run(&mut program(&place, &["test", "config"]));
         assert!(!ended.status.success(), "{bad}: {}", ended.log);
-        told.extend([ended.log, ended.out]);
+        texts.extend([ended.log, ended.out]);
     }
-    for text in told {
+    for text in texts {
         let shown = text.lines().find(|line| line.contains("SECRET"));
-        assert_eq!(shown, None, "a secret is told");
+        assert_eq!(shown, None, "a secret is shown");
     }
 }

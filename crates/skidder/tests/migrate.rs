@@ -92,11 +92,11 @@ fn a_dry_run_tells_everything_and_writes_nothing() {
         assert!(ended.out.contains(wanted), "no {wanted} in:\n{}", ended.out);
     }
     assert_eq!(it.written(), Vec::<&str>::new());
-    let told: Value =
+    let report: Value =
         serde_json::from_str(&it.migrate(&["--dry-run", "--json"]).succeeded().out).unwrap();
-    assert_eq!(told["registry"]["entries"][0]["action"], "continue");
-    assert_eq!(told["in_the_way"], json!([]));
-    assert_eq!(told["inputs"], 1);
+    assert_eq!(report["registry"]["entries"][0]["action"], "continue");
+    assert_eq!(report["in_the_way"], json!([]));
+    assert_eq!(report["inputs"], 1);
 }
 
 #[test]
@@ -294,10 +294,10 @@ fn what_is_no_configuration_is_not_printed_anew() {
         assert!(!ended.log.contains("need not change") && ended.out.is_empty(), "{ended:?}");
         ended.log
     };
-    for (text, told) in texts {
+    for (text, expected) in texts {
         std::fs::write(&file, text).unwrap();
         let log = print(file.to_str().unwrap());
-        assert!(log.contains(told), "{log}");
+        assert!(log.contains(expected), "{log}");
     }
     assert!(print("/dev/null").contains("pipe or device"));
     std::fs::File::create(&file).unwrap().set_len(1 << 30).unwrap();

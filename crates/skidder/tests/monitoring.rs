@@ -13,7 +13,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A cluster that takes documents and says who it is.
+/// A cluster that takes documents and reports its identity.
 struct Cluster {
     url: String,
     /// Path, `Authorization`, and document of each that came.
@@ -29,7 +29,7 @@ impl Cluster {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, taken) = (stream.unwrap(), Arc::clone(&shared));
-                // Who goes away in the middle wants no answer.
+                // A client that disconnects early needs no answer.
                 std::thread::spawn(move || drop(serve(&stream, status, &taken)));
             }
         });
@@ -166,7 +166,7 @@ fn a_cluster_that_refuses_is_told_once_and_holds_nothing_up() {
 #[test]
 fn mistakes_are_told_with_their_place() {
     let good = "filebeat.inputs: [{type: filestream, id: a, paths: [/x]}]\noutput.console: {}\n";
-    for (text, told) in [
+    for (text, expected) in [
         (
             "monitoring: {enabled: true}\n",
             "f.yml:3:23: `monitoring.elasticsearch.hosts` is missing, and so is `output.elasticsearch.hosts`",
@@ -186,7 +186,7 @@ fn mistakes_are_told_with_their_place() {
         fs::write(directory.path().join("f.yml"), format!("{good}{text}")).unwrap();
         let mut test = command(["test", "config", "-c", "f.yml"]);
         let ended = Program::run(test.current_dir(directory.path()));
-        assert!(ended.log.contains(told), "{text}: {}", ended.log);
-        assert_eq!(ended.code(), Some(i32::from(!told.is_empty())), "{text}: {}", ended.log);
+        assert!(ended.log.contains(expected), "{text}: {}", ended.log);
+        assert_eq!(ended.code(), Some(i32::from(!expected.is_empty())), "{text}: {}", ended.log);
     }
 }

@@ -54,7 +54,7 @@ fn tags_and_fields_of_an_input_come_over_those_of_all() {
 
 #[test]
 fn compressed_files_that_are_read_as_text_are_told_with_what_to_do() {
-    for (compression, is_told) in [("", true), ("compression: auto", false)] {
+    for (compression, is_reported) in [("", true), ("compression: auto", false)] {
         let place = Place::with_output("");
         place.write("a.gz", &gzip(b"one\ntwo\n"));
         place.write("b.gz", b"text for all its name\n");
@@ -63,11 +63,11 @@ fn compressed_files_that_are_read_as_text_are_told_with_what_to_do() {
             "filebeat.inputs: [{{type: filestream, id: test, paths: ['{logs}/*'], {compression}}}]\n\
              output.discard: {{}}\n"
         ));
-        let told = place.once(&[]).succeeded().log;
+        let log = place.once(&[]).succeeded().log;
         let about = |name: &str| {
-            told.lines().any(|line| line.contains(name) && line.contains("`compression: auto`"))
+            log.lines().any(|line| line.contains(name) && line.contains("`compression: auto`"))
         };
-        assert_eq!((about("a.gz"), about("b.gz")), (is_told, false), "{told}");
+        assert_eq!((about("a.gz"), about("b.gz")), (is_reported, false), "{log}");
     }
 }
 
@@ -240,7 +240,7 @@ fn what_is_open_is_read_to_its_end_at_a_stop() {
     assert_eq!(server.documents(), ["one", "two"]);
 }
 
-/// What `test config` says of a configuration: whether it may start, and the messages.
+/// Runs `test config` on a configuration: whether it may start, and the messages.
 fn judged(text: &str) -> (bool, String) {
     let place = Place::with_output("");
     place.configure(text);
@@ -272,7 +272,7 @@ fn a_configuration_whose_inputs_may_come_is_fine_without_one() {
         let (is_good, log) = judged(&format!("{files}\n{OUTPUT}"));
         assert!(!is_good, "{files}: {log}");
     }
-    // It runs, and ends when it is told to.
+    // It runs until it is stopped.
     let place = Place::with_output("");
     place.configure(
         "filebeat.config.inputs: {path: 'none/*.yml'}\noutput.console.enabled: true\n\
@@ -376,7 +376,7 @@ fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
                  setup: {kibana.host: localhost, dashboards.enabled: true}\nxpack.monitoring.enabled: true\n";
     let (is_good, log) = judged(&format!("{input}{OUTPUT}"));
     assert!(is_good, "{log}");
-    for told in [
+    for expected in [
         "`filebeat.inputs[0].json` has no effect here",
         "`parsers: [{ndjson: {…}}]`",
         "`processors[0].add_kubernetes_metadata.host` has no effect here",
@@ -384,7 +384,7 @@ fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
         "`setup.dashboards.enabled` has no effect here",
         "`xpack` has no effect here",
     ] {
-        assert!(log.contains(told), "no {told}: {log}");
+        assert!(log.contains(expected), "no {expected}: {log}");
     }
     let (is_good, log) = judged(&format!("{input}{OUTPUT}output.elasticsearch.user: a\n"));
     assert!(!is_good && log.starts_with("error: "), "{log}");

@@ -105,7 +105,7 @@ fn serve(
     let message = ExportMetricsServiceRequest::decode(&*body).unwrap();
     taken.lock().unwrap().push(Taken { line, headers, message, at: clock.monotonic() });
     let head = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", answer.len());
-    // Who goes away in the middle wants no answer.
+    // A client that disconnects early needs no answer.
     drop((&*stream).write_all(&[head.as_bytes(), answer].concat()));
 }
 
@@ -124,17 +124,17 @@ fn numbers_come_with_their_resource_and_the_last_ones_at_the_end() {
     exporting(&place, &collector.url, more);
     place.write("a.log", &lines("a", 0..500));
     let program = place.start(&[]);
-    let told = patiently("numbers with all events", || {
+    let export = patiently("numbers with all events", || {
         let delivered = |taken: &Taken| taken.number("skidder.ledger.lines") == Some(500);
         collector.taken().into_iter().find(delivered)
     });
-    assert_eq!(told.line.trim(), "POST /v1/metrics HTTP/1.1");
-    assert_eq!(told.headers["content-type"], "application/x-protobuf");
+    assert_eq!(export.line.trim(), "POST /v1/metrics HTTP/1.1");
+    assert_eq!(export.headers["content-type"], "application/x-protobuf");
     assert_eq!(
-        (&*told.headers["x-scope-orgid"], &*told.headers["content-encoding"]),
+        (&*export.headers["x-scope-orgid"], &*export.headers["content-encoding"]),
         ("forest", "gzip")
     );
-    let resource = told.message.resource_metrics[0].resource.clone().unwrap();
+    let resource = export.message.resource_metrics[0].resource.clone().unwrap();
     let texts: BTreeMap<String, String> = resource
         .attributes
         .into_iter()
@@ -148,8 +148,8 @@ fn numbers_come_with_their_resource_and_the_last_ones_at_the_end() {
         ("skidder", "test")
     );
     assert_eq!(texts["service.instance.id"].len(), 36);
-    assert_eq!(told.number("skidder.lag.behind_bytes"), Some(0), "somebody asks: it is known");
-    assert_eq!(told.number("skidder.input.read_lines"), Some(500));
+    assert_eq!(export.number("skidder.lag.behind_bytes"), Some(0), "somebody asks: it is known");
+    assert_eq!(export.number("skidder.input.read_lines"), Some(500));
     place.write("b.log", &lines("b", 0..250));
     patiently("all events", || (server.count() == 750).then_some(()));
     program.terminate().succeeded();
@@ -196,7 +196,7 @@ fn an_answer_that_may_pass_is_tried_again_as_it_says_and_a_refusal_is_told_once(
 fn a_collector_that_is_away_holds_nothing_up() {
     let server = BulkServer::start();
     let place = Place::new(&server);
-    // Nobody listens there any more; and one that takes the connection and never answers.
+    // No server listens there any more; and one that takes the connection and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (number, address) in [gone, silent.local_addr().unwrap()].into_iter().enumerate() {
@@ -225,7 +225,7 @@ fn a_collector_that_is_away_holds_nothing_up() {
 #[test]
 fn mistakes_are_told_with_their_place() {
     let good = "filebeat.inputs: [{type: filestream, id: a, paths: [/x]}]\noutput.console: {}\n";
-    for (otlp, told) in [
+    for (otlp, expected) in [
         ("enabled: true", ""),
         ("enabled: true, protocol: http/protobuf, endpoint: 'https://otlp.example.com/otlp'", ""),
         ("enabled: false, endpoint: 7", ""),
@@ -260,7 +260,7 @@ fn mistakes_are_told_with_their_place() {
         fs::write(directory.path().join("f.yml"), text).unwrap();
         let mut test = command(["test", "config", "-c", "f.yml"]);
         let ended = Program::run(test.current_dir(directory.path()));
-        assert!(ended.log.contains(told), "{otlp}: {}", ended.log);
-        assert_eq!(ended.code(), Some(i32::from(!told.is_empty())), "{otlp}: {}", ended.log);
+        assert!(ended.log.contains(expected), "{otlp}: {}", ended.log);
+        assert_eq!(ended.code(), Some(i32::from(!expected.is_empty())), "{otlp}: {}", ended.log);
     }
 }

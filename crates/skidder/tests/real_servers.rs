@@ -233,20 +233,20 @@ fn a_wrong_password_is_told_and_nothing_is_lost() {
     let place = Place::with_output(&output(&server, &index, &more));
     write_logs(&place);
     let program = place.start(&["-E", "filebeat.shutdown_timeout=100ms"]);
-    let told = program.await_log("\"log.level\":\"error\"");
-    assert!(told.contains("401") && told.contains("localhost"), "{told}");
+    let line = program.await_log("\"log.level\":\"error\"");
+    assert!(line.contains("401") && line.contains("localhost"), "{line}");
     let ended = program.terminate().succeeded();
     assert_eq!(ended.ledger().delivered, 0);
     assert!(!ended.log.contains("wrong-one"), "a secret is in the log");
     let right = format!("output.elasticsearch.password={}", USER.1);
     place.once(&["-E", &right]).succeeded();
     accept("wrong password, then the right one", judged(&server, &index, &LOGS), 0);
-    // A server whose certificate nobody vouches for is not talked to.
+    // A server with an untrusted certificate gets no request.
     let place = Place::with_output(&output(&server, &index, &[&user, "password: secret"]));
     write_logs(&place);
     let program = place.start(&["-E", "filebeat.shutdown_timeout=100ms"]);
-    let told = program.await_log("\"log.level\":\"error\"");
-    assert!(told.contains("certificate"), "{told}");
+    let line = program.await_log("\"log.level\":\"error\"");
+    assert!(line.contains("certificate"), "{line}");
     program.terminate();
 }
 

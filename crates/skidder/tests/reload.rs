@@ -6,7 +6,7 @@ mod common;
 use common::lines::{Log, judge, lines};
 use common::program::{Program, command, patiently};
 use common::server::BulkServer;
-use common::{Place, accept, say, seeds};
+use common::{Place, accept, print, seeds};
 use rustix::process::Signal;
 use serde_json::Value;
 use skidder_testkit::Random;
@@ -248,7 +248,7 @@ fn a_hangup_changes_inputs_in_the_middle_of_writing() {
 
 /// Rotates, compresses and deletes at random moments while inputs change.
 fn rotates_while_inputs_change(seed: u64) {
-    say(&format!("inputs change while files are rotated: seed {seed}"));
+    print(&format!("inputs change while files are rotated: seed {seed}"));
     let mut random = Random::new(seed);
     let server = BulkServer::paced(Duration::from_millis(random.below(3)));
     let (place, mut log) = main_place(&server);
@@ -328,7 +328,7 @@ fn a_hangup_while_the_program_starts_reads_the_configuration_again() {
     let server = BulkServer::start();
     let (place, mut log) = main_place(&server);
     log.append(3);
-    // Who reads the configuration waits until it is written. What a pipe held is what it holds.
+    // A reader of the configuration waits until it is written. A pipe keeps its content.
     let text = place.configuration();
     let path = place.path().join("filebeat.yml");
     std::fs::remove_file(&path).unwrap();
@@ -365,22 +365,22 @@ fn a_service_manager_is_told_how_it_goes() {
     let path = place.path().join("notify");
     let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(common::program::PATIENCE)).unwrap();
-    let told = || {
+    let notification = || {
         let mut buffer = [0; 256];
         let length = manager.recv(&mut buffer).unwrap();
         let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
         text.lines().next().unwrap().to_owned()
     };
     let program = Program::start(place.command(&[]).env("NOTIFY_SOCKET", &path));
-    assert_eq!(told(), "READY=1");
+    assert_eq!(notification(), "READY=1");
     program.signal(Signal::HUP);
-    assert_eq!([told(), told()], ["RELOADING=1", "READY=1"]);
+    assert_eq!([notification(), notification()], ["RELOADING=1", "READY=1"]);
     // What is refused is over, too.
     place.configure("filebeat.inputs: 5");
     program.signal(Signal::HUP);
-    assert_eq!([told(), told()], ["RELOADING=1", "READY=1"]);
+    assert_eq!([notification(), notification()], ["RELOADING=1", "READY=1"]);
     program.ask_to_stop();
-    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(notification(), "STOPPING=1");
     program.end().succeeded();
 }
 

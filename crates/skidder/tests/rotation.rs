@@ -6,7 +6,7 @@ mod common;
 use common::lines::{Log, distinct, judge};
 use common::program::patiently;
 use common::server::BulkServer;
-use common::{Place, accept, say, seeds};
+use common::{Place, accept, print, seeds};
 use skidder_testkit::Random;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -48,12 +48,12 @@ struct Case {
     /// Lines are written while logrotate works. Not where it would lose them itself.
     writes_meanwhile: bool,
     /// Everything is read once between two rotations. A file that is truncated and as long as before by
-    /// the next look cannot be told from one that has grown; then lines come again.
+    /// the next look is taken for one that has grown; then lines come again.
     catches_up: bool,
     /// Lines that may come again although nothing crashed.
     repeats: usize,
     olddir: Olddir,
-    /// `pin.enabled`: files that are behind have two names, which logrotate must be told to bear.
+    /// `pin.enabled`: files that are behind have two names, which logrotate must be configured to accept.
     pinned: bool,
 }
 
@@ -70,7 +70,7 @@ enum Olddir {
 }
 
 impl Olddir {
-    /// Makes the directory; gives what logrotate is to be told.
+    /// Makes the directory; returns the options for logrotate.
     fn make(self, place: &Place) -> String {
         let (folder, config) = match self {
             Self::None => return String::new(),
@@ -102,7 +102,7 @@ fn rotates(name: &str, first_seed: u64, options: &str, case: Case) {
 
 /// Rotates at random moments: while the program is far behind, a little, and not at all.
 fn rotates_from(name: &str, seed: u64, options: &str, case: Case) {
-    say(&format!("{name}: seed {seed}"));
+    print(&format!("{name}: seed {seed}"));
     let server = BulkServer::paced(Duration::from_millis(2));
     let place = Place::new(&server);
     let mut log = Log::create(&place.logs(), "app.log");
@@ -130,7 +130,7 @@ fn rotates_from(name: &str, seed: u64, options: &str, case: Case) {
             }
         }
         let mut rotating = logrotate.start();
-        // As a service does it that is told to open its log again only afterwards.
+        // Like a service that gets the signal to reopen its log only afterwards.
         while case.writes_meanwhile && rotating.try_wait().unwrap().is_none() {
             log.append(1);
         }

@@ -1,4 +1,4 @@
-//! What `test config` says about empty sections, settings beside a mistake, and parts that are turned off.
+//! Messages of `test config` about empty sections, settings beside a mistake, and parts that are turned off.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;

@@ -44,8 +44,8 @@ fn a_program_that_does_not_run_is_three() {
         format!("not running: no skidder uses the data directory `{}`", place.data().display());
     assert!(ended.code() == Some(3) && ended.out.starts_with(&data), "{} {}", ended.out, ended.log);
     let ended = place.run(&["status", "--json"]);
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!((ended.code(), &told["running"]), (Some(3), &false.into()));
+    let json: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((ended.code(), &json["running"]), (Some(3), &false.into()));
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
         |arguments: &[&str]| place.run(&[&["status", "--seconds", "0.2"], arguments].concat());
     program.await_that("the output is blocked", || {
         let ended = status(&["--json"]);
-        let told: Value = serde_json::from_str(&ended.out).unwrap();
-        assert_eq!(ended.code() == Some(1), told["well"] == false, "{}", ended.out);
-        told["outputs"][0]["state"] == "blocked"
+        let json: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(ended.code() == Some(1), json["well"] == false, "{}", ended.out);
+        json["outputs"][0]["state"] == "blocked"
     });
     let ended = status(&["--json"]);
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
-    let input = &told["inputs"][0];
+    let json: Value = serde_json::from_str(&ended.out).unwrap();
+    let input = &json["inputs"][0];
     assert_eq!(
         (&input["state"], &input["blocked_on"]),
         (&"blocked".into(), &"elasticsearch".into())
@@ -121,13 +121,13 @@ fn an_output_that_takes_nothing_has_no_time_until_it_has_caught_up() {
         let ended = place.run(&["status", "--seconds", "0.2", "--json"]);
         serde_json::from_str::<Value>(&ended.out).unwrap()
     };
-    // Somebody looks before: only then it has a rate.
+    // A rate needs an earlier sample.
     status();
     server.follow(|_| Act::Status(429));
     program.await_that("the output is failing", || {
         log.append(10);
-        let told = status();
-        let lag = &told["lag"];
+        let json = status();
+        let lag = &json["lag"];
         if !lag["never"].is_string() {
             return false;
         }
@@ -177,13 +177,13 @@ fn terminal() -> (OwnedFd, impl Fn() -> File) {
     (ours, theirs)
 }
 
-/// Collects what is drawn, until nobody holds the terminal any more.
+/// Collects what is drawn, until the terminal is closed.
 fn drawn_in(ours: &File) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let drawn = Arc::new(Mutex::new(String::new()));
     let (mut reader, into) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
     let reading = std::thread::spawn(move || {
         let mut piece = [0; 4096];
-        // A terminal that nobody holds any more is an error.
+        // Reading a closed terminal fails.
         while let Ok(count @ 1..) = reader.read(&mut piece) {
             into.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..count]));
         }

@@ -89,7 +89,7 @@ fn a_stop_reads_what_is_in_the_pipe_and_does_not_wait_for_more() {
     let (program, mut writer) = start(&place, &[]);
     program.await_log("skidder is running");
     writer.write_all(&lines("a", 0..100)).unwrap();
-    // Part of a line, and nobody closes the pipe.
+    // Part of a line, and the pipe stays open.
     writer.write_all(line("a", 100).as_bytes()).unwrap();
     let ended = program.terminate().succeeded();
     accept("a stop with an open pipe", judge(&[("a", 101)], &server.documents()), 0);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Each crate and the crates of ours that it may depend on. A crate that is not here is an offence,
+/// Each crate and our crates that it may depend on. A crate that is not here is an offence,
 /// so that a new one has to think about its place.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-event", &[]),

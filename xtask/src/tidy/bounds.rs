@@ -121,7 +121,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What stands behind `=` where `source` defines the constant, and its type before.
+/// The text after `=` where `source` defines the constant, with its type before.
 fn definition<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     let mut from = 0;
     while let Some(found) = source[from..].find("const ") {
@@ -153,7 +153,7 @@ fn evaluate(source: &str, name: &str, depth: u32) -> Result<Value> {
     Ok(Value::Number(Expression { source, rest: text, depth }.all()?))
 }
 
-/// What is left of an expression.
+/// The rest of an expression.
 struct Expression<'a> {
     source: &'a str,
     rest: &'a str,
@@ -244,7 +244,7 @@ impl<'a> Expression<'a> {
     }
 }
 
-/// `value` as a reader wants it. The unit of `documented` says whether a number counts bytes.
+/// `value` as a reader wants it. The unit of `documented` shows whether a number counts bytes.
 fn shown(value: Value, documented: &str) -> String {
     let unit = documented.rsplit(' ').next().unwrap_or_default();
     match value {

@@ -8,7 +8,7 @@ use std::path::Path;
 const KINDS: [&str; 4] = ["added", "changed", "fixed", "removed"];
 
 /// Checks that fragments are named `SUBJECT.KIND.md` and are not empty. Before the first release there must be
-/// none: `CHANGELOG.md` has one section, and fixes of what nobody has run do not belong into it.
+/// none: `CHANGELOG.md` has one section, and fixes of unreleased code do not belong into it.
 pub(super) fn check(root: &Path, offences: &mut Vec<String>) -> Result<()> {
     let changelog =
         fs::read_to_string(root.join("CHANGELOG.md")).context("cannot read `CHANGELOG.md`")?;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// A document: what others can point at, and what it points at.
+/// A document: its anchors, and its links.
 #[derive(Debug, Default)]
 struct Document {
     /// Anchors of its headings, as GitHub makes them.
@@ -82,7 +82,7 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).collect()
 }
 
-/// What is wrong with a link of the document at `from`.
+/// The error of a link of the document at `from`.
 fn wrong(
     from: &Path,
     target: &str,

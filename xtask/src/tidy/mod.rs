@@ -25,10 +25,10 @@ const PLACEHOLDERS: [&str; 3] = [concat!("to", "do!"), concat!("unimpl", "emente
 /// Folders of one machine. Split for the same reason.
 const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/t", "mp/")];
 
-/// Whether to write what is computed.
+/// Whether to write computed results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Only complain.
+    /// Only report.
     Check,
     /// Write tables and values of the documentation, and lower the limits of what shrank; never raises one.
     Update,
@@ -53,7 +53,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
         limits.save(&repository::root().join(ratchet::FILE))?;
     }
     for offence in &offences {
-        process::complain(offence);
+        process::eprint(offence);
     }
     if !offences.is_empty() {
         bail!("tidy: {} offences", offences.len());
@@ -86,7 +86,7 @@ fn names_folder(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Rules of Rust files. Returns what is over a limit.
+/// Rules of Rust files. Returns sizes over a limit.
 fn check_sources(offences: &mut Vec<String>) -> Result<Vec<Size>> {
     let mut sizes = Vec::new();
     for path in repository::tracked(&[".rs"])? {

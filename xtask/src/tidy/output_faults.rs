@@ -32,7 +32,7 @@ const CASES: [&str; 12] = [
     "the certificate has another name",
 ];
 
-/// What is known of a case of an output.
+/// How a case of an output is covered.
 #[derive(Clone, Copy)]
 enum Cell {
     /// These tests try it.
@@ -43,9 +43,9 @@ enum Cell {
 
 use Cell::{Never, Tested};
 
-/// The case that only its contract with a server of ours tries.
+/// The case that only its contract with our own server tries.
 const ELASTICSEARCH: Cell = Tested(&["elasticsearch_keeps_the_contract_of_outputs"]);
-/// The case that its contract tries, with a server of ours and with real ones.
+/// The case that its contract tries, with our own server and with real ones.
 const ELASTICSEARCH_BOTH: Cell = Tested(&[
     "elasticsearch_keeps_the_contract_of_outputs",
     "the_contract_is_kept_with_elasticsearch_itself",
@@ -310,7 +310,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
     ),
 ];
 
-/// Checks the list against the tests and the page; with `update` the page's table is written anew.
+/// Checks the list against the tests and the page; with `update` writes the page's table.
 pub(super) fn check(update: bool, offences: &mut Vec<String>) -> Result<()> {
     let page = Page::read(PAGE, BEGIN)?;
     let tests = tests()?;
@@ -340,14 +340,14 @@ fn table() -> String {
     let mut table = String::from("| output | what happens | covered by |\n|---|---|---|\n");
     for (output, cells) in &OUTPUTS {
         for (case, cell) in CASES.iter().zip(cells) {
-            let told = match cell {
+            let shown = match cell {
                 Tested(tests) => {
                     let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
                     tests.join(", ")
                 }
                 Never(why) => format!("– {why}"),
             };
-            writeln!(table, "| `output.{output}` | {case} | {told} |")
+            writeln!(table, "| `output.{output}` | {case} | {shown} |")
                 .expect("a string takes everything");
         }
     }

@@ -132,7 +132,7 @@ fn wrap(paragraph: &str, indentation: usize, out: &mut String) {
     out.push('\n');
 }
 
-/// What stands between spaces that are not in code spans.
+/// The words between spaces that are not in code spans.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     let words = text.split(move |character| {

@@ -55,7 +55,7 @@ impl Limits {
         text
     }
 
-    /// Complains about what is over its limit and not in the list, or longer than there.
+    /// Reports sizes over the limit that are not in the list, or larger than there.
     pub(super) fn check(&self, sizes: &[Size], offences: &mut Vec<String>) {
         for size in sizes {
             let allowed = self.0.get(&size.what).copied().unwrap_or(size.limit);
@@ -68,7 +68,7 @@ impl Limits {
         }
     }
 
-    /// Takes over smaller numbers, and drops what is within its limit again.
+    /// Takes over smaller numbers, and drops entries within their limit again.
     pub(super) fn lower(&mut self, sizes: &[Size]) {
         self.0.retain(|what, allowed| match sizes.iter().find(|size| size.what == *what) {
             None => false,

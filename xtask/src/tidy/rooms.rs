@@ -59,7 +59,7 @@ fn known(files: &[(String, String)]) -> BTreeMap<&str, BTreeSet<&str>> {
     known
 }
 
-/// One circle, if there is any: what is left when modules that know no other are taken away, again and again.
+/// One circle, if there is any: the modules left after removing those that know no other, again and again.
 fn circle(known: &BTreeMap<&str, BTreeSet<&str>>) -> Option<String> {
     let mut left = known.clone();
     loop {

@@ -12,7 +12,7 @@ pub(super) struct Page {
     path: &'static str,
     /// Stands before the table and names the list.
     begin: &'static str,
-    /// What is before `begin`.
+    /// The text before `begin`.
     pub(super) before: String,
     table: String,
     after: String,

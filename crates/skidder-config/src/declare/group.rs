@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 pub struct Group {
     /// Its name in the schema and in documents: `output.redis`.
     pub id: &'static str,
-    /// What it is for, one sentence.
+    /// Its purpose, one sentence.
     pub about: &'static str,
     pub(crate) keys: &'static [&'static dyn Declared],
     pub(crate) included: &'static [&'static Group],
@@ -140,7 +140,7 @@ impl Group {
         kinds.fold(best, Known::max)
     }
 
-    /// [`Group::known`] for what stands in the map of a setting.
+    /// [`Group::known`] for the keys in the map of a setting.
     pub(crate) fn known_inside(&'static self, key: &str) -> Known {
         if self.is_open { Known::Declared } else { self.known(key) }
     }
@@ -171,7 +171,7 @@ impl Group {
     }
 }
 
-/// What is declared about a name.
+/// The declaration of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Known {
     /// Nothing.
@@ -182,7 +182,7 @@ pub(crate) enum Known {
     Declared,
 }
 
-/// What the setting `name` says about `key`; `below` for what is left of `key` behind it.
+/// What the setting `name` declares about `key`; `below` is the rest of `key` after it.
 fn known_under(key: &str, name: &str, below: impl FnOnce(&str) -> Known) -> Known {
     let is_below = |rest: &str| rest.starts_with('.');
     match key.strip_prefix(name) {
@@ -250,7 +250,7 @@ pub trait Declared: Sync {
     fn spec(&self) -> &Spec;
     /// The constant default as a user would write it.
     fn default_text(&self) -> Option<String>;
-    /// Its JSON Schema, without what [`Spec`] says.
+    /// Its JSON Schema, without the parts from [`Spec`].
     fn schema(&self) -> Json;
     /// The constant default in JSON.
     fn default_json(&self) -> Option<Json>;

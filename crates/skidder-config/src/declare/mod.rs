@@ -216,7 +216,7 @@ impl<K: Kind> Key<K> {
         Self { default: Some(default), ..self }
     }
 
-    /// What the documentation says for the default, if that depends on something: ``as `index` ``. With
+    /// The text of the documentation for the default, if that depends on something: ``as `index` ``. With
     /// [`Key::default`], its words.
     pub const fn default_words(mut self, words: &'static str) -> Self {
         self.spec.default_words = words;

@@ -34,7 +34,7 @@ fn bounded<'a, T: Bounded + Copy>(
     setting.range((bound(low), bound(high)))
 }
 
-/// Says what is expected in the words of the declaration.
+/// Describes the expected value in the words of the declaration.
 pub(super) fn named<'a, T>(spec: &Spec, setting: Setting<'a, T>) -> Setting<'a, T> {
     if spec.noun.is_empty() { setting } else { setting.named(spec.noun) }
 }

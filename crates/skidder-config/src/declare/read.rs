@@ -7,8 +7,9 @@ use crate::section::Section;
 use crate::setting::Setting;
 
 impl<'a> Section<'a> {
-    /// This section has the settings of `group`. Says what is known about those that it does not have, before what was
-    /// said in general of a group that was declared earlier; a debug build then refuses to read a key of any other group.
+    /// This section has the settings of `group`. Reports what is known about keys that it does not have, before what
+    /// was known in general of a group that was declared earlier; a debug build then refuses to read a key of any
+    /// other group.
     pub fn declared_by(&self, group: &'static Group) {
         let rules = |patterns: &[(&str, &str)], verdict| {
             for (pattern, advice) in patterns {

@@ -44,7 +44,7 @@ pub fn json_schema(root: &'static Group, id: &str, title: &str) -> Json {
     })
 }
 
-/// A level of names: what stands under a name itself, and the names below it.
+/// A level of names: the setting under a name itself, and the names below it.
 #[derive(Default)]
 struct Level {
     own: Option<Json>,
@@ -124,7 +124,7 @@ fn definition(group: &'static Group, every: &[&'static Group]) -> Json {
     match group.kinds {
         Some(Kinds { by: By::Tag { key, default }, list, .. }) => {
             let mut schema = merged(group, every);
-            // Each kind says which keys it has.
+            // Each kind lists its keys.
             schema["additionalProperties"] = json!(true);
             let kinds = list();
             let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
@@ -155,7 +155,7 @@ fn definition(group: &'static Group, every: &[&'static Group]) -> Json {
     }
 }
 
-/// The same without what the kind says.
+/// The same without the part of the kind.
 fn merged(group: &'static Group, every: &[&'static Group]) -> Json {
     let mut names = Names::default();
     let above = &mut Vec::new();
@@ -178,7 +178,7 @@ fn reference(id: &str) -> Json {
 
 /// The schema of a list of maps that are described under `id`; a single map is a list of one.
 pub(super) fn list_of(id: &str) -> Json {
-    // Not `anyOf`, of which validators only say that nothing fits.
+    // Not `anyOf`, for which validators only report that nothing fits.
     json!({"if": {"type": "array"}, "then": {"items": reference(id)}, "else": reference(id)})
 }
 
@@ -204,7 +204,7 @@ impl Names {
                 let name = format!("{prefix}{name}");
                 match key.inner() {
                     Some(Inner { group, is_list: false }) => self.add_part(group, &name, above),
-                    // A single map is a list of one; nobody writes that with dots, and it would be much.
+                    // A single map is a list of one; with dots it is unusual, and the schema would be large.
                     Some(_) => self.below(&name, json!({})),
                     _ if key.takes_names() => self.below(&name, json!({})),
                     _ => {}
@@ -229,7 +229,7 @@ impl Names {
         above.pop();
     }
 
-    /// Adds the dotted names of what stands below `name`. Inside itself a group is not followed: anything may be there.
+    /// Adds the dotted names below `name`. Inside itself a group is not followed: anything may be there.
     fn add_part(&mut self, group: &'static Group, name: &str, above: &mut Vec<&'static str>) {
         if above.contains(&group.id) {
             self.below(name, json!({}));

@@ -192,7 +192,7 @@ fn a_kind_by_a_tag_has_its_own_settings_and_those_of_every_kind() {
         "then": {"$ref": "#/$defs/source.echo"},
     });
     assert_eq!(source["allOf"][1], echo);
-    // The one that it is if nothing is said.
+    // The default.
     assert_eq!(source["allOf"][0]["if"], json!({"properties": {"type": {"const": "tail"}}}));
     let names = |id: &str| {
         let properties = schema["$defs"][id]["properties"].as_object().unwrap();

@@ -1,4 +1,4 @@
-//! Names, rotation, what is kept, and what others do to the files.
+//! Names, rotation, which files are kept, and changes by other programs.
 
 use super::*;
 use skidder_os::Clock as _;
@@ -173,7 +173,7 @@ fn permissions_are_as_configured_and_the_directory_is_open_to_who_may_read() {
         place.write(&mut files, "1\n");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode(files.path().unwrap()), permissions);
-        // The umask of whoever runs the test takes bits away.
+        // The umask of the test takes bits away.
         assert_eq!(mode(&place.config().path) & !directory, 0);
         assert_eq!(directory_permissions(permissions), directory);
     }

@@ -15,7 +15,7 @@ struct Running {
     directory: TempDir,
     clock: SimClock,
     log: Log,
-    hears: Dispatch,
+    dispatch: Dispatch,
 }
 
 impl Running {
@@ -41,11 +41,11 @@ impl Running {
             &[syslog.to_str().unwrap()],
         )
         .unwrap();
-        Self { directory, clock, log, hears: Dispatch::new(subscriber) }
+        Self { directory, clock, log, dispatch: Dispatch::new(subscriber) }
     }
 
-    fn hear(&self, work: impl FnOnce()) {
-        with_default(&self.hears, work);
+    fn capture(&self, work: impl FnOnce()) {
+        with_default(&self.dispatch, work);
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -71,7 +71,7 @@ const EVENTS: &str = "skidder-events-data-20260101.ndjson";
 #[test]
 fn lines_have_their_fields_those_of_their_output_and_those_of_the_configuration() {
     let running = Running::new("logging.with_fields: {site: a, path: theirs}");
-    running.hear(|| {
+    running.capture(|| {
         let _in = tracing::error_span!("output", id = "one").entered();
         let error = std::io::Error::other("no `http://u:p@h/x`");
         tracing::warn!(path = "/a", n = 3, good = true, %error, "it is {}", "so");
@@ -94,7 +94,7 @@ fn lines_have_their_fields_those_of_their_output_and_those_of_the_configuration(
 #[test]
 fn only_selected_parts_say_their_debug_lines_and_libraries_never_do() {
     let running = Running::new("logging: {level: debug, selectors: [harvester]}");
-    running.hear(|| {
+    running.capture(|| {
         tracing::debug!(target: "skidder_read::reader", "1");
         tracing::debug!(target: "skidder_outputs::redis", "no");
         tracing::info!(target: "skidder_outputs::redis", "2");
@@ -108,7 +108,7 @@ fn only_selected_parts_say_their_debug_lines_and_libraries_never_do() {
 #[test]
 fn the_level_holds() {
     let running = Running::new("logging.level: warning");
-    running.hear(|| {
+    running.capture(|| {
         tracing::debug!("no");
         tracing::info!("no");
         tracing::warn!("1");
@@ -128,7 +128,7 @@ fn the_content_of_events_goes_to_its_files_and_nowhere_else() {
         }
         tracing::warn!("an event was refused");
     };
-    running.hear(log);
+    running.capture(log);
     assert_eq!(running.messages(FILE), ["an event was refused"]);
     let lines = running.lines(EVENTS);
     assert_eq!(lines.len(), 100);
@@ -136,9 +136,9 @@ fn the_content_of_events_goes_to_its_files_and_nowhere_else() {
         (&lines[0]["log.type"], &lines[0]["event.original"]),
         (&"event".into(), &"secret".into())
     );
-    // Not asked for.
+    // Not enabled.
     let running = Running::new("");
-    running.hear(log);
+    running.capture(log);
     assert_eq!(running.messages(FILE), ["an event was refused"]);
     assert!(running.lines(EVENTS).is_empty());
 }
@@ -146,7 +146,7 @@ fn the_content_of_events_goes_to_its_files_and_nowhere_else() {
 #[test]
 fn lines_that_come_again_and_again_are_counted_and_told_at_the_end() {
     let running = Running::new("");
-    running.hear(|| {
+    running.capture(|| {
         for _ in 0..50 {
             tracing::warn!(path = "/a", "it fails");
         }
@@ -167,7 +167,7 @@ fn a_log_that_cannot_be_written_is_counted_and_goes_on_when_it_can() {
     let block = |directory: &Path| std::fs::write(directory.join("sub"), "in the way").unwrap();
     let text = "logging: {files.path: sub, event_data.files.path: sub}";
     let running = Running::with(text, block);
-    running.hear(|| {
+    running.capture(|| {
         tracing::warn!("one");
         tracing::warn!(target: crate::EVENT_DATA, "secret");
     });
@@ -177,11 +177,11 @@ fn a_log_that_cannot_be_written_is_counted_and_goes_on_when_it_can() {
     assert!((2..=3).contains(&numbers.failed), "{numbers:?}");
     std::fs::remove_file(running.path("sub")).unwrap();
     // Not at once.
-    running.hear(|| tracing::warn!("two"));
+    running.capture(|| tracing::warn!("two"));
     assert!(running.log.flush(LIMIT));
     assert!(!running.path("sub").is_dir());
     running.clock.advance(Duration::from_secs(1));
-    running.hear(|| {
+    running.capture(|| {
         tracing::warn!("three");
         tracing::warn!(target: crate::EVENT_DATA, "four");
     });
@@ -199,7 +199,7 @@ fn lines_go_to_syslog() {
     let running = Running::with("logging.to_syslog: true", |directory| {
         server = Some(UnixDatagram::bind(directory.join("syslog")).unwrap());
     });
-    running.hear(|| tracing::error!(n = 1, "it fails"));
+    running.capture(|| tracing::error!(n = 1, "it fails"));
     let mut buffer = [0; 4096];
     let length = server.unwrap().recv(&mut buffer).unwrap();
     let text = String::from_utf8_lossy(&buffer[..length]).into_owned();

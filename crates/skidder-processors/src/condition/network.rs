@@ -1,4 +1,4 @@
-//! Networks of the `network` condition: CIDR or a name. The names mean what Go's `net.IP` says.
+//! Networks of the `network` condition: CIDR or a name. The names mean the same as in Go's `net.IP`.
 
 use ipnet::IpNet;
 use std::fmt;
@@ -132,7 +132,7 @@ fn usual_v4(text: &[u8]) -> Option<Ipv4Addr> {
 fn octet(letters: u128, start: u32, end: u32) -> (u32, bool) {
     let digits = end - start;
     let has_len = digits.wrapping_sub(1) < 3;
-    // The last digit comes highest; what is not of this number becomes zero.
+    // The last digit comes highest; bytes before this number become zero.
     let [.., one, two, three, four] = (letters << (8 * (16 - end.max(1)))).to_le_bytes();
     let last_four = u32::from_le_bytes([one, two, three, four]);
     let values = (last_four ^ 0x3030_3030) & (u32::MAX << (8 * (4 - digits.clamp(1, 4))));

@@ -29,7 +29,7 @@ fn operators() -> Vec<&'static str> {
 }
 
 impl Condition {
-    /// Reads a condition: a map with exactly one operator. Nothing if there is a mistake in it.
+    /// Reads a condition: a map with exactly one operator. `None` if it has a mistake.
     pub fn read(item: &Item<'_>) -> Option<Self> {
         let section = item.section();
         section.declared_by(&CONDITION);

@@ -19,7 +19,7 @@ impl Decoder for Base64 {
     const FAILED: &'static str = "failed to decode base64 fields in processor";
     const NOUN: &'static str = "base64 value";
     type Decoded = Decoded;
-    /// The place of what is no Base64.
+    /// The place of the first byte that is no Base64.
     type Refused = usize;
 
     fn decode(&self, text: &[u8]) -> Result<Decoded, usize> {

@@ -1,7 +1,7 @@
 //! `decode_csv_fields`: takes a line of comma-separated values apart into a list of texts.
 //!
 //! The rules are those of Go's `encoding/csv` with `LazyQuotes`, which no library in Rust follows:
-//! a quote inside of an unquoted value stands for itself, and so does one inside of a quoted value
+//! a quote inside of an unquoted value is literal, and so is one inside of a quoted value
 //! that is not doubled.
 
 use crate::fields::pairs::{filled_path, run_each};

@@ -1,4 +1,4 @@
-//! `decode_json_fields`: texts that are JSON become what they say.
+//! `decode_json_fields`: texts that are JSON become their values.
 //!
 //! The work is done by [`skidder_parse::json_fields`]. A field that cannot be decoded stays as it
 //! is, and the others are decoded all the same; if none could be, the processor failed. A field
@@ -47,7 +47,7 @@ settings! {
         .about("the key whose text becomes `@metadata._id`, and is taken out");
 }
 
-/// `error` and what is in it.
+/// `error` and the fields in it.
 static ERROR: LazyLock<[Path; 5]> = LazyLock::new(|| {
     ["error", "error.message", "error.type", "error.data", "error.field"]
         .map(|name| Path::parse(name).expect("a constant that is a path"))
@@ -121,7 +121,7 @@ impl DecodeJsonFields {
             Ok(Some(left_out)) => {
                 if self.add_error_key {
                     let put = event.put_text(message, left_out.to_string().as_bytes());
-                    // Where `error` is not an object there is no place to say it.
+                    // Where `error` is not an object there is no place for the message.
                     if put.is_ok() && event.put_text(kind, b"json").is_err() {
                         event.delete(kind);
                     }

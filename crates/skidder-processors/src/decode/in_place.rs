@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::fmt::Debug;
 
 settings! {
-    /// What is decoded, and where the result goes.
+    /// Source and target fields.
     pub(crate) static FROM_TO = Group::new("processor.from_to", "From where to where.").inline();
 
     FROM: String = Key::new("from")
@@ -121,7 +121,7 @@ impl FromTo {
         event.put_cell(&self.to, cell).map_err(|error| self.refused(&error))
     }
 
-    /// Puts what was decoded.
+    /// Puts the decoded value.
     pub(super) fn put(&self, event: &mut EventMut<'_>, decoded: &[u8]) -> Result<(), String> {
         event.put_text(&self.to, decoded).map_err(|error| self.refused(&error))
     }

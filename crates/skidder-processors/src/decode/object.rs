@@ -36,7 +36,7 @@ impl Object {
         self.push_key(event, key, cell);
     }
 
-    /// Adds a field whose name stands in the batch and is not there yet.
+    /// Adds a new field whose name is in the batch.
     pub(crate) fn push_key(&mut self, event: &mut EventMut<'_>, key: Text, cell: Cell) {
         self.last = event.arena().1.push(self.last, key, cell, 0);
         if self.first.is_none() {
@@ -54,7 +54,7 @@ impl Object {
         }
     }
 
-    /// Whether there is a field at a dotted name that stands in the batch.
+    /// Whether there is a field at a dotted name in the batch.
     pub(crate) fn has_path(&self, event: &mut EventMut<'_>, key: Text) -> bool {
         let (mut first, mut rest) = (self.first, key);
         loop {
@@ -67,7 +67,7 @@ impl Object {
         }
     }
 
-    /// Sets the field at a dotted name that stands in the batch; a later value replaces an earlier
+    /// Sets the field at a dotted name in the batch; a later value replaces an earlier
     /// one. `false`, and nothing happens, if a value that is not an object is in the way.
     pub(crate) fn set_path(&mut self, event: &mut EventMut<'_>, key: Text, cell: Cell) -> bool {
         let mut inside = None;
@@ -132,7 +132,7 @@ fn first_of(cell: Cell) -> NodeId {
     }
 }
 
-/// The field with the name that stands here in the batch.
+/// The field with the name at this span of the batch.
 fn find(event: &mut EventMut<'_>, first: NodeId, name: Text) -> Option<NodeId> {
     let (bytes, arena) = event.arena();
     let text = |text: Text| &bytes[text.start as usize..(text.start + text.len) as usize];

@@ -1,7 +1,7 @@
-//! `timestamp`: a text or number becomes a time, of the event if nothing else is said.
+//! `timestamp`: a text or number becomes a time, by default that of the event.
 //!
 //! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX`
-//! (seconds) and `UNIX_MS` (milliseconds). What is a time already is taken as it is.
+//! (seconds) and `UNIX_MS` (milliseconds). A value that is a time is taken unchanged.
 
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if};
 use jiff::tz::TimeZone;
@@ -108,7 +108,7 @@ impl Layout {
 }
 
 impl Timestamp {
-    /// The field that is set if nothing is said.
+    /// Default target field.
     pub const TARGET_FIELD: &'static str = "@timestamp";
 
     /// `field`, `target_field`, `layouts`, `timezone`, `test`, `ignore_missing`, `ignore_failure`, `id`.

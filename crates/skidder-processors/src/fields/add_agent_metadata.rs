@@ -1,4 +1,4 @@
-//! `add_agent_metadata`: what Elastic Agent says about the events of an input.
+//! `add_agent_metadata`: what Elastic Agent adds to the events of an input.
 
 use super::add_fields::AddFields;
 use crate::plan::Constants;

@@ -49,7 +49,7 @@ fn leaves(map: &Map, prefix: &str, out: &mut Vec<(Path, Value)>) -> bool {
 }
 
 impl AddFields {
-    /// Where the fields go if nothing is said.
+    /// Default target of the fields.
     pub const TARGET: &'static str = "fields";
 
     /// Puts `fields` under `target`; at the root if it is empty.
@@ -74,7 +74,7 @@ impl AddFields {
 
 impl AddFields {
     /// Sets each value by its path where paths are numbers. `false`, and the event is as it was:
-    /// something is in the way that is to be replaced.
+    /// something is in the way that gets replaced.
     fn put_by_path(&self, event: &mut EventMut<'_>) -> bool {
         let Some(leaves) = self.leaves.as_ref().filter(|_| event.has_slots()) else { return false };
         let mark = event.mark();
@@ -108,7 +108,7 @@ impl AddFields {
     }
 }
 
-/// A setting that can be anything, as fields of events. What is empty is left out, as in Filebeat.
+/// A setting that can be anything, as fields of events. Empty values are left out, as in Filebeat.
 pub fn fields_of(settings: &std::collections::BTreeMap<String, Setting>) -> Map {
     let mut map = Map::new();
     for (key, value) in settings {

@@ -56,7 +56,7 @@ struct Last {
 }
 
 impl AddId {
-    /// Where the id goes if nothing is said.
+    /// Default target field of the id.
     const TARGET: &'static str = "@metadata._id";
 
     /// `target_field` and `type`.

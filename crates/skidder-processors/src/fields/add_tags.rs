@@ -27,7 +27,7 @@ pub struct AddTags {
 }
 
 impl AddTags {
-    /// The list if nothing is said.
+    /// Default of the list.
     pub const TARGET: &'static str = "tags";
 
     /// Appends `tags` to the list `target`.

@@ -210,7 +210,7 @@ impl Processor for Append {
             }
             values = kept;
         }
-        // What is under a key with dots comes to stand inside objects.
+        // A value under a key with dots moves into objects.
         let mut changed = constants.clone();
         changed.remove(&self.target);
         if !changed.set(&self.target, Value::List(values)) {

@@ -119,7 +119,7 @@ pub(crate) struct CommunityId {
     seed: u16,
 }
 
-/// The number of a protocol; `None` if what is there names none.
+/// The number of a protocol; `None` if the value names none.
 type Protocol = Option<u8>;
 
 /// A field and what to make of its value.
@@ -152,7 +152,7 @@ impl<T: Copy> Field<T> {
         }
     }
 
-    /// Looks it up, if no event has another value than `constants`; says whether it did.
+    /// Looks it up, if no event has another value than `constants`; returns whether it did.
     fn know(&mut self, constants: &Constants, is_own: &dyn Fn(&Path) -> bool) -> bool {
         if is_own(&self.path) {
             return false;
@@ -187,7 +187,7 @@ fn base64_of(digest: &[u32; 5]) -> [u8; ID_BYTES] {
             | ((all & 63) << 24);
         *place = spread.to_le_bytes();
     }
-    // The alphabet of RFC 4648, all letters at once: no table is looked at.
+    // The alphabet of RFC 4648, all letters at once: no table is used.
     for letter in &mut letters {
         let six = *letter;
         let mut text = six + b'A';
@@ -202,7 +202,7 @@ fn base64_of(digest: &[u32; 5]) -> [u8; ID_BYTES] {
     id
 }
 
-/// A constant. Null stands for what no flow is made of.
+/// A constant. Null is a value that makes no flow.
 fn scalar_of(value: &Value) -> ValueRef<'_> {
     match value {
         Value::Str(text) => ValueRef::Str(text.as_bytes()),
@@ -253,7 +253,7 @@ impl CommunityId {
         })
     }
 
-    /// The flow, if the event says enough about it.
+    /// The flow, if the event has enough of its fields.
     fn flow(&self, event: EventRef<'_>) -> Option<Flow> {
         let source = self.source_ip.of(event)?;
         let destination = self.destination_ip.of(event)?;
@@ -321,7 +321,7 @@ impl Flow {
         matches!(self.protocol, TCP | UDP | SCTP | ICMP | ICMP_V6)
     }
 
-    /// What is hashed, of IPv4 and with ports: sixteen bytes, made in registers.
+    /// The hashed bytes, of IPv4 and with ports: sixteen bytes, made in registers.
     fn usual_block(&self, seed: u16, source: Ipv4Addr, destination: Ipv4Addr) -> [u8; BLOCK_BYTES] {
         let addresses = (u128::from(source.to_bits()) << 32) | u128::from(destination.to_bits());
         let ports = (u128::from(self.source.1) << 16) | u128::from(self.destination.1);
@@ -334,7 +334,7 @@ impl Flow {
         block
     }
 
-    /// What is hashed, with what ends it: seed, addresses, protocol, zero and ports have room in one block.
+    /// The hashed bytes, with the padding: seed, addresses, protocol, zero and ports have room in one block.
     fn block(&self, seed: u16) -> [u8; BLOCK_BYTES] {
         let (mut bytes, mut len) = ([0; BLOCK_BYTES], 0);
         let mut add = |part: &[u8]| {

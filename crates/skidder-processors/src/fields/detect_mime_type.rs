@@ -25,7 +25,7 @@ settings! {
         .about("where the type goes");
 }
 
-/// Bytes looked at for a signature; office documents need about 8 KiB.
+/// Bytes inspected for a signature; office documents need about 8 KiB.
 const HEADER_BYTES_MAX: usize = 8192;
 
 /// Adds the MIME type of what a field holds.
@@ -60,7 +60,7 @@ fn detect(content: &[u8]) -> Option<&'static str> {
     Some(if is_xml(content) { "text/xml" } else { kind })
 }
 
-/// Whether there is a whole element; what stands before and behind it does not matter.
+/// Whether there is a whole element; text before and after it does not matter.
 fn is_xml(content: &[u8]) -> bool {
     if !content.contains(&b'<') {
         return false;

@@ -1,6 +1,6 @@
 //! `drop_fields`: removes fields by name or by `/regular expression/` over the dotted name.
 //!
-//! `@timestamp` and `type` stay, whatever the list says. A name that is missing does not keep the
+//! `@timestamp` and `type` always stay. A name that is missing does not keep the
 //! others from being removed and leaves no note on the event, as in Filebeat; unless
 //! `ignore_missing` is set it ends the `if`/`then`/`else` branch it is in. An object whose last
 //! field is removed stays as an empty object.
@@ -93,7 +93,7 @@ impl DropFields {
         self.patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()))
     }
 
-    /// The fields of an event that a pattern fits, an object after what is in it.
+    /// The fields of an event that a pattern fits, an object after its fields.
     fn find(&self, event: EventRef<'_>) -> Vec<Path> {
         let mut names = Vec::new();
         let mut walk = Walk { wanted: self, names: &mut names };
@@ -135,7 +135,7 @@ fn is_kept(name: &Path) -> bool {
     name.is_timestamp() || (name.as_str() == "type" && !name.is_metadata())
 }
 
-/// The dotted names of all constant fields, objects after what is in them.
+/// The dotted names of all constant fields, objects after their fields.
 fn constant_names(map: &Map, prefix: &str, out: &mut Vec<String>) {
     for (key, value) in map.iter() {
         let name = format!("{prefix}{key}");
@@ -229,7 +229,7 @@ impl Processor for DropFields {
             let fitting = all.iter().filter(|name| self.fits(name));
             names.extend(fitting.filter_map(|name| Path::parse(name).ok()));
             names.retain(|name| !is_kept(name));
-            // Objects after what is in them, as a removed field needs no second look.
+            // Objects after their fields, as a removed field needs no second look.
             names.sort_by(|one, other| {
                 let depth = |name: &Path| name.segments().len();
                 depth(other).cmp(&depth(one)).then_with(|| one.as_str().cmp(other.as_str()))

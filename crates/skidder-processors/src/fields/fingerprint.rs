@@ -88,7 +88,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Where the hash goes if nothing is said.
+    /// Default target field of the hash.
     const TARGET: &'static str = "fingerprint";
 
     /// `fields`, `target_field`, `method`, `encoding`, `ignore_missing`.

@@ -1,6 +1,6 @@
 //! `include_fields`: keeps the fields of a list, `@timestamp` and `type`, and removes all others.
 //!
-//! `@metadata` stays as it is. Where the names of all fields are known, what is not kept becomes removals of
+//! `@metadata` stays as it is. Where the names of all fields are known, the others become removals of
 //! single fields, most of which are done once for a source.
 
 use super::drop_fields::DropFields;
@@ -152,7 +152,7 @@ impl Processor for IncludeFields {
             if self.keeps(path) || covered {
                 continue;
             }
-            // What is kept may be inside, or the object around it may be left without a field.
+            // A kept field may be inside, or the object around it may be left without a field.
             let inside = self.names.iter().any(|name| starts_with(name, path));
             if inside || !self.leaves_something_around(path, constants, own) {
                 return None;

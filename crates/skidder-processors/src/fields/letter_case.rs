@@ -241,7 +241,7 @@ impl Processor for LetterCase {
         Ok(Outcome::Done)
     }
 
-    /// Names are found in any case, so that no paths say what is touched.
+    /// Names are found in any case, so no list of paths covers what it touches.
     fn footprint(&self, _: &Constants) -> Footprint {
         if self.fields.is_empty() {
             return Footprint { writes: self.values.clone(), ..Footprint::default() };

@@ -93,7 +93,7 @@ impl MoveFields {
         right.then_some(Self { from, to, named, exclude, ignore_missing })
     }
 
-    /// What is wrong with `from`, if it is not an object.
+    /// The error of a `from` that is not an object.
     fn check_from(&self, event: &EventMut<'_>) -> Result<(), String> {
         let Some(from) = &self.from else { return Ok(()) };
         match event.as_ref().get(from) {
@@ -198,7 +198,7 @@ impl Processor for MoveFields {
         };
         let mut writes = vec![from.clone()];
         if self.named.is_empty() {
-            // The names are those of the object: only what is around them is known.
+            // The names are those of the object: only their parent is known.
             let Some(target) = self.to.strip_suffix('.').and_then(|to| Path::parse(to).ok()) else {
                 return Footprint::everything();
             };

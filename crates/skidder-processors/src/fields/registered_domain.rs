@@ -38,7 +38,7 @@ pub(crate) struct RegisteredDomain {
     target: Path,
     /// The public suffix: `co.uk`.
     target_etld: Option<Path>,
-    /// What stands before the registered domain: `www`.
+    /// The part before the registered domain: `www`.
     target_subdomain: Option<Path>,
     ignore_missing: bool,
     ignore_failure: bool,

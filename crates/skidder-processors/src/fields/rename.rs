@@ -55,7 +55,7 @@ pub enum Verb {
 /// Moves or copies fields, one pair after the other.
 #[derive(Clone, Debug)]
 pub struct Pairs {
-    /// What is done with each.
+    /// The work on each pair.
     pub verb: Verb,
     /// From where to where.
     pub list: Vec<(Path, Path)>,

@@ -61,7 +61,7 @@ pub(crate) struct Replace {
     fail_on_error: bool,
 }
 
-/// What is replaced in one field.
+/// A replacement in one field.
 #[derive(Clone, Debug)]
 struct Replacement {
     field: Path,

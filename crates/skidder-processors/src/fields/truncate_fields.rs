@@ -35,7 +35,7 @@ settings! {
                 out");
 }
 
-/// What is added to `log.flags` for each text that was cut.
+/// Added to `log.flags` for each text that was cut.
 const FLAG: &str = "truncated";
 
 /// Cuts texts.

@@ -1,6 +1,6 @@
 //! `add_host_metadata`: data about the machine, as `host.*`.
 //!
-//! The machine is looked at once and again when `cache.ttl` has passed; the plan's epoch grows when
+//! The machine is inspected once and again when `cache.ttl` has passed; the plan's epoch grows when
 //! something has changed, so that sources bind again and no event pays for it.
 
 mod gather;
@@ -82,8 +82,8 @@ static HOST: LazyLock<Path> = LazyLock::new(|| Path::parse("host").expect("a con
 pub struct HostSettings {
     /// Addresses and MACs too (`netinfo.enabled`, default true).
     pub netinfo: bool,
-    /// How long what was found is believed (`cache.ttl`, default 5 minutes). Zero looks again at
-    /// every question for the epoch, which is once a batch.
+    /// How long the result is cached (`cache.ttl`, default 5 minutes). Zero inspects the machine again
+    /// for every query of the epoch, which is once a batch.
     pub cache_ttl: Duration,
     /// `host.geo.*`, without blank ones.
     pub geo: Map,
@@ -130,7 +130,7 @@ impl HostSettings {
     }
 }
 
-/// What is set under `geo`, and not blank.
+/// The settings under `geo` that are not blank.
 pub(in crate::lookup) fn read_geo(settings: &Section<'_>) -> Map {
     let section = settings.part(&GEO);
     let mut geo = Map::new();
@@ -168,7 +168,7 @@ pub struct AddHostMetadata {
     cache: Mutex<Cache>,
 }
 
-/// What was found, and when.
+/// The result, and its time.
 struct Cache {
     fields: Map,
     checked: Monotonic,
@@ -280,8 +280,8 @@ impl HostFields {
     }
 }
 
-/// Whether a `host` says more than its name.
-fn says_more(host: MapRef<'_>) -> bool {
+/// Whether a `host` has more than its name.
+fn has_more_than_name(host: MapRef<'_>) -> bool {
     let (mut count, mut named) = (0, false);
     host.for_each(|key, _| {
         count += 1;
@@ -298,7 +298,7 @@ impl Processor for HostFields {
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         if !self.replace
             && let Some(ValueRef::Map(host)) = event.as_ref().get(&HOST)
-            && says_more(host)
+            && has_more_than_name(host)
         {
             return Ok(Outcome::Done);
         }
@@ -308,7 +308,7 @@ impl Processor for HostFields {
     fn footprint(&self, constants: &Constants) -> Footprint {
         let mut footprint = self.add.footprint(constants);
         if !self.replace {
-            // What it does depends on all of `host`.
+            // Its effect depends on all of `host`.
             footprint.reads.push(HOST.clone());
         }
         footprint

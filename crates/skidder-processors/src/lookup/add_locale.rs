@@ -41,7 +41,7 @@ pub(crate) struct AddLocale {
     last: Mutex<Last>,
 }
 
-/// What was found last, and how often it was something else than before.
+/// The last result, and how often it changed.
 struct Last {
     zone: String,
     epoch: u64,
@@ -138,7 +138,7 @@ impl Processor for Fixed {
         "add_locale"
     }
 
-    /// What is not an object stays, without a failure, as in Filebeat.
+    /// A value that is not an object stays, without a failure, as in Filebeat.
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         let mark = event.mark();
         if event.put_text(&self.target, self.zone.as_bytes()).is_err() {

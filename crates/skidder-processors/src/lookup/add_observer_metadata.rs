@@ -1,6 +1,6 @@
 //! `add_observer_metadata`: the machine as that which observed the event, as `observer.*`.
 //!
-//! As with `add_host_metadata` the machine is looked at once, and again when `cache.ttl` has passed.
+//! As with `add_host_metadata` the machine is inspected once, and again when `cache.ttl` has passed.
 
 use super::add_host_metadata::{Machine, PLACE, ip_addresses, mac_addresses, read_geo};
 use crate::fields::AddFields;
@@ -44,7 +44,7 @@ pub(crate) struct AddObserverMetadata {
     seen: Mutex<Seen>,
 }
 
-/// What was found, and when.
+/// The result, and its time.
 struct Seen {
     fields: Map,
     checked: Monotonic,

@@ -63,7 +63,7 @@ settings! {
         .about("how long the container of a process is cached; 0 looks it up for every event");
 }
 
-/// How long what was read about a process is believed, and the default of `cgroup_cache_expire_time`.
+/// How long the data of a process is cached, and the default of `cgroup_cache_expire_time`.
 const EXPIRE_TIME: Duration = Duration::from_secs(30);
 
 /// Everything that can be known.
@@ -181,7 +181,7 @@ impl AddProcessMetadata {
     }
 }
 
-/// What goes where: everything, or what `include_fields` names, below `target`.
+/// The fields below `target`: all, or those in `include_fields`.
 fn read_mappings(settings: &Section<'_>, restricted: bool) -> Option<Vec<(&'static str, Path)>> {
     let target = settings.get(&TARGET).value();
     let wanted = settings.get(&INCLUDE_FIELDS).optional().unwrap_or_default();

@@ -102,7 +102,7 @@ settings! {
         .about("deletes a value: the field with the key");
 }
 
-/// What is done with the store.
+/// The operation on the store.
 #[derive(Clone, Debug)]
 enum Operation {
     Put { key: Path, value: Path },
@@ -238,7 +238,7 @@ fn read_backend(settings: &Section<'_>, context: &Context) -> Option<(Backend, D
     }
 }
 
-/// The operation, and how long that lives what it puts.
+/// The operation, and how long its values live.
 fn read_operation(settings: &Section<'_>) -> Option<(Operation, Option<Duration>)> {
     let keys = [&PUT, &GET, &DELETE];
     let given: Vec<_> = keys.into_iter().filter(|key| settings.has_key(key)).collect();

@@ -1,4 +1,4 @@
-//! Expressions of Go, and what they become.
+//! Expressions of Go, and their translation.
 
 use super::*;
 

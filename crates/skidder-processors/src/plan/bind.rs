@@ -1,11 +1,11 @@
-//! Binding: walks the list once with the fields of a source, does what is the same for all its
-//! events, and keeps the rest.
+//! Binding: walks the list once with the fields of a source, does the work that is the same for all
+//! its events, and keeps the rest.
 //!
 //! A step is folded into the constants if its condition can be decided from them and no event can
 //! have anything of its own at the fields it reads or writes. If events can, but usually have not, it
 //! is folded as well and kept behind a guard: on the events that do have something of their own there
 //! the fold is taken back and the step runs as if it had never been done. Everything else runs on
-//! every event, over the layer as it stands at that point of the list.
+//! every event, over the layer at that point of the list.
 
 use super::bound::{BoundPlan, BoundStep, Folded, Guard, GuardFilter, Guards};
 use super::compiled::{Compiled, FailureCount};
@@ -21,7 +21,7 @@ use crate::plan::Shape;
 use skidder_event::{Base, Path};
 use std::sync::{Arc, LazyLock};
 
-/// What is each row's own and never in a base.
+/// Fields of each row's own, never in a base.
 static ROW_FIELDS: LazyLock<[Path; 3]> = LazyLock::new(|| {
     ["message", "@timestamp", "log.offset"].map(|name| Path::parse(name).expect("a constant path"))
 });
@@ -35,7 +35,7 @@ pub(crate) struct Binder {
     base: Option<Arc<Base>>,
     touched: Touched,
     steps: Vec<BoundStep>,
-    /// The fields that each of the steps reads and writes, if that can be said.
+    /// The fields that each of the steps reads and writes, if known.
     paths: Vec<Option<Vec<Path>>>,
     drops: bool,
     /// The layer before all processors, if parsers need it.
@@ -45,7 +45,7 @@ pub(crate) struct Binder {
     notes: Option<Vec<StepNote>>,
     /// The constants under the last step that was left for every event.
     kept: Option<Constants>,
-    /// Whether this is touched by a step is to be found out, and what was found.
+    /// A path to watch; `met` is whether a step touches it.
     watched: Option<&'static Path>,
     met: bool,
 }
@@ -80,13 +80,13 @@ impl Binder {
         binder
     }
 
-    /// Writes down what is done with every step.
+    /// Records what happens to every step.
     pub(crate) fn with_notes(mut self) -> Self {
         self.notes = Some(Vec::new());
         self
     }
 
-    /// Finds out whether what becomes of the list may depend on what is at, inside or around a path.
+    /// Checks whether the result of the list may depend on a field at, inside or around a path.
     pub(crate) fn watching(mut self, path: &'static Path) -> Self {
         self.watched = Some(path);
         self
@@ -177,7 +177,7 @@ impl Binder {
     /// A processor that runs on every event.
     fn add_always(&mut self, processor: &Arc<dyn Processor>, failures: &Arc<FailureCount>) {
         if let Some(parts) = processor.parts(&self.constants, self.touched.known()) {
-            // What it is taken apart into may depend on anything that is there.
+            // The fields it makes may depend on anything there.
             self.met = true;
             for part in &parts {
                 self.add_always(part, failures);
@@ -225,7 +225,7 @@ impl Binder {
         }
     }
 
-    /// A step that runs on the usual event, or usually does not. What is usual is done once.
+    /// A step that runs on the usual event, or usually does not. The usual case is done once.
     fn add_guarded(
         &mut self,
         step: Compiled,
@@ -297,15 +297,15 @@ impl Binder {
         self.kept = Some(self.constants.clone());
     }
 
-    /// The step and the one before it as one, if that runs on every event, too, and what was folded in
-    /// between is nothing to it.
+    /// The step and the one before it as one, if that runs on every event, too, and steps folded in
+    /// between do not affect it.
     fn joined_with_last(&self, step: &Compiled) -> Option<Compiled> {
         let last = self.steps.last().filter(|last| last.folded.is_none())?;
         let same = is_same_over(&last.step, self.kept.as_ref()?, &self.constants);
         join(&last.step, step, false).filter(|_| same)
     }
 
-    /// The last step that is left is gone, and so is what was written about it.
+    /// Removes the note of the last step that is left.
     fn forget_last_note(&mut self) {
         if let Some(notes) = &mut self.notes
             && let Some(at) = notes.iter().rposition(|note| note.fate.is_left())

@@ -42,7 +42,7 @@ impl Watch for Unwatched {
 /// A step that runs on each event.
 #[derive(Debug)]
 pub(crate) struct BoundStep {
-    /// The layer as it stands when the list comes to this step.
+    /// The layer at this step of the list.
     pub(crate) base: Arc<Base>,
     pub(crate) step: Compiled,
     /// If the step's work is done for the usual event.
@@ -112,7 +112,7 @@ pub(crate) struct GuardFilter {
 }
 
 impl GuardFilter {
-    /// Nothing if a step is not folded.
+    /// `None` if a step is not folded.
     pub(crate) fn of(steps: &[BoundStep]) -> Option<Self> {
         let mut filter = Self { own: KeyFilter::NONE, metadata: KeyFilter::NONE };
         for step in steps {
@@ -132,12 +132,12 @@ impl GuardFilter {
 }
 
 impl BoundPlan {
-    /// The layer that lies under the events when all processors have run.
+    /// The layer under the events after all processors.
     pub fn base(&self) -> &Arc<Base> {
         &self.base
     }
 
-    /// The layer that lies under the events before processors run: what parsers must see, since
+    /// The layer under the events before processors run: parsers need it, since
     /// whatever they change is changed relative to it. For [`crate::Shape::Lines`] there is nothing
     /// to be changed, and it is the same as [`BoundPlan::base`].
     pub fn input_base(&self) -> &Arc<Base> {
@@ -247,7 +247,7 @@ fn run_folded<'a>(bound: &'a BoundStep, folded: &'a Folded, event: &mut EventMut
         }
         return Flow::Next;
     }
-    // The event gets back what it had before the step, and then the step as if nothing was folded.
+    // Restores the event as before the step, then runs the step as if nothing was folded.
     for path in &folded.changes {
         event.set_base(&bound.base);
         let before = event.copy(path);

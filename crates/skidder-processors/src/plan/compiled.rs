@@ -78,7 +78,7 @@ impl Compiled {
         }
     }
 
-    /// The same where a condition may have to be looked at, or a list is run.
+    /// The same where a condition may have to be checked, or a list is run.
     #[inline(never)]
     fn run_if(&self, event: &mut EventMut<'_>) -> Flow {
         match self {
@@ -170,7 +170,7 @@ impl Compiled {
     }
 
     /// Adds to `paths` all fields that it reads and writes on an event over `constants`; `false` if
-    /// that cannot be said.
+    /// they are not known.
     pub(crate) fn paths(&self, constants: &Constants, paths: &mut Vec<Path>) -> bool {
         let mut add = |condition: &Condition| {
             condition.for_each_path(&mut |path| paths.push(path.clone()));
@@ -280,7 +280,7 @@ fn run_processor(
     }
 }
 
-/// What is done about a processor that failed.
+/// How to handle a processor that failed.
 #[cold]
 fn undo(
     processor: &dyn Processor,

@@ -60,7 +60,7 @@ impl Constants {
         self.fields.merge_missing(fields);
     }
 
-    /// The topmost paths at which `self` and `other` differ. Nothing if a path cannot name one.
+    /// The topmost paths at which `self` and `other` differ. `None` if a path cannot name one.
     pub(crate) fn differences(&self, other: &Self) -> Option<Vec<Path>> {
         let mut paths = Vec::new();
         let named = differences(&self.fields, &other.fields, "", &mut paths)

@@ -1,4 +1,4 @@
-//! A processor that could not work on an event, and what it says about that on the event.
+//! A processor that failed on an event, and the notes about it on the event.
 
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 use smallvec::{SmallVec, smallvec};
@@ -12,8 +12,8 @@ pub(crate) static ERROR_MESSAGE: LazyLock<Path> =
 pub(crate) static LOG_FLAGS: LazyLock<Path> =
     LazyLock::new(|| Path::parse("log.flags").expect("a constant that is a path"));
 
-/// Why a processor could not work on an event. The caller takes the event back to what it was,
-/// writes the notes on it, and goes on with the next processor.
+/// Why a processor failed on an event. The caller restores the event, writes the notes on it, and goes on with
+/// the next processor.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Failure {
@@ -95,8 +95,8 @@ impl Failure {
         self.how != How::Ignored
     }
 
-    /// Writes on an event, which was taken back to what it was, that this happened. What cannot be
-    /// written because a value that is not an object or list is in the way is left out.
+    /// Notes the failure on a restored event. Omits notes where a value that is not an object or list is in the
+    /// way.
     pub(crate) fn note(&self, event: &mut EventMut<'_>) {
         if self.how == How::Noted {
             let mark = event.mark();
@@ -157,8 +157,8 @@ pub(crate) fn message_if(is_used: bool, message: std::fmt::Arguments<'_>) -> Str
     if is_used { message.to_string() } else { String::new() }
 }
 
-/// Appends values to the list at a path, which is made if it is missing. The error says what is in the
-/// way; the event may be half changed then.
+/// Appends values to the list at a path, which is made if it is missing. The error names the value in
+/// the way; the event may be half changed then.
 pub(crate) fn append(
     event: &mut EventMut<'_>,
     path: &Path,

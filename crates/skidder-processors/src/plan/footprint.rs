@@ -10,9 +10,9 @@ pub struct Footprint {
     pub reads: Vec<Path>,
     /// It sets or removes these.
     pub writes: Vec<Path>,
-    /// What it writes may be objects with anything inside.
+    /// The fields it writes may be objects with anything inside.
     pub open: bool,
-    /// It may read and write every field; the lists say nothing.
+    /// It may read and write every field; the lists are ignored.
     pub everything: bool,
 }
 
@@ -31,7 +31,7 @@ impl Footprint {
         if known { Self { writes, ..Self::default() } } else { Self::everything() }
     }
 
-    /// Whether it touches what is at, inside or around a path.
+    /// Whether it touches a field at, inside or around a path.
     pub(crate) fn overlaps(&self, path: &Path) -> bool {
         let mut all = self.reads.iter().chain(&self.writes);
         self.everything || all.any(|own| own.overlaps(path))

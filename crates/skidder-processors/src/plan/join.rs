@@ -1,6 +1,6 @@
 //! Adjacent steps that run on every event and become one.
 //!
-//! Two processors say themselves whether one of them can do what both do, with the same failures. Those that
+//! Two processors decide themselves whether one of them can do the work of both, with the same failures. Those that
 //! count failures of their own, or undo all they did when a part fails, stay apart: what the one did must not
 //! be undone with the other.
 

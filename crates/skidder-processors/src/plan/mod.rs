@@ -76,7 +76,7 @@ impl Plan {
         Self { steps, outside, holding, forms: Forms::default() }
     }
 
-    /// Does once what is the same for all events of a source. `fields` are those that the input
+    /// Does the work that is the same for all events of a source once. `fields` are those that the input
     /// gives to all of them before processors run (`log.file.*`, `input.type`, `fields`, `tags`),
     /// `metadata` is what it says about them.
     pub fn bind(&self, fields: &Map, metadata: &Map, shape: Shape) -> BoundPlan {

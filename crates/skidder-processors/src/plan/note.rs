@@ -9,7 +9,7 @@ pub enum Fate {
     Once,
     /// The same, and it runs on an event that has something of its own there.
     OnceUnlessOwn,
-    /// Its condition does not hold for the usual event; it is looked at where an event has its own.
+    /// Its condition does not hold for the usual event; it is checked where an event has its own.
     UsuallyNot,
     /// It runs on every event.
     PerEvent,

@@ -1,4 +1,4 @@
-//! What every processor can do: run on one event, and say enough about itself to be folded.
+//! The interface of processors: run on one event, and describe itself well enough to be folded.
 
 use super::constants::Constants;
 use super::failure::Failure;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub enum Outcome {
     /// Everything.
     Done,
-    /// What was possible; something was not there. Nothing is noted on the event, but the rest of
+    /// As far as possible; something was missing. Nothing is noted on the event, but the rest of
     /// an `if`/`then`/`else` branch does not run.
     Incomplete,
     /// The event goes no further.
@@ -71,8 +71,8 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
-    /// The same with what it makes of `_constants` looked up once, for the fields of which
-    /// `_is_own` says that no event has anything of its own at, inside or around them. Only for
+    /// The same with what it makes of `_constants` looked up once, for the fields where,
+    /// by `_is_own`, no event has anything of its own at, inside or around them. Only for
     /// fields that the footprint reads.
     fn knowing(
         &self,
@@ -90,7 +90,7 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
-    /// The processor with everything it looks up outside the event fixed to what it is now.
+    /// The processor with everything it looks up outside the event fixed to its current value.
     fn bound(&self) -> Option<Arc<dyn Processor>> {
         None
     }

@@ -15,7 +15,7 @@ pub(crate) fn probe(base: Arc<Base>) -> Batch {
 }
 
 /// `fold` of a processor whose work depends on nothing but the event: runs it on an event over `constants`,
-/// and takes from there what is at `writes`, all that it may have changed. `false`: it failed or dropped the
+/// and takes from there the fields at `writes`, all that it may have changed. `false`: it failed or dropped the
 /// event, and `constants` are as they were.
 ///
 /// The plan folds only what does not look at `message`, `@timestamp` and `log.offset`, so these are of no

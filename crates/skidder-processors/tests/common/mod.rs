@@ -19,7 +19,7 @@ pub(crate) fn source_fields() -> Json {
 }
 
 /// What a plan does with each of its steps, a line for each.
-pub(crate) fn told(plan: &Plan, fields: &Map, metadata: &Map, shape: Shape) -> String {
+pub(crate) fn describe(plan: &Plan, fields: &Map, metadata: &Map, shape: Shape) -> String {
     let notes = plan.describe(fields, metadata, shape);
     notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -3,7 +3,7 @@
 //!
 //! A handler may interrupt anything, the allocator and the unwinder of panics included. So this one
 //! allocates nothing, takes no lock and follows no pointer of the interrupted program: an ordinary
-//! thread interprets the stack later. The kernel is asked whether each page can be read.
+//! thread interprets the stack later. The kernel checks whether each page can be read.
 
 #![expect(
     unsafe_code,
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize,
 
 /// Bytes of a stack that a sample keeps: callers beyond it are not seen.
 pub(super) const STACK_BYTES: usize = 64 << 10;
-/// Samples that wait to be looked at; more are lost, and counted.
+/// Samples that wait to be processed; more are lost, and counted.
 const SLOTS: usize = 64;
 /// What the kernel gives rights to.
 const PAGE: usize = 4096;
@@ -28,12 +28,12 @@ const FULL: u8 = 2;
 
 /// Where the handler puts samples; null while no profile is recorded.
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
-/// Handlers at work. What they use is not freed before all are done.
+/// Running handlers. Their memory is not freed before all are done.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 /// The handler stays once it is there: a signal that comes late must not end the program.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// What was caught of a thread.
+/// A sample of a thread.
 pub(super) struct Sample {
     pub(super) thread: i32,
     pub(super) instruction: u64,

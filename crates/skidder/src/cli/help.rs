@@ -1,4 +1,4 @@
-//! What `--help` says beside what clap makes of the definition: commands in groups, two examples for each, and the
+//! What `--help` adds to the text of clap: commands in groups, two examples for each, and the
 //! options of every command in one line.
 
 use super::CommandLine;

@@ -12,13 +12,13 @@ use skidder_pipeline::DeadLetters;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is said of an event that others have changed.
+/// The error of an event that another program has changed.
 const NO_EVENT: &str = "its event is no JSON object";
 
 /// Letters of a text that is shown in a table.
 const SHOWN_MAX: usize = 160;
 
-/// A letter as it stands in the file, see [`skidder_pipeline::DeadLetters`].
+/// A letter as in the file, see [`skidder_pipeline::DeadLetters`].
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Letter {
     /// When it was refused.
@@ -27,9 +27,9 @@ pub(super) struct Letter {
     /// Version of the letter; the first one had no number.
     #[serde(default = "first_version")]
     pub(super) version: u32,
-    /// What the server answered, 0 if it was not asked.
+    /// The status of the server, 0 if there was no request.
     pub(super) status: u16,
-    /// What the other side said: JSON, or any text.
+    /// The answer of the server: JSON, or any text.
     pub(super) reason: String,
     /// Path of the file, or name of another source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,10 +59,10 @@ pub(super) struct Letter {
     pub(super) event: Box<RawValue>,
 }
 
-/// What says where a letter comes from. Two copies of a line have the same.
+/// Where a letter comes from. Two copies of a line have the same.
 pub(super) type Origin = (Option<String>, u32, u64);
 
-/// What of a document is looked at.
+/// The fields of a document that are read.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(rename = "@timestamp")]
@@ -127,7 +127,7 @@ impl Letter {
         (self.identity.clone(), self.generation.unwrap_or_default(), self.place())
     }
 
-    /// Whether it is one of those that are meant.
+    /// Whether it is one of the selected ones.
     pub(super) fn is_in(&self, which: &WhichLetters) -> bool {
         let at = self.time.parse::<jiff::Timestamp>().ok();
         which.status.is_none_or(|status| status == self.status)
@@ -189,7 +189,7 @@ impl Letter {
         let mut batch = Batch::new(text.into(), true, Arc::clone(&base), provenance);
         batch.push(row);
         let mut event = batch.event_mut(0, &base);
-        // What every fresh event has of its own, this one has only if its document says so.
+        // Fields that every new event has: this one has them only if its document does.
         if !head.message.is_some_and(|message| message.get().starts_with('"')) {
             event.clear_message();
         }

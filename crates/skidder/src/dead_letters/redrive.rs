@@ -1,18 +1,18 @@
 //! Sending letters again: through the output that the configuration has now, as the documents that they are.
 //!
-//! It goes in rounds. Each letter of a round is a source of its own, so that the settle says what became of it. Behind a
-//! round the file is written anew, in one step: what was delivered is gone, what was refused again has the new reason. What
-//! breaks off in the middle of a round leaves the letters of this round in the file, to be sent again.
+//! It goes in rounds. Each letter of a round is a source of its own, so that the settle knows its outcome. Behind a
+//! round the file is rewritten, in one step: delivered letters are gone, letters refused again have the new reason.
+//! An interrupted round leaves its letters in the file, to be sent again.
 
 use super::letter::{Letter, Origin};
-use super::{for_each, hand_over, refuse_of_others, tell_torn, tell_unsendable};
+use super::{for_each, hand_over, refuse_of_others, warn_of_torn, warn_of_unsendable};
 use crate::agent::{self, Agent};
 use crate::cli::{Global, WhichLetters};
 use crate::load::{load_settings, read_parts};
 use crate::outputs::{OutputParts, quoted};
 use crate::run;
+use crate::system::System;
 use crate::terminal::print;
-use crate::world::World;
 use anyhow::{Context as _, Result, bail};
 use skidder_event::{Batch, SourceId};
 use skidder_os::Fs;
@@ -31,14 +31,14 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// Letters of a round, at most, and their bytes: what may come twice after a crash, and what is held in memory.
+/// Maximum letters of a round, and their bytes: these may come twice after a crash, and are held in memory.
 const ROUND_LETTERS: usize = 10_000;
 const ROUND_BYTES: usize = 16 << 20;
 
 /// How long a request waits to become full: there is nothing else to come.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether a signal came.
+/// How often to check for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long an output may take to end when everything has its verdict.
@@ -53,22 +53,23 @@ struct Count {
     sent: u64,
     delivered: u64,
     refused: u64,
-    /// They are no events, or nobody said what became of them.
+    /// They are no events, or have no verdict.
     left: u64,
 }
 
-/// Sends the letters that are meant again, and says what became of them. Success only if all were delivered.
+/// Sends the selected letters again and reports the outcome. Succeeds only if all were delivered.
 pub(super) fn redrive(
     which: &WhichLetters,
     dry_run: bool,
     global: &Global,
-    world: &World,
+    system: &System,
 ) -> Result<ExitCode> {
-    let settings = load_settings(global, world)?;
+    let settings = load_settings(global, system)?;
     let data = settings.paths().data.clone();
-    let _lock = agent::lock_data(&*world.fs, &data)?;
-    let parts =
-        read_parts(&settings, world, |name| Agent::load(&*world.fs, &*world.clock, &data, name))?;
+    let _lock = agent::lock_data(&*system.fs, &data)?;
+    let parts = read_parts(&settings, system, |name| {
+        Agent::load(&*system.fs, &*system.clock, &data, name)
+    })?;
     let mut outputs = parts.outputs;
     if let Some(id) = &which.output {
         let ids: Vec<String> = outputs.iter().filter_map(|output| output.id.clone()).collect();
@@ -86,7 +87,7 @@ pub(super) fn redrive(
     }
     let mut good = true;
     for output in outputs {
-        let kept = KeptLetters::new(&*world.fs, &output.place.data).with_prepared(&hand_over);
+        let kept = KeptLetters::new(&*system.fs, &output.place.data).with_prepared(&hand_over);
         let name = output.id.as_ref().map_or_else(String::new, |id| format!("output `{id}`: "));
         if stop.load(Ordering::Relaxed) {
             good = false;
@@ -98,10 +99,10 @@ pub(super) fn redrive(
             print(&format!("{name}would send {count} letters again\n"))?;
             continue;
         }
-        refuse_of_others(&kept, world)?;
-        tell_torn(&kept)?;
+        refuse_of_others(&kept, system)?;
+        warn_of_torn(&kept)?;
         let Count { sent, delivered, refused, left } =
-            Redriving::start(output, world)?.all(&kept, which, &stop)?;
+            Redriving::start(output, system)?.all(&kept, which, &stop)?;
         print(&format!(
             "{name}{sent} letters sent again: {delivered} delivered, {refused} refused again, {left} left\n"
         ))?;
@@ -112,12 +113,12 @@ pub(super) fn redrive(
 
 /// A running output without inputs.
 struct Redriving {
-    world: World,
+    system: System,
     runtime: Runtime,
     task: JoinHandle<()>,
     queue: Queue,
     settle: Arc<Settle>,
-    /// The file for what is refused again.
+    /// The file for letters that are refused again.
     again: PathBuf,
     /// Letters in it that belong to rounds before.
     again_read: u64,
@@ -130,7 +131,7 @@ struct Redriving {
 type Round = BTreeMap<u64, (SourceId, Letter)>;
 
 impl Redriving {
-    fn start(parts: OutputParts, world: &World) -> Result<Self> {
+    fn start(parts: OutputParts, system: &System) -> Result<Self> {
         let again = parts.place.data.join(AGAIN_FILE);
         let settle = Settle::new();
         let flush_timeout = parts.queue.flush_timeout.min(FLUSH_TIMEOUT);
@@ -138,21 +139,21 @@ impl Redriving {
         let queue = Queue::new(limits, Arc::clone(&settle));
         // A round waits for its verdicts: no output should wait for more events.
         queue.drain();
-        let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+        let (fs, clock) = (Arc::clone(&system.fs), Arc::clone(&system.clock));
         let limits = DeadLettersLimits { bytes: u64::MAX };
         let letters = DeadLetters::in_file(fs, clock, again.clone(), limits);
         let feed = Feed {
             queue: queue.clone(),
             dead_letters: Some(Arc::new(letters)),
             metrics: Arc::default(),
-            clock: Arc::clone(&world.clock),
+            clock: Arc::clone(&system.clock),
         };
         let output: Box<dyn Output> = parts.output;
-        let runtime = run::runtime("sockets", run::socket_threads(output.parallelism(), world))?;
-        // What is left of a command that was killed is in the dead letters still.
-        forget(&*world.fs, &again)?;
+        let runtime = run::runtime("sockets", run::socket_threads(output.parallelism(), system))?;
+        // Letters in the file of a killed command are still dead letters.
+        forget(&*system.fs, &again)?;
         Ok(Self {
-            world: world.clone(),
+            system: system.clone(),
             task: runtime.spawn(output.run(feed)),
             runtime,
             queue,
@@ -182,7 +183,7 @@ impl Redriving {
             }
             let done = self.send(kept, &round, stop);
             if !done {
-                // What has no verdict by now never gets one.
+                // Letters without a verdict by now never get one.
                 self.queue.abort();
                 self.task.abort();
                 goes_on = false;
@@ -196,7 +197,7 @@ impl Redriving {
         Ok(count)
     }
 
-    /// The letters of the next round, from the letter with this number on, and where the one behind it begins; nothing
+    /// The letters of the next round, from the letter with this number on, and where the one after it begins; `None`
     /// if there is none.
     fn read_round(
         &mut self,
@@ -224,7 +225,7 @@ impl Redriving {
                 }
                 Ok(_) => {}
                 Err(why) => {
-                    tell_unsendable(kept, number + 1, &why);
+                    warn_of_unsendable(kept, number + 1, &why);
                     count.left += 1;
                 }
             }
@@ -235,13 +236,13 @@ impl Redriving {
         Ok((round, end))
     }
 
-    /// Sends a round; says whether every letter has its verdict.
+    /// Sends a round; returns whether every letter has its verdict.
     fn send(&mut self, kept: &KeptLetters<'_>, round: &Round, stop: &AtomicBool) -> bool {
         for (number, (source, letter)) in round {
             let mut batch = match letter.batch(*source, &mut self.scanner) {
                 Ok(batch) => batch,
                 Err(error) => {
-                    tell_unsendable(kept, *number + 1, &error);
+                    warn_of_unsendable(kept, *number + 1, &error);
                     continue;
                 }
             };
@@ -286,7 +287,7 @@ impl Redriving {
         self.settle.begin(source, key, meta, cursor, false);
     }
 
-    /// Takes what was delivered out of the file, and gives what was refused its new reason.
+    /// Removes delivered letters from the file, and gives refused ones their new reason.
     fn write_round(
         &mut self,
         kept: &KeptLetters<'_>,
@@ -321,14 +322,14 @@ impl Redriving {
         for (source, _) in round.values() {
             self.settle.remove(*source);
         }
-        // Nobody saves these sources.
-        drop(self.settle.take_changes(self.world.clock.wall()));
+        // These sources are not saved.
+        drop(self.settle.take_changes(self.system.clock.wall()));
         Ok(())
     }
 
-    /// What was refused in this round, by where it comes from.
+    /// The letters refused in this round, by origin.
     fn read_again(&mut self) -> Result<HashMap<Origin, VecDeque<Letter>>> {
-        let again = KeptLetters::in_file(&*self.world.fs, self.again.clone());
+        let again = KeptLetters::in_file(&*self.system.fs, self.again.clone());
         let mut refused: HashMap<Origin, VecDeque<Letter>> = HashMap::new();
         let mut count = 0;
         let read = again.each(&mut |number, line| {
@@ -356,7 +357,7 @@ impl Redriving {
         {
             std::panic::resume_unwind(error.into_panic());
         }
-        forget(&*self.world.fs, &self.again)
+        forget(&*self.system.fs, &self.again)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Without a running skidder: what the next start would find.
 //!
-//! The catalog is the one of a run, over cursors that are only looked at and readers that nobody gives a
-//! turn. Nothing is locked, written or deleted.
+//! The catalog is the one of a run, over cursors that are only read, and readers that never get
+//! a turn. Nothing is locked, written or deleted.
 
 use crate::assemble::Parts;
 use crate::outputs::OutputParts;
 use crate::registry;
-use crate::world::World;
+use crate::system::System;
 use anyhow::Result;
 use serde_json::Value;
 use skidder_event::SourceId;
@@ -24,36 +24,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Scans at most, as long as files are compared with each other.
 const SCANS_MAX: usize = 100;
 
-/// Files that are looked at together.
+/// Files per batch.
 const PAGE: usize = 5000;
 
-/// Gives all files to `each`; with `output` only of this one.
+/// Passes all files to `each`; with `output` only those of it.
 pub(super) fn files(
     parts: &Parts,
     paths: &[PathBuf],
     output: Option<&str>,
-    world: &World,
+    system: &System,
     running: bool,
     each: &mut dyn FnMut(&Value),
 ) -> Result<()> {
     let several = parts.running().count() > 1;
     for of in parts.running().filter(|of| output.is_none() || of.id.as_deref() == output) {
         let id = of.id.as_deref().filter(|_| several);
-        files_of(of, id, paths, world, running, each)?;
+        files_of(of, id, paths, system, running, each)?;
     }
     Ok(())
 }
 
-/// Gives all files of one output to `each`.
+/// Passes all files of one output to `each`.
 fn files_of(
     parts: &OutputParts,
     output: Option<&str>,
     paths: &[PathBuf],
-    world: &World,
+    system: &System,
     running: bool,
     each: &mut dyn FnMut(&Value),
 ) -> Result<()> {
-    let saved = registry::file_entries(&parts.place.registry, world)?.into_iter().collect();
+    let saved = registry::file_entries(&parts.place.registry, system)?.into_iter().collect();
     let cursors = Arc::new(Seen { saved, begun: Mutex::default() });
     let readers =
         Arc::new(Readers::new(ReadersLimits { open_files: 1, decoders: ReadersLimits::DECODERS }));
@@ -69,14 +69,14 @@ fn files_of(
             settings,
             bind: Arc::clone(&input.bind),
             cursors: Arc::clone(&cursors) as Arc<dyn Cursors>,
-            fs: Arc::clone(&world.fs),
+            fs: Arc::clone(&system.fs),
             metrics: Arc::new(ReadMetrics::default()),
             buffers: Arc::clone(&buffers),
             decoders: DecoderPool::new(1),
             rows_max: 1,
         };
         let mut files = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));
-        let now = || Now { wall: world.clock.wall(), monotonic: world.clock.monotonic() };
+        let now = || Now { wall: system.clock.wall(), monotonic: system.clock.monotonic() };
         let mut scans = 1;
         while files.scan(now()).undecided > 0 && scans < SCANS_MAX {
             scans += 1;
@@ -107,7 +107,7 @@ fn files_of(
     Ok(())
 }
 
-/// Nobody reads here.
+/// No reader runs here.
 fn stopped(file: &mut Value, at_end: bool, running: bool) {
     file["state"] = if running { "unknown" } else { "stopped" }.into();
     file["reason"] = if at_end {

@@ -1,6 +1,6 @@
 //! Open sources of inputs that read no files: connections, peers and the like.
 
-use super::Asked;
+use super::DataSource;
 use crate::assemble::Parts;
 use crate::endpoint;
 use crate::inputs::Input;
@@ -77,20 +77,20 @@ pub(super) fn text(
     open: &[Value],
     receiving: &[String],
     listening: &[String],
-    asked: Asked,
+    data_source: DataSource,
 ) -> String {
     if receiving.is_empty() && open.is_empty() {
         return String::new();
     }
     let of = quoted(receiving);
-    match asked {
-        Asked::Registry => {
+    match data_source {
+        DataSource::Registry => {
             format!("no open sources of {of}: skidder is not running\n")
         }
-        Asked::RegistryOfRunning => {
+        DataSource::RegistryOfRunning => {
             format!("the open sources of {of} are not known: `http.enabled` is off\n")
         }
-        Asked::Endpoint => {
+        DataSource::Endpoint => {
             let rows: Vec<_> = open.iter().map(|source| SourceLook::of(source).row()).collect();
             let count = rows.len();
             let have = if count == 1 { "source is" } else { "sources are" };
@@ -119,7 +119,7 @@ mod tests {
         let fresh =
             json!({"input_name": "tcp :9000", "name": "b", "events": 0, "bytes": 0, "open_ms": 20});
         let receiving = ["tcp :9000".to_owned()];
-        let shown = text(&[source, fresh], &receiving, &[], Asked::Endpoint);
+        let shown = text(&[source, fresh], &receiving, &[], DataSource::Endpoint);
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
@@ -145,13 +145,14 @@ mod tests {
     #[test]
     fn without_a_running_skidder_it_says_why_there_are_no_sources() {
         let receiving = ["apps".to_owned(), "udp :1".to_owned()];
-        assert_eq!(text(&[], &[], &[], Asked::Registry), "", "all inputs read files");
+        assert_eq!(text(&[], &[], &[], DataSource::Registry), "", "all inputs read files");
         assert_eq!(
-            text(&[], &receiving, &[], Asked::Registry),
+            text(&[], &receiving, &[], DataSource::Registry),
             "no open sources of `apps`, `udp :1`: skidder is not running\n"
         );
         assert!(
-            text(&[], &receiving, &[], Asked::RegistryOfRunning).contains("`http.enabled` is off")
+            text(&[], &receiving, &[], DataSource::RegistryOfRunning)
+                .contains("`http.enabled` is off")
         );
         for (listening, open) in [
             (&receiving[..0], "0 sources are open; from the running skidder\n"),
@@ -161,7 +162,7 @@ mod tests {
                 "0 sources are open (`apps`, `udp :1` listen); from the running skidder\n",
             ),
         ] {
-            assert_eq!(text(&[], &receiving, listening, Asked::Endpoint), open);
+            assert_eq!(text(&[], &receiving, listening, DataSource::Endpoint), open);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading what a file is known by: `file_identity`, `prospector.scanner.fingerprint`, `compression`.
 
-use super::Surroundings;
+use super::InputContext;
 use skidder_config::{Group, Key, OneOf, Part, Section, Switch, settings};
 use skidder_read::{
     Codec, Compression, FileIdentity, FilestreamSettings, FingerprintSettings, check_marker,
@@ -100,7 +100,7 @@ mod taking_over {
 }
 
 settings! {
-    /// What the scanner does for it, and what goes with it.
+    /// The work of the scanner for it, and related settings.
     static CONTENT = Group::new("filestream.content", "How files are known by their content.");
 
     OFFSET: u64 = Key::new("prospector.scanner.fingerprint.offset")
@@ -160,11 +160,11 @@ pub(crate) static IDENTITY: Group =
 /// Reads `file_identity`, what the scanner does for it, and `compression`, which needs it.
 pub(super) fn read(
     section: &Section<'_>,
-    outside: &Surroundings<'_>,
+    context: &InputContext<'_>,
     into: &mut FilestreamSettings,
 ) {
     let growing;
-    (into.identity, growing) = read_identity(section, outside, FileIdentity::Fingerprint);
+    (into.identity, growing) = read_identity(section, context, FileIdentity::Fingerprint);
     into.fingerprint = read_fingerprint(section, into.identity.is_content(), growing);
     into.compression = read_compression(section, &into.identity);
 }
@@ -172,7 +172,7 @@ pub(super) fn read(
 /// `file_identity`, and whether its fingerprints grow.
 pub(super) fn read_identity(
     section: &Section<'_>,
-    outside: &Surroundings<'_>,
+    context: &InputContext<'_>,
     default: FileIdentity,
 ) -> (FileIdentity, bool) {
     let settings = section.part(&FILE_IDENTITY);
@@ -198,17 +198,17 @@ pub(super) fn read_identity(
             }
             "native" => FileIdentity::Native,
             "path" => FileIdentity::Path,
-            _ => read_marker(&kind, outside),
+            _ => read_marker(&kind, context),
         };
     }
     settings.finish();
     (identity, growing)
 }
 
-fn read_marker(section: &Section<'_>, outside: &Surroundings<'_>) -> FileIdentity {
-    let path = outside.directory.join(section.get(&kinds::MARKER).required());
+fn read_marker(section: &Section<'_>, context: &InputContext<'_>) -> FileIdentity {
+    let path = context.directory.join(section.get(&kinds::MARKER).required());
     if section.has_key(&kinds::MARKER)
-        && let Err(error) = check_marker(outside.fs, &path)
+        && let Err(error) = check_marker(context.fs, &path)
     {
         let (key, path) = (section.path_of(kinds::MARKER.name()), path.display());
         let message = format!("`{key}`: the marker file `{path}` cannot be read: {error}");
@@ -260,7 +260,7 @@ fn read_compression(section: &Section<'_>, identity: &FileIdentity) -> Compressi
     compression
 }
 
-/// `rotation`: only what copies are to be recognised by, which the content tells here.
+/// `rotation`: only how to recognise copies, which here is by content.
 pub(super) fn read_rotation(section: &Section<'_>, identity: &FileIdentity) {
     let rotation = section.section("rotation");
     for name in rotation.keys() {

@@ -1,7 +1,7 @@
 //! Reading how long things are kept: which files are ignored, when they are closed, when their state is
 //! forgotten, when they are deleted.
 
-use super::{ABOVE_ZERO, Surroundings, positive, some};
+use super::{ABOVE_ZERO, InputContext, positive, some};
 use skidder_config::units::SignedDuration;
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_read::{CloseSettings, FilestreamSettings, PinSettings};
@@ -15,7 +15,7 @@ enum Since {
 }
 
 settings! {
-    /// When what is known of files is forgotten, of every input that reads files.
+    /// When the state of files is forgotten, of every input that reads files.
     pub(crate) static FORGETTING = Group::new("files.forgetting", "When state is forgotten.");
 
     pub(super) CLEAN_REMOVED: bool = Key::new("clean_removed").default(true).about(
@@ -106,13 +106,13 @@ settings! {
 /// Reads `close`, `ignore_*`, `clean_*`, `delete`, `pin` and `read_until_eof`.
 pub(super) fn read(
     section: &Section<'_>,
-    outside: &Surroundings<'_>,
+    context: &InputContext<'_>,
     into: &mut FilestreamSettings,
 ) {
     into.close = read_close(section);
     into.ignore_before = section.get(&IGNORE_INACTIVE).optional().map(|since| match since {
-        Since::FirstStart => outside.first_start,
-        Since::LastStart => outside.started,
+        Since::FirstStart => context.first_start,
+        Since::LastStart => context.started,
     });
     into.clean_removed = section.get(&CLEAN_REMOVED).value();
     let legacy = section.get(&LEGACY_CLEAN_INACTIVE).value();
@@ -142,7 +142,8 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
     }
 }
 
-/// How long an entry that nobody updates is kept (`scan` names the interval of scans), and whether all are forgotten at the start.
+/// How long an entry without updates is kept (`scan` names the interval of scans), and whether all are forgotten at
+/// the start.
 pub(super) fn read_clean_inactive(
     section: &Section<'_>,
     legacy: bool,

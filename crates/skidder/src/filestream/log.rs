@@ -1,12 +1,12 @@
 //! Reading the settings of the deprecated inputs `log` and `container`, which run as filestream does.
 //!
 //! Every option becomes the one of filestream that means the same. What differs is the identity of files,
-//! which is `native` if nothing is said, and the keys in the registry, which all `log` inputs share.
+//! which is `native` by default, and the keys in the registry, which all `log` inputs share.
 
 use super::parsers::{self, kinds};
 use super::{
     ABOVE_ZERO, BUFFER_SIZE_MAX, EXCLUDE_LINES, HARVESTER_LIMIT, IGNORE_OLDER, INCLUDE_LINES,
-    KEEP_NULL, LINES, PATHS, Surroundings, WHICH, identity, keeping, patterns, positive,
+    InputContext, KEEP_NULL, LINES, PATHS, WHICH, identity, keeping, patterns, positive,
     read_paths, some,
 };
 use crate::input_settings::{ID, TYPE};
@@ -152,20 +152,20 @@ pub(crate) static CONTAINER: Group =
         &kinds::CONTAINER,
     ]);
 
-/// Reads one input; what is wrong is told to the section.
+/// Reads one input; the section reports mistakes.
 pub(crate) fn read(
     section: &Section<'_>,
-    outside: &Surroundings<'_>,
+    context: &InputContext<'_>,
     kind: InputKind,
 ) -> FilestreamSettings {
     section.declared_by(if kind == InputKind::Container { &CONTAINER } else { &LOG });
-    tell_deprecated(section, kind);
+    warn_of_deprecated(section, kind);
     let id = section.get(&ID).value();
-    let mut settings = FilestreamSettings::new(&id, read_scan(section, outside, kind));
+    let mut settings = FilestreamSettings::new(&id, read_scan(section, context, kind));
     settings.kind = kind;
     settings.shares_keys = true;
     settings.check_interval = positive(section, &SCAN_FREQUENCY);
-    (settings.identity, _) = identity::read_identity(section, outside, FileIdentity::Native);
+    (settings.identity, _) = identity::read_identity(section, context, FileIdentity::Native);
     settings.fingerprint.enabled = settings.identity.is_content();
     read_lines(section, &mut settings);
     settings.harvester_limit =
@@ -185,7 +185,7 @@ pub(crate) fn read(
     settings
 }
 
-/// What these inputs and `stdin` say about lines, but for parsers and encoding.
+/// The line settings of these inputs and `stdin`, except parsers and encoding.
 pub(super) fn read_lines(section: &Section<'_>, settings: &mut FilestreamSettings) {
     settings.buffer_size = section.get(&HARVESTER_BUFFER_SIZE).value();
     settings.message_max_bytes = section.get(&MAX_BYTES).value() as usize;
@@ -194,7 +194,7 @@ pub(super) fn read_lines(section: &Section<'_>, settings: &mut FilestreamSetting
     settings.keep_null = section.get(&KEEP_NULL).value();
 }
 
-fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>, kind: InputKind) -> ScanSettings {
+fn read_scan(section: &Section<'_>, context: &InputContext<'_>, kind: InputKind) -> ScanSettings {
     let recursive = match section.get(&RECURSIVE_GLOB).optional() {
         // Of Filebeat 6; later ones read over it.
         Some(Value::String(_) | Value::Bool(_)) => {
@@ -223,19 +223,19 @@ fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>, kind: InputKind)
         exclude_files: patterns(section, &EXCLUDE_FILES),
         symlinks: section.get(&SYMLINKS).value(),
         patterns: match containers {
-            Some(containers) => read_containers(&containers, outside),
-            None => read_paths(section, outside.directory, recursive),
+            Some(containers) => read_containers(&containers, context),
+            None => read_paths(section, context.directory, recursive),
         },
     }
 }
 
 /// The files of a `docker` input: those of containers with these ids, `*` for all.
-fn read_containers(section: &Section<'_>, outside: &Surroundings<'_>) -> Vec<Pattern> {
+fn read_containers(section: &Section<'_>, context: &InputContext<'_>) -> Vec<Pattern> {
     let folder = section.get(&containers::PATH).value();
     let ids = section.get(&containers::IDS).at_least_one("id of a container, or `*`").required();
     let parse = |id: String| {
         let path = format!("{}/{id}/*.log", folder.trim_end_matches('/'));
-        let parsed = Pattern::parse(&path, outside.directory, false);
+        let parsed = Pattern::parse(&path, context.directory, false);
         let report =
             |error| section.problem(containers::IDS.name(), format!("`{path}`: {error}"), "");
         parsed.map_err(report).ok()
@@ -262,8 +262,8 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
     }
 }
 
-/// Says that the deprecated types of inputs run as `filestream` does, once for all of them.
-fn tell_deprecated(section: &Section<'_>, kind: InputKind) {
+/// Warns that the deprecated types of inputs run as `filestream` does, once for all of them.
+fn warn_of_deprecated(section: &Section<'_>, kind: InputKind) {
     // As it is written: a `docker` input is one of the kind `container`.
     let written = section.get(&TYPE).optional().unwrap_or_else(|| kind.name().to_owned());
     if section.get(&ALLOW_DEPRECATED_USE).value() {

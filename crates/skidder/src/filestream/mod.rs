@@ -17,8 +17,8 @@ use skidder_read::scan::ScanSettings;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the settings of an input are read against.
-pub(crate) struct Surroundings<'a> {
+/// What the settings of an input depend on.
+pub(crate) struct InputContext<'a> {
     pub(crate) fs: &'a dyn Fs,
     /// The directory that relative paths are taken from.
     pub(crate) directory: &'a Path,
@@ -161,15 +161,14 @@ pub(crate) static FILESTREAM: Group =
 /// The most that is read at once, bytes.
 const BUFFER_SIZE_MAX: usize = 16 << 20;
 
-/// What is expected of a duration that must not be zero.
+/// The expected value of a duration that must not be zero.
 const ABOVE_ZERO: &str = "a duration above zero";
 
-/// Reads one input; what is wrong is told to the section. Keys that all inputs share are left to the
-/// caller.
-pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> FilestreamSettings {
+/// Reads one input; the section reports mistakes. Keys that all inputs share are left to the caller.
+pub(crate) fn read(section: &Section<'_>, context: &InputContext<'_>) -> FilestreamSettings {
     section.declared_by(&FILESTREAM);
     let id = section.get(&ID).value();
-    let scan = read_scan(section, outside.directory);
+    let scan = read_scan(section, context.directory);
     let mut settings = FilestreamSettings::new(&id, scan);
     settings.shares_keys = section.get(&ALLOW_DEPRECATED_ID_DUPLICATION).value();
     if id.is_empty() {
@@ -183,7 +182,7 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
     settings.check_interval = positive(section, &CHECK_INTERVAL);
     settings.notify = section.get(&NOTIFY).value();
     settings.resend_on_touch = section.get(&RESEND_ON_TOUCH).value();
-    identity::read(section, outside, &mut settings);
+    identity::read(section, context, &mut settings);
     identity::read_rotation(section, &settings.identity);
     settings.take_over = identity::read_take_over(section, &id, settings.shares_keys);
     settings.include_file_fingerprint = section.get(&INCLUDE_FILE_FINGERPRINT).value();
@@ -197,7 +196,7 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
         Some(section.get(&HARVESTER_LIMIT).value()).filter(|limit| *limit > 0);
     settings.ignore_older = some(section.get(&IGNORE_OLDER).value());
     settings.keep_null = section.get(&KEEP_NULL).value();
-    keeping::read(section, outside, &mut settings);
+    keeping::read(section, context, &mut settings);
     parsers::read(section, &mut settings);
     settings
 }

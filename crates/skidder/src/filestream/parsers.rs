@@ -50,7 +50,7 @@ settings! {
     );
 }
 
-/// Reads what a filestream input says.
+/// Reads the settings of a filestream input.
 pub(super) fn read(section: &Section<'_>, settings: &mut FilestreamSettings) {
     read_text(section, settings);
     let items = section.items_of(&PARSERS);
@@ -67,7 +67,7 @@ pub(super) fn read(section: &Section<'_>, settings: &mut FilestreamSettings) {
     finish(section, super::MESSAGE_MAX_BYTES.name(), settings, parsers, max_bytes);
 }
 
-/// Reads what a `log` or `container` input says.
+/// Reads the settings of a `log` or `container` input.
 pub(super) fn read_deprecated(
     section: &Section<'_>,
     settings: &mut FilestreamSettings,
@@ -137,7 +137,7 @@ fn stream_of(parser: &Parser) -> Option<Stream> {
 fn read_text(section: &Section<'_>, settings: &mut FilestreamSettings) {
     let name = section.get(&ENCODING).optional().unwrap_or_default();
     match Encoding::find(&name) {
-        // What is not UTF-8 is replaced where it is written.
+        // Bytes that are not UTF-8 are replaced when written.
         Some(encoding) if encoding == Encoding::find("utf-8").unwrap_or_default() => {}
         Some(encoding) => settings.encoding = encoding,
         None => {
@@ -312,7 +312,7 @@ fn read_ndjson(section: &Section<'_>, keep_null: bool, target: Option<Path>) -> 
 
 fn read_target(section: &Section<'_>) -> Option<Path> {
     let target = section.get(&kinds::TARGET).optional().unwrap_or_default();
-    // What it means is said by `target`.
+    // `target` defines its meaning.
     let under_root = section.get(&kinds::UNDER_ROOT).optional();
     if under_root.is_some_and(|under_root| under_root != target.is_empty()) {
         let key = kinds::UNDER_ROOT.name();

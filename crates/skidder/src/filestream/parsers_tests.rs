@@ -1,4 +1,4 @@
-//! `parsers`, `encoding`, `line_terminator`: what they read, their defaults, and what is said about bad values.
+//! `parsers`, `encoding`, `line_terminator`: what they read, their defaults, and the messages about bad values.
 
 use super::tests::{bad, good, input};
 use skidder_parse::chain::{Container, Format, Match, Multiline, Parser, Rule, Stream};
@@ -20,7 +20,7 @@ fn multiline(entry: &str) -> Multiline {
     }
 }
 
-/// What is said about one parser with a mistake.
+/// The message about one parser with a mistake.
 fn refused(entry: &str) -> String {
     let (_, problems) = input("filestream", &format!("id: a\npaths: [/x]\nparsers:\n- {entry}"));
     assert!(problems.starts_with("error: filebeat.yml:"), "{entry}: {problems}");

@@ -40,7 +40,7 @@ pub(crate) static STDIN: Group = Group::new("input.stdin", "The standard input."
         ("backoff_factor", NO_PAUSE),
     ]);
 
-/// Reads one input; what is wrong is told to the section.
+/// Reads one input; the section reports mistakes.
 pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
     section.declared_by(&STDIN);
     section.unknown("parsers", "", "`stdin` has `json` and `multiline`, as a `log` input does");

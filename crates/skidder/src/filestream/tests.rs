@@ -1,4 +1,4 @@
-//! Every option: what it reads, its default, and what is said about a bad value.
+//! Every option: what it reads, its default, and the message about a bad value.
 
 use super::*;
 use skidder_config::{Problems, Settings};
@@ -22,15 +22,15 @@ pub(super) fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     let settings = Settings::parse("filebeat.yml", &text).unwrap();
     let problems = Problems::new();
     let fs: &dyn Fs = &world();
-    let outside =
-        Surroundings { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
+    let context =
+        InputContext { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
     let section = settings.root(&problems).section("filebeat").sections("inputs").remove(0);
     section.declared_by(&crate::input_settings::EVERY_INPUT);
     section.accept("type");
     let read = match kind {
-        "filestream" => read(&section, &outside),
-        "container" => log::read(&section, &outside, InputKind::Container),
-        _ => log::read(&section, &outside, InputKind::Log),
+        "filestream" => read(&section, &context),
+        "container" => log::read(&section, &context, InputKind::Container),
+        _ => log::read(&section, &context, InputKind::Log),
     };
     section.finish();
     (read, problems.to_string())
@@ -43,7 +43,7 @@ pub(super) fn good(options: &str) -> FilestreamSettings {
     read
 }
 
-/// What is said about the last line of the options, which is line 5 of the file.
+/// The message about the last line of the options, which is line 5 of the file.
 pub(super) fn bad(option: &str) -> String {
     let (_, problems) = input("filestream", &format!("id: a\npaths: [/x]\n{option}"));
     assert!(problems.starts_with("error: filebeat.yml:5:"), "{option}: {problems}");

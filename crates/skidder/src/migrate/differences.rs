@@ -1,4 +1,4 @@
-//! What is supported and still behaves differently: only what a person who moves should know. All of it is in
+//! Supported settings that behave differently: only what matters for a migration. All of it is in
 //! `docs/filebeat-differences.md`.
 
 use skidder_config::{Content, Node};
@@ -10,7 +10,7 @@ pub(super) struct Written<'a> {
     pub(super) node: &'a Node,
 }
 
-/// Settings, by the beginning of their path, or by a part of it behind `*`; and what is different.
+/// Settings, by the beginning of their path, or by a part of it behind `*`; and the difference.
 const SET: &[(&str, &str)] = &[
     (
         "queue.disk",
@@ -69,18 +69,18 @@ fn collect<'a>(node: &'a Node, path: String, name: &str, found: &mut Vec<Written
 pub(super) fn differences<'a>(
     written: &[Written<'a>],
 ) -> Vec<(&'static str, Option<&'a Node>, &'static str)> {
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for (pattern, what) in SET {
         if let Some(setting) = written.iter().find(|setting| matches(pattern, &setting.path)) {
-            told.push((*pattern, Some(setting.node), *what));
+            found.push((*pattern, Some(setting.node), *what));
         }
     }
     for (pattern, what) in UNSET {
         if !written.iter().any(|setting| matches(pattern, &setting.path)) {
-            told.push((*pattern, None, *what));
+            found.push((*pattern, None, *what));
         }
     }
-    told
+    found
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -127,11 +127,12 @@ mod tests {
             "queue.disk.max_size",
         ];
         assert_eq!(paths, expected);
-        let told = differences(&written);
-        let told: Vec<(&str, bool)> = told.iter().map(|told| (told.0, told.1.is_some())).collect();
+        let found = differences(&written);
+        let found: Vec<(&str, bool)> =
+            found.iter().map(|found| (found.0, found.1.is_some())).collect();
         let expected =
             [("queue.disk", true), ("*.ignore_older", true), ("filebeat.shutdown_timeout", false)];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         let quiet = Settings::parse("f.yml", "filebeat.shutdown_timeout: 1s\n").unwrap();
         assert!(differences(&super::written(quiet.node(), "f.yml")).is_empty());
     }

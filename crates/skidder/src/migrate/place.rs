@@ -2,7 +2,7 @@
 
 use crate::cli::{Global, Migrate};
 use crate::load::load_files;
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{Node, Settings};
 use skidder_registry::filebeat::find;
@@ -22,7 +22,7 @@ pub(super) struct Theirs {
     pub(super) configuration: PathBuf,
     /// Its folder, which is `path.config`.
     pub(super) folder: PathBuf,
-    /// What it says.
+    /// Its content.
     pub(super) settings: Settings,
     /// `path.data`.
     pub(super) data: PathBuf,
@@ -33,9 +33,9 @@ pub(super) struct Theirs {
 }
 
 impl Theirs {
-    /// Finds it by `--from` and by what its configuration says.
-    pub(super) fn find(options: &Migrate, global: &Global, world: &World) -> Result<Self> {
-        let from = world.directory.join(&options.from);
+    /// Finds it by `--from` and by its configuration.
+    pub(super) fn find(options: &Migrate, global: &Global, system: &System) -> Result<Self> {
+        let from = system.directory.join(&options.from);
         let is_folder = fs::metadata(&from)
             .with_context(|| {
                 format!(
@@ -62,8 +62,8 @@ impl Theirs {
             fail_on: Vec::new(),
             trace_startup: false,
         };
-        let settings = load_files(&read, std::slice::from_ref(&configuration), world)?;
-        let data = data_of(options, &settings, &folder, world)?;
+        let settings = load_files(&read, std::slice::from_ref(&configuration), system)?;
+        let data = data_of(options, &settings, &folder, system)?;
         let keystore = text(settings.node(), &["keystore", "path"])
             .map_or_else(|| data.join("filebeat.keystore"), PathBuf::from);
         let keystore = match fs::metadata(&keystore) {
@@ -79,16 +79,17 @@ impl Theirs {
     }
 }
 
-/// Filebeat's `path.data`: as it is said, as it is configured, else the first usual place that has a registry.
+/// Filebeat's `path.data`: from the command line, from the configuration, else the first usual place that has a
+/// registry.
 fn data_of(
     options: &Migrate,
     settings: &Settings,
     folder: &Path,
-    world: &World,
+    system: &System,
 ) -> Result<PathBuf> {
     if let Some(data) = &options.from_data {
-        let data = world.directory.join(data);
-        find(&*world.fs, &data)?;
+        let data = system.directory.join(data);
+        find(&*system.fs, &data)?;
         return Ok(data);
     }
     let own = settings.paths().data.clone();
@@ -97,7 +98,7 @@ fn data_of(
         return Ok(own);
     }
     let places = [PathBuf::from(PACKAGED_DATA), usual.clone()];
-    Ok(places.into_iter().find(|place| find(&*world.fs, place).is_ok()).unwrap_or(usual))
+    Ok(places.into_iter().find(|place| find(&*system.fs, place).is_ok()).unwrap_or(usual))
 }
 
 /// The text at a place of the tree.
@@ -117,7 +118,7 @@ fn beside(settings: &Settings, folder: &Path) -> Vec<PathBuf> {
     folders.collect()
 }
 
-/// Refuses to replace a configuration that says something else.
+/// Refuses to replace a configuration with other content.
 pub(super) fn refuse_other(target: &Path, source: &Path, force: bool) -> Result<()> {
     let Ok(there) = fs::read(target) else { return Ok(()) };
     if force || fs::read(source).is_ok_and(|bytes| bytes == there) {
@@ -130,7 +131,7 @@ pub(super) fn refuse_other(target: &Path, source: &Path, force: bool) -> Result<
     )
 }
 
-/// Copies the configuration as it is; a lenient one says so in one line more.
+/// Copies the configuration unchanged; a lenient one gets one more line.
 pub(super) fn write_configuration(source: &Path, target: &Path, lenient: bool) -> Result<()> {
     let folder = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
@@ -156,18 +157,18 @@ pub(super) fn write_configuration(source: &Path, target: &Path, lenient: bool) -
     fs::write(target, bytes).with_context(|| format!("cannot write `{}`", target.display()))
 }
 
-/// Copies a file, for nobody else to read than could read it before.
+/// Copies a file with its permissions.
 pub(super) fn copy(source: &Path, target: &Path) -> Result<()> {
-    let told = || format!("cannot copy `{}` to `{}`", source.display(), target.display());
-    let mode = fs::metadata(source).with_context(told)?.permissions().mode() & 0o777;
-    let mut read = fs::File::open(source).with_context(told)?;
-    // Made for its owner alone; what it may be beyond that comes when it is whole.
+    let failed = || format!("cannot copy `{}` to `{}`", source.display(), target.display());
+    let mode = fs::metadata(source).with_context(failed)?.permissions().mode() & 0o777;
+    let mut read = fs::File::open(source).with_context(failed)?;
+    // Created for its owner alone; the other permissions follow when it is complete.
     let mut open = fs::OpenOptions::new();
     open.write(true).create(true).truncate(true).mode(mode & 0o600);
-    let mut write = open.open(target).with_context(told)?;
-    std::io::copy(&mut read, &mut write).with_context(told)?;
-    write.set_permissions(fs::Permissions::from_mode(mode)).with_context(told)?;
-    write.sync_all().with_context(told)
+    let mut write = open.open(target).with_context(failed)?;
+    std::io::copy(&mut read, &mut write).with_context(failed)?;
+    write.set_permissions(fs::Permissions::from_mode(mode)).with_context(failed)?;
+    write.sync_all().with_context(failed)
 }
 
 /// Copies the `.yml` files of a folder below `from` to the same place below `to`.

@@ -1,4 +1,4 @@
-//! What is said of a move: for people, and for programs.
+//! The report of a migration: for people, and for programs.
 
 use super::differences::{differences, written};
 use super::place::Theirs;
@@ -8,7 +8,7 @@ use crate::registry::import::Imported;
 use serde_json::{Value, json};
 use skidder_config::{Node, Problem, Subject};
 
-/// A move, done or looked at.
+/// A migration, or a dry run of one.
 pub(super) struct Report<'a> {
     pub(super) theirs: &'a Theirs,
     /// All that is wrong with the configuration, unknown and unsupported settings among it.

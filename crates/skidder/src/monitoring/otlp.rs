@@ -1,7 +1,7 @@
 //! `monitoring.otlp`: our own numbers for a collector of OpenTelemetry, as OTLP over HTTP.
 //!
-//! The numbers are cumulative, so that those that could not be sent are in the next ones: an export is tried again, as the
-//! protocol says, until the next one is due, and then dropped. None of it touches the events.
+//! The numbers are cumulative, so that those that could not be sent are in the next ones: an export is retried, as
+//! the protocol specifies, until the next one is due, and then dropped. None of it touches the events.
 
 use skidder_config::{Group, Key, Section, settings};
 use skidder_net::{POSTER, Posted, Poster, PosterDefaults};
@@ -45,7 +45,7 @@ settings! {
         .about("further attributes of the resource; they win over ours");
 }
 
-/// What is exported, and where to.
+/// The metrics to export, and their target.
 #[derive(Clone, Debug)]
 pub(crate) struct Otlp {
     poster: Poster,
@@ -56,14 +56,14 @@ pub(crate) struct Otlp {
 
 /// Why an export failed.
 enum Failed {
-    /// It may be taken later, not before this has passed if the server says so.
+    /// Worth a retry, not before this time if the server gives one.
     Passing(String, Option<Duration>),
     /// It is refused.
     ForGood(String),
 }
 
 impl Otlp {
-    /// Reads the section; mistakes are told to its problems. Nothing if it is off, or wrong.
+    /// Reads the section. `None` if it is off or invalid; mistakes are reported.
     pub(crate) fn read(section: Section<'_>, fs: &Arc<dyn Fs>) -> Option<Self> {
         section.declared_by(&OTLP);
         if !section.get(&ENABLED).value() {
@@ -87,7 +87,7 @@ impl Otlp {
         Some(Self { poster: poster?, period, attributes: attributes.into_iter().collect() })
     }
 
-    /// Exports until it is told to stop, and once more then.
+    /// Exports until `stop`, and then once more.
     pub(crate) async fn ship(self, sources: Arc<Sources>, mut stop: oneshot::Receiver<()>) {
         let mut due = interval_at(Instant::now() + self.period, self.period);
         due.set_missed_tick_behavior(MissedTickBehavior::Skip);

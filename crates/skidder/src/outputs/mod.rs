@@ -43,7 +43,7 @@ mod dead_letters {
 use dead_letters::DEAD_LETTERS;
 
 settings! {
-    /// An item of `outputs`. The name of its one kind stands beside these.
+    /// An item of `outputs`. The name of its one kind is beside these.
     static OUTPUTS_ITEM =
         Group::new("outputs.item", "An output: exactly one kind.").include(&[&OUTPUTS_OF_CRATE, &OTHER_OUTPUTS]);
 
@@ -70,7 +70,7 @@ mod at_root {
         .include(&[&OUTPUTS_OF_CRATE, &OTHER_OUTPUTS]);
 
     settings! {
-        /// What stands at the root for outputs.
+        /// Settings at the root for outputs.
         pub(crate) static AT_ROOT = Group::new("root.outputs", "Outputs, and what is before them.");
 
         pub(super) OUTPUT: Part =
@@ -114,7 +114,7 @@ pub(crate) struct Outputs {
     pub(crate) ids: Vec<String>,
     /// Each with its number among the ids. Those that are turned off or wrong are not here.
     pub(crate) built: Vec<(usize, OneOutput)>,
-    /// Whether something is wrong, which was told.
+    /// Whether there are errors, all reported.
     pub(crate) wrong: bool,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct OneOutput {
     pub(crate) dead_letters: Option<DeadLettersLimits>,
 }
 
-/// What is read at the root for all outputs.
+/// The settings at the root for all outputs.
 struct AtRoot {
     queue: QueueSettings,
     has_queue: bool,
@@ -265,7 +265,7 @@ impl Outputs {
 }
 
 impl OneOutput {
-    /// What a preset says about the queue wins; sizes that are `auto` give way to a queue that is `given`.
+    /// A preset overrides the queue; sizes that are `auto` give way to a queue that is `given`.
     fn new(
         built: Built,
         (mut queue, given): (QueueSettings, bool),
@@ -307,7 +307,7 @@ fn queue_of_kind<'a>(outputs: &Section<'a>, beside: &[&str]) -> Option<Section<'
     })
 }
 
-/// `dead_letters`; what is not said is as in `base`.
+/// `dead_letters`; missing settings are as in `base`.
 fn read_dead_letters(
     section: Section<'_>,
     base: Option<DeadLettersLimits>,

@@ -1,9 +1,9 @@
 //! Where the state of each output is.
 //!
 //! One output has what a single one of `output` has: `registry/filebeat`, and dead letters and pins directly in the
-//! data directory. It is the first of the list when there is a list for the first time, so that who goes from `output`
-//! to `outputs` goes on where he was; then its id is written down, so that nobody gets the cursors of another one
-//! because the list has another order. All others have directories named by their ids.
+//! data directory. The first configuration with a list gives it to the first output, so that a change from `output`
+//! to `outputs` continues there; then its id is stored, so that another order of the list does not
+//! mix up cursors. All others have directories named by their ids.
 //!
 //! ```text
 //! path.data/registry/filebeat/               registry of the holder
@@ -25,7 +25,7 @@ const HOLDER_FILE: &str = ".holder";
 /// Far above the longest id.
 const HOLDER_BYTES_MAX: usize = 4096;
 
-/// Permissions of directories that are made here: what is in them is for their owner only.
+/// Permissions of directories that are created here: for their owner only.
 const DIRECTORY_MODE: u32 = 0o700;
 
 /// Where the state of one output is.

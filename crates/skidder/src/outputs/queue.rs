@@ -31,7 +31,7 @@ struct Disk {
 }
 
 impl QueueSettings {
-    /// Reads a section; what is not said is as in `base`. `shared`: it stands at the root.
+    /// Reads a section; missing settings are as in `base`. `shared`: it is at the root.
     pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool, fs: &dyn Fs) -> Self {
         section.declared_by(&QUEUE);
         if section.keys().contains(&ON_DISK.name()) && !section.has_key(&ON_DISK) {
@@ -63,7 +63,7 @@ impl QueueSettings {
         self.disk.is_some()
     }
 
-    /// The key of what is on the disk.
+    /// The key of the data on disk.
     #[cfg(test)]
     pub(crate) fn key(&self) -> Option<&DiskQueueKey> {
         self.disk.as_ref().and_then(|disk| disk.settings.key.as_ref())
@@ -167,8 +167,10 @@ fn read_key(disk: &Section<'_>, fs: &dyn Fs) -> Option<DiskQueueKey> {
 
 /// The key in a file, in base64.
 pub(crate) fn key_of_file(fs: &dyn Fs, path: &Path) -> Result<DiskQueueKey, String> {
-    let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
-    let text = read_to_end(&*fs.open(path).map_err(told)?, KEY_FILE_BYTES_MAX).map_err(told)?;
+    let unreadable =
+        |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let text = read_to_end(&*fs.open(path).map_err(unreadable)?, KEY_FILE_BYTES_MAX)
+        .map_err(unreadable)?;
     let text = String::from_utf8(text).unwrap_or_default();
     parse_key(&text).map_err(|error| format!("`{}`: {error}", path.display()))
 }

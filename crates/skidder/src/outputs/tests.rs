@@ -1,4 +1,4 @@
-//! Lists of outputs: what they are read as, and what is wrong with them.
+//! Lists of outputs: how they are read, and their problems.
 
 use base64::Engine as _;
 
@@ -13,7 +13,7 @@ use skidder_testkit::{SimClock, SimFs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads a configuration; the outputs, and what is wrong.
+/// Reads a configuration; returns the outputs and the problems.
 fn read(text: &str) -> (Outputs, String) {
     read_on(&SimFs::new(&SimClock::new()), text)
 }
@@ -50,7 +50,7 @@ fn a_list_has_ids_and_each_its_own_queue_and_dead_letters() {
     );
     assert_eq!(problems, "");
     assert_eq!(outputs.ids, ["main", "off", "b.c_d-1", "d"]);
-    let told = outputs.built.iter().map(|(number, one)| {
+    let built = outputs.built.iter().map(|(number, one)| {
         let letters = one.dead_letters.map(|limits| limits.bytes);
         (
             *number,
@@ -65,7 +65,7 @@ fn a_list_has_ids_and_each_its_own_queue_and_dead_letters() {
         (2, "discard", 500, 1, None),
         (3, "discard", 500, 16, Some(7)),
     ];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(built.collect::<Vec<_>>(), expected);
     let (outputs, problems) = read("output.console: {enabled: true, queue.mem.events: 9}");
     assert_eq!((outputs.ids.len(), outputs.built[0].1.queue.limits.events, &*problems), (0, 9, ""));
 }
@@ -157,7 +157,7 @@ fn no_output_gets_the_registry_of_another_one_because_the_list_changes() {
             assert_eq!(registry, if id == "a" { "." } else { &id }, "{list}");
         }
     }
-    // It is not in the list any more: nobody gets what it has.
+    // It is not in the list any more: no output gets what it has.
     assert_eq!(registries(&places(&fs), &ids("b c")), ["b", "c"]);
     fs.create_dir_as_other("/data/registry/filebeat-outputs/old");
     assert_eq!(places(&fs).claim(&fs, &ids("b c")).unwrap(), ["a", "old"]);
@@ -167,7 +167,7 @@ fn no_output_gets_the_registry_of_another_one_because_the_list_changes() {
     assert!(fs.metadata(Path::new("/data/outputs/b")).is_ok());
 }
 
-/// The paths of disk queues, and what is wrong.
+/// The paths of disk queues, and the problems.
 fn disk_paths(text: &str) -> (Vec<String>, String) {
     let (outputs, problems) = read(text);
     let data = Path::new("/data");
@@ -200,7 +200,7 @@ fn each_output_has_its_own_directory_for_its_queue() {
 
 #[test]
 fn what_is_wrong_with_a_queue_on_the_disk_is_told() {
-    for (settings, told) in [
+    for (settings, expected) in [
         ("disk: {}\n  mem.events: 10", "both there"),
         ("disk.max_size: 1MB", "at least 10 MB"),
         ("disk: {max_size: 10MB, segment_size: 6MB}", "more than half of `max_size`"),
@@ -217,7 +217,7 @@ fn what_is_wrong_with_a_queue_on_the_disk_is_told() {
     ] {
         let text = format!("queue:\n  {settings}\noutput.discard.enabled: true");
         let (_, problems) = disk_paths(&text);
-        assert!(problems.contains(told), "{settings}: {problems}");
+        assert!(problems.contains(expected), "{settings}: {problems}");
     }
     let good = "queue.disk: {max_size: 0, read_ahead: 1, write_ahead: 1, enabled: true}";
     assert_eq!(disk_paths(&format!("{good}\noutput.discard.enabled: true")).1, "");

@@ -5,10 +5,9 @@ use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::inputs::Input;
 use crate::load::{load_settings, read_parts};
-use crate::outputs::OutputParts;
 use crate::plain::shown;
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
 use skidder_read::import::WayBack;
 use skidder_read::{FilestreamSettings, Fingerprint};
@@ -17,30 +16,27 @@ use skidder_registry::filebeat::{FilebeatEntry, Identity, Owner, WriteError, wri
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -> Result<ExitCode> {
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let site = Site::of(global, world)?;
-    let Store { registry, output, .. } = site.store(options.output.as_deref(), world)?;
-    let _lock = site.lock(world)?;
-    let to = world.directory.join(&options.to).join("registry/filebeat");
-    if let Some(path) = filebeat_runs(&*world.fs, &to) {
+pub(super) fn export(what: &ExportRegistry, global: &Global, system: &System) -> Result<ExitCode> {
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
+    let site = Site::of(global, system)?;
+    let Store { registry, output, .. } = site.store(what.output.as_deref(), system)?;
+    let _lock = site.lock(system)?;
+    let to = system.directory.join(&what.to).join("registry/filebeat");
+    if let Some(path) = filebeat_runs(&*system.fs, &to) {
         bail!("Filebeat is running (it holds `{}`); stop it first", path.display());
     }
-    let (ours, complete) = read_entries(&registry, world)?;
+    let (ours, complete) = read_entries(&registry, system)?;
     let ours = files_of(ours);
-    let of = |parts: &&OutputParts| output.is_none() || parts.id == output;
-    let inputs: Vec<&FilestreamSettings> = parts
-        .outputs
-        .iter()
-        .filter(of)
-        .flat_map(|output| output.inputs.iter().filter_map(Input::files))
-        .collect();
+    let outputs = parts.outputs.iter().filter(|parts| output.is_none() || parts.id == output);
+    let inputs: Vec<&FilestreamSettings> =
+        outputs.flat_map(|output| output.inputs.iter().filter_map(Input::files)).collect();
     let default = FilestreamSettings::new("", skidder_read::scan::ScanSettings::default());
     let mut ways: Vec<WayBack<'_>> =
-        inputs.iter().map(|input| WayBack::new(&*world.fs, input)).collect();
+        inputs.iter().map(|input| WayBack::new(&*system.fs, input)).collect();
     let paths = ours.iter().map(|(_, entry)| entry.meta.source.to_path_buf());
-    ways.push(WayBack::at(&*world.fs, &default, paths));
+    ways.push(WayBack::at(&*system.fs, &default, paths));
     let mut theirs: BTreeMap<String, FilebeatEntry> = BTreeMap::new();
     let (mut gone, mut left_out) = (0, 0);
     for (key, entry) in &ours {
@@ -48,16 +44,16 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         let of_key = inputs.iter().position(|input| input.value_in(key).is_some());
         let settings = of_key.map_or(&default, |at| inputs[at]);
         let way = &mut ways[of_key.unwrap_or(inputs.len())];
-        let converted = match convert(key, entry, settings, way, options) {
+        let converted = match convert(key, entry, settings, way, what) {
             Ok(Some(converted)) => converted,
             Ok(None) => {
                 gone += 1;
-                tell(&format!("warning: `{path}` is left out: the file is gone\n"));
+                eprint(&format!("warning: `{path}` is left out: the file is gone\n"));
                 continue;
             }
             Err(why) => {
                 left_out += 1;
-                tell(&format!(
+                eprint(&format!(
                     "error: `{path}` is left out, Filebeat will read it from the start: {why}\n"
                 ));
                 continue;
@@ -65,7 +61,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         };
         if let Some(before) = theirs.get(&converted.key) {
             left_out += 1;
-            tell(&format!(
+            eprint(&format!(
                 "error: `{path}` is left out, Filebeat cannot tell it from `{}`\n",
                 shown(&before.source)
             ));
@@ -74,7 +70,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         theirs.insert(converted.key.clone(), converted);
     }
     let theirs: Vec<FilebeatEntry> = theirs.into_values().collect();
-    match write(&*world.fs, &to, &theirs, options.force) {
+    match write(&*system.fs, &to, &theirs, what.force) {
         Err(error @ WriteError::Exists { .. }) => {
             return Err(error).context("nothing was written; `--force` replaces it");
         }

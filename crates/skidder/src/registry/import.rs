@@ -1,14 +1,14 @@
 //! `skidder registry import`: every file goes on where Filebeat stopped.
 
-use super::{commit, file_entries, filebeat_runs, tell_problems};
+use super::{commit, file_entries, filebeat_runs, warn_of_problems};
 use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Global, Import};
 use crate::inputs::Input;
 use crate::load::{load_settings, read_parts};
+use crate::system::System;
 use crate::table::{or_dash, short, table};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use skidder_os::File;
@@ -34,15 +34,16 @@ pub(crate) struct Imported {
     pub(crate) store: PathBuf,
 }
 
-pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result<ExitCode> {
-    let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+pub(super) fn import(options: &Import, global: &Global, system: &System) -> Result<ExitCode> {
+    let settings = load_settings(global, system)?;
+    let parts =
+        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
     let from = options.from.as_ref().unwrap_or(&parts.data);
-    let imported = take_over(from, options.dry_run, &parts, world)?;
+    let imported = take_over(from, options.dry_run, &parts, system)?;
     if options.json {
         print(&format!("{:#}\n", imported.as_json(options.dry_run)))?;
     } else {
-        tell_problems(&imported.problems);
+        warn_of_problems(&imported.problems);
         print(&imported.as_table())?;
         print(&format!("{}\n", imported.summary()))?;
         if options.dry_run {
@@ -52,13 +53,13 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
     Ok(imported.exit_code())
 }
 
-/// Takes over the registry at or below `from`, for the output that a single one would be; or only says what
-/// would be done.
+/// Takes over the registry at or below `from`, for the output that a single one would be; or only prints
+/// what it would do.
 pub(crate) fn take_over(
     from: &Path,
     dry_run: bool,
     parts: &Parts,
-    world: &World,
+    system: &System,
 ) -> Result<Imported> {
     let Some(output) = parts.outputs.iter().find(|output| output.place.is_main) else {
         bail!(
@@ -67,14 +68,14 @@ pub(crate) fn take_over(
         );
     };
     let registry = &output.place.registry;
-    let store = find(&*world.fs, &world.directory.join(from))?;
-    // Held to the end: nobody may start or stop meanwhile.
-    let _lock = lock(dry_run, &parts.data, &store, world)?;
-    let FilebeatRegistry { entries: theirs, problems, is_damaged, .. } = load(&*world.fs, &store)?;
-    let ours: HashMap<String, FileEntry> = file_entries(registry, world)?.into_iter().collect();
+    let store = find(&*system.fs, &system.directory.join(from))?;
+    // Held to the end: neither program may start or stop meanwhile.
+    let _lock = lock(dry_run, &parts.data, &store, system)?;
+    let FilebeatRegistry { entries: theirs, problems, is_damaged, .. } = load(&*system.fs, &store)?;
+    let ours: HashMap<String, FileEntry> = file_entries(registry, system)?.into_iter().collect();
     let inputs: Vec<&FilestreamSettings> = output.inputs.iter().filter_map(Input::files).collect();
-    let now = world.clock.wall();
-    let rows = plan(&*world.fs, &inputs, &theirs, &ours, now);
+    let now = system.clock.wall();
+    let rows = plan(&*system.fs, &inputs, &theirs, &ours, now);
     if !dry_run {
         let outdated = rows.iter().filter_map(|row| row.remove.as_deref());
         let mut changes: Vec<Change> =
@@ -85,18 +86,23 @@ pub(crate) fn take_over(
             checkpoint: Checkpoint::Clear,
         });
         changes.extend(put);
-        agent::take_over_id(&*world.fs, &store, &parts.data)?;
-        commit(registry, &changes, world)?;
+        agent::take_over_id(&*system.fs, &store, &parts.data)?;
+        commit(registry, &changes, system)?;
     }
     Ok(Imported { rows, theirs, problems, is_damaged, store })
 }
 
-/// Keeps out whoever changes one of the registries.
-fn lock(dry_run: bool, data: &Path, store: &Path, world: &World) -> Result<Option<Box<dyn File>>> {
-    let running = filebeat_runs(&*world.fs, store);
+/// Locks out other programs that change one of the registries.
+fn lock(
+    dry_run: bool,
+    data: &Path,
+    store: &Path,
+    system: &System,
+) -> Result<Option<Box<dyn File>>> {
+    let running = filebeat_runs(&*system.fs, store);
     if dry_run {
         if let Some(path) = running {
-            tell(&format!(
+            eprint(&format!(
                 "warning: Filebeat is running (it holds `{}`), so its cursors still move\n",
                 path.display()
             ));
@@ -110,7 +116,7 @@ fn lock(dry_run: bool, data: &Path, store: &Path, world: &World) -> Result<Optio
             path.display()
         );
     }
-    agent::lock_data(&*world.fs, data).map(Some)
+    agent::lock_data(&*system.fs, data).map(Some)
 }
 
 impl Imported {
@@ -157,10 +163,10 @@ impl Imported {
     }
 
     /// Failure if lines may come again because entries could not be read, or are left out although their files are there;
-    /// says so.
+    /// prints that.
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.is_damaged {
-            tell(&format!(
+            eprint(&format!(
                 "error: the registry in {} is damaged, and entries may be missing; files without an entry are read from \
                  the start\n",
                 self.store.display()
@@ -168,7 +174,7 @@ impl Imported {
         }
         let lost = self.rows.iter().filter(|row| row.is_lost()).count();
         if lost > 0 {
-            tell(&format!(
+            eprint(&format!(
                 "error: {lost} entries are left out although their files are there; what an input reads of these \
                  files begins at the start, and lines come twice\nhint: the last column has the reason of each\n"
             ));

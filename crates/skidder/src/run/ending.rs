@@ -3,7 +3,7 @@
 use super::output::{RunningInput, RunningOutput};
 use crate::cli::FailOn;
 use crate::plain::{plain, shown};
-use crate::terminal::tell;
+use crate::terminal::eprint;
 use skidder_event::DropReason;
 use skidder_input_file::AskError;
 use skidder_observe::grouped;
@@ -14,13 +14,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Files that are looked at with one question to the scanner.
+/// Files per query to the scanner.
 const FILES_AT_ONCE: usize = 5000;
 
-/// How long the scanner may take to answer one.
+/// How long the scanner may take to answer a query.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// Files that are named at the end; of more only the number is said.
+/// Maximum files listed at the end; of more only the number.
 const FILES_NAMED: usize = 20;
 
 impl FailOn {
@@ -36,13 +36,13 @@ impl FailOn {
     }
 }
 
-/// What was found of files when everything that could be read was read, of one output or of several.
+/// The state of the files when everything readable was read, for one output or several.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     /// There is an input that reads files.
     expected: bool,
     found: usize,
-    /// Everything was read before the program was asked to stop.
+    /// Everything was read before a request to stop.
     looked: bool,
     /// Those that were not read to their end, and why.
     unread: BTreeMap<PathBuf, String>,
@@ -51,7 +51,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Before anything was looked at.
+    /// Before the first query.
     pub(crate) fn of(outputs: &[RunningOutput]) -> Self {
         let mut inputs = outputs.iter().flat_map(|output| &output.inputs);
         Self { expected: inputs.any(RunningInput::reads_files), ..Self::default() }
@@ -103,7 +103,7 @@ pub(crate) struct Shortfall {
     too_long: u64,
     /// Events in disk queues that the configuration no longer has.
     pub(crate) left: u64,
-    /// A line about each disk queue with events that nobody delivers.
+    /// A line about each disk queue with undelivered events.
     pub(crate) queues: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl Shortfall {
         Self { files, ..Self::default() }
     }
 
-    /// Adds what became of the lines of an output.
+    /// Adds the lines of an output.
     pub(crate) fn add(&mut self, ledger: &Ledger, spoiled: u64) {
         self.spoiled += spoiled;
         self.lines += ledger.read() + ledger.recovered();
@@ -120,7 +120,7 @@ impl Shortfall {
         self.too_long += ledger.dropped().get(DropReason::LineTooLong);
     }
 
-    /// What there is of it, the most serious first.
+    /// All kinds that occurred, the most serious first.
     fn all(&self) -> Vec<FailOn> {
         let Files { looked, expected, unknown, unread, .. } = &self.files;
         let unread = !looked || !unread.is_empty() || self.spoiled > 0 || *unknown;
@@ -141,11 +141,11 @@ impl Shortfall {
         ExitCode::from(self.all().into_iter().find(counts).map_or(0, FailOn::code))
     }
 
-    /// Says on stderr what was lost of disk queues and, at the end of a run with `--once`, what was not read and what
-    /// was refused.
+    /// Prints losses of disk queues and, at the end of a run with `--once`, unread files and refused events, to
+    /// stderr.
     pub(crate) fn report(&self, once: bool) {
         let text = if once { self.text() } else { String::new() };
-        tell(&(text + &self.queues.concat()));
+        eprint(&(text + &self.queues.concat()));
     }
 
     fn text(&self) -> String {

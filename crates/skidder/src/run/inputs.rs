@@ -5,7 +5,7 @@ use super::runtime;
 use crate::agent::Agent;
 use crate::inputs::{Input, Reads};
 use crate::shown_plan::ShownPlan;
-use crate::world::World;
+use crate::system::System;
 use anyhow::Result;
 use skidder_input::{InputState, InputTask, LaneOf, Setup};
 use skidder_input_file::FileInput;
@@ -72,13 +72,13 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// None yet; `workers` is how many threads may process events.
-    pub(super) fn of(agent: &Agent, world: &World, once: bool, workers: usize) -> Self {
+    pub(super) fn of(agent: &Agent, system: &System, once: bool, workers: usize) -> Self {
         let setup = Setup {
             id: "".into(),
             name: "".into(),
             run: agent.ephemeral_id.as_str().into(),
             once,
-            clock: Arc::clone(&world.clock),
+            clock: Arc::clone(&system.clock),
         };
         Self {
             workers,
@@ -95,7 +95,7 @@ impl Tasks {
     pub(super) fn expect<'a>(&mut self, inputs: impl Iterator<Item = &'a Input>) {
         self.fresh.clear();
         self.outputs.clear();
-        // Of one that has ended only what it lost is of use, which the one in its place has as well.
+        // Of an ended input only its losses are of use, which its successor has as well.
         let running = std::mem::take(&mut self.running);
         let is_of_use = |at: usize, task: &InputTask| {
             let has_lost = task.metrics().lost_before.total() > 0;

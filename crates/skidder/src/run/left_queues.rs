@@ -1,9 +1,9 @@
-//! Disk queues that the configuration no longer has, and those that are gone: what is in them is delivered by nobody.
+//! Disk queues that the configuration no longer has, and those that are gone: their events are not delivered.
 //!
-//! Where a queue is, is written down in the data directory while it may hold events, so that it is known when its setting
-//! has changed, or when somebody has deleted it.
+//! The data directory has the path of each queue while it may hold events, so that a run notices when its setting has
+//! changed, or when it was deleted.
 
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Context as _, Result};
 use skidder_observe::grouped;
 use skidder_os::{Fs, OpenMode, read_to_end, write_all_at};
@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// In the data directory: the paths of its queues, each with a NUL behind it.
+/// In the data directory: the paths of its queues, each followed by a NUL.
 const PATHS_FILE: &str = "diskqueue.paths";
 
 /// Most bytes of that file that are read.
@@ -22,7 +22,7 @@ const PATHS_BYTES_MAX: usize = 1 << 20;
 /// Of that file.
 const FILE_MODE: u32 = 0o600;
 
-/// What was found of the queues of an output.
+/// Old queues of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftQueues {
     /// Events in queues that the configuration no longer has.
@@ -34,10 +34,10 @@ pub(crate) struct LeftQueues {
 }
 
 /// Logs an error for each queue with events but that at `current`, and for each that is gone.
-pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQueues {
+pub(super) fn look(system: &System, data: &Path, current: Option<&Path>) -> LeftQueues {
     let usual = whole(&data.join(DiskQueueSettings::DIRECTORY));
     let current = current.map(whole);
-    let known = match known(&*world.fs, data) {
+    let known = match known(&*system.fs, data) {
         Ok(known) => known,
         Err(error) => {
             tracing::warn!(%error, "cannot read where disk queues were: what is left in one is not known");
@@ -51,7 +51,7 @@ pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQu
     {
         let is_current = current.as_ref() == Some(&path);
         let shown = path.display();
-        match waiting_in_disk_queue(&*world.fs, &path) {
+        match waiting_in_disk_queue(&*system.fs, &path) {
             Ok(Some(_)) if is_current => {}
             Ok(Some(events @ 1..)) => {
                 left.events += events;
@@ -76,9 +76,9 @@ pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQu
                     "a disk queue is gone, and what it held is lost: their files can be read again with `skidder \
                      registry forget`. If its disk is only not mounted, mount it and run with this as `queue.disk.path`"
                 );
-                forget_or_tell(&*world.fs, data, &path);
+                forget_or_log(&*system.fs, data, &path);
             }
-            Ok(Some(0)) if is_known => forget_or_tell(&*world.fs, data, &path),
+            Ok(Some(0)) if is_known => forget_or_log(&*system.fs, data, &path),
             Ok(_) => {}
             Err(error) => {
                 tracing::debug!(%error, path = %shown, "a disk queue that is not used cannot be read");
@@ -88,7 +88,7 @@ pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQu
     left
 }
 
-/// A queue that is written down as long as it may hold events.
+/// A queue whose path is stored as long as it may hold events.
 pub(super) struct UsedQueue {
     fs: Arc<dyn Fs>,
     data: PathBuf,
@@ -96,7 +96,7 @@ pub(super) struct UsedQueue {
 }
 
 impl UsedQueue {
-    /// What is said at the end of a run in which so many of its events were lost.
+    /// The line for the end of a run in which so many of its events were lost.
     pub(super) fn loss(&self, events: u64) -> String {
         format!(
             "! {} events were lost in the disk queue `{}`, which was cut off or damaged: read their files again with \
@@ -115,9 +115,9 @@ impl UsedQueue {
         )
     }
 
-    /// Writes down where a queue is that was opened, unless that is known.
-    pub(super) fn new(world: &World, data: &Path, path: &Path) -> Result<Self> {
-        let used = Self { fs: Arc::clone(&world.fs), data: data.to_path_buf(), path: whole(path) };
+    /// Stores the path of an opened queue, unless it is known.
+    pub(super) fn new(system: &System, data: &Path, path: &Path) -> Result<Self> {
+        let used = Self { fs: Arc::clone(&system.fs), data: data.to_path_buf(), path: whole(path) };
         let file = data.join(PATHS_FILE);
         used.note()
             .with_context(|| format!("cannot write `{}`, where disk queues are", file.display()))?;
@@ -135,12 +135,12 @@ impl UsedQueue {
 
     /// All that was in it has its verdict, and nothing more is put in: it may be deleted.
     pub(super) fn is_empty_now(&self) {
-        forget_or_tell(&*self.fs, &self.data, &self.path);
+        forget_or_log(&*self.fs, &self.data, &self.path);
     }
 }
 
-/// Takes a path out of those that are written down.
-fn forget_or_tell(fs: &dyn Fs, data: &Path, path: &Path) {
+/// Removes a path from the stored ones.
+fn forget_or_log(fs: &dyn Fs, data: &Path, path: &Path) {
     let forget = || {
         let mut known = known(fs, data)?;
         known.retain(|known| known != path);

@@ -1,4 +1,4 @@
-//! What whoever starts the program gives it: how many files may be open, and a standard output.
+//! What the program inherits: the limit of open files, and a standard output.
 
 use crate::outputs::OutputParts;
 use crate::stdio;
@@ -34,7 +34,7 @@ pub(super) fn refuse_closed_stdout(outputs: &[OutputParts]) -> Result<()> {
 pub(super) fn open_files_max() -> Result<usize> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Raising it is a try; what is really allowed is asked for below.
+    // Raising it may fail; the real limit is read below.
     if let Err(error) = setrlimit(Resource::Nofile, wanted) {
         tracing::debug!(%error, "the limit on open files stays");
     }

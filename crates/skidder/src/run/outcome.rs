@@ -25,13 +25,13 @@ pub(crate) struct Outcome {
 pub(super) struct Undelivered {
     /// The id of the output, if there are several.
     output: Option<String>,
-    /// Events that nobody can send again, in the queue or before it: they are dropped.
+    /// Events that cannot be sent again, in the queue or before it: they are dropped.
     lost: u64,
     /// Events that the next start reads again, or the far side sends again.
     in_flight: u64,
 }
 
-/// The outputs by their ids, each with the verdicts on what it was given.
+/// The outputs by their ids, each with the verdicts on its events.
 pub(super) type Settles = Vec<(Option<String>, Arc<Settle>)>;
 
 /// Logs what outputs have not delivered when the program ends at once.
@@ -69,7 +69,7 @@ impl Undelivered {
 }
 
 impl Outcome {
-    /// Logs what was not delivered.
+    /// Logs undelivered events.
     pub(super) fn log_undelivered(&self) {
         self.undelivered.iter().for_each(Undelivered::log);
     }

@@ -7,7 +7,7 @@ use super::left_queues::{self, LeftQueues, UsedQueue};
 use crate::input_print::InputPrint;
 use crate::inputs::Input;
 use crate::outputs::OutputParts;
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Context as _, Result};
 use skidder_event::DropReason;
 use skidder_input::{TaskDriver, TaskInputs, TasksChange};
@@ -31,9 +31,9 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::{Instrument as _, Span};
 
-/// One output and all that lies before it: nothing of this is shared with another output.
+/// One output and all stages before it: nothing of this is shared with another output.
 pub(crate) struct RunningOutput {
-    /// Its id; nothing if it is the one of `output`.
+    /// Its id; `None` for the one of `output`.
     pub(crate) id: Option<String>,
     pub(crate) kind: &'static str,
     pub(crate) settle: Arc<Settle>,
@@ -42,11 +42,11 @@ pub(crate) struct RunningOutput {
     /// The queue behind that, if it is on the disk.
     pub(crate) disk: Option<Arc<DiskQueue>>,
     used: Option<UsedQueue>,
-    /// What was found at its start of queues that it does not use.
+    /// Queues found at its start that it does not use.
     pub(crate) left: LeftQueues,
     /// The inputs that feed it, in the order of the configuration.
     pub(crate) inputs: Vec<RunningInput>,
-    /// The same for those who observe.
+    /// The same for observers.
     pub(crate) list: InputList,
     slots: Slots,
     shared: Shared,
@@ -74,7 +74,7 @@ pub(crate) struct RunningInput {
     pub(crate) name: String,
     pub(crate) kind: &'static str,
     pub(crate) counts: Counts,
-    /// For who wants to see it.
+    /// The plan, to show it.
     pub(crate) plan: Arc<dyn Describe>,
     /// If it reads files.
     pub(crate) survey: Option<Arc<Survey>>,
@@ -95,13 +95,13 @@ impl RunningOutput {
         self.inputs.iter().map(of).sum()
     }
 
-    /// Whether events of its disk queues are lost, or may be, and nothing counts them: all of a queue is gone, or what
-    /// says how far it was written.
+    /// Whether events of its disk queues are lost, or may be, without being counted: a queue is gone, or its record
+    /// of how far it was written.
     pub(crate) fn may_have_lost(&self) -> bool {
         self.left.gone || self.disk.as_ref().is_some_and(|disk| disk.state_was_lost())
     }
 
-    /// What is to be said at the end of a run about its disk queue, and those that it had before.
+    /// Lines for the end of a run about its disk queue, and those that it had before.
     pub(super) fn queue_lines(&self) -> Vec<String> {
         let lost = self.settle.total().dropped().get(DropReason::QueueDamaged);
         let loss = self.used.as_ref().filter(|_| lost > 0).map(|used| used.loss(lost));
@@ -120,15 +120,15 @@ impl RunningOutput {
         self.pipeline.stop_reading(patience);
     }
 
-    /// Waits until all that was read has its verdict, at most `limit`; says whether it has.
+    /// Waits until all that was read has its verdict, at most `limit`; returns whether it has.
     pub(super) fn drain(&self, limit: Duration) -> bool {
         self.pipeline.drain(limit)
     }
 
-    /// Lets go of the rest, and closes the registry. Says whether all cursors are durable.
+    /// Drops the rest, and closes the registry. Returns whether all cursors are durable.
     ///
-    /// The program ends: with very many files, freeing what is known of each would take longer than all the rest, and
-    /// the system does it at once.
+    /// The program ends: with very many files, freeing their state would take longer than all the rest, and the
+    /// system does it at once.
     pub(super) fn finish(mut self) -> bool {
         let saved = self.pipeline.finish();
         if let (Some(disk), Some(used)) = (&self.disk, &self.used)
@@ -145,7 +145,7 @@ impl RunningOutput {
 
 /// What the start of each output needs.
 pub(super) struct Start<'a> {
-    pub(super) world: &'a World,
+    pub(super) system: &'a System,
     pub(super) send: &'a Sender<Happened>,
     /// Log files that may be open for one output.
     pub(super) open_files: usize,
@@ -153,13 +153,14 @@ pub(super) struct Start<'a> {
     pub(super) workers: usize,
     /// `filebeat.registry.flush`.
     pub(super) flush: Duration,
-    /// Read what is there once, instead of for ever.
+    /// Read all existing data once, instead of for ever.
     pub(super) once: bool,
 }
 
 impl RunningOutput {
-    /// Which of its inputs end and which begin so that it has those that are `wanted`; says how many begin and end. What
-    /// is configured as before goes on. `done` is called when all that ended has its verdicts and the others have begun.
+    /// Ends and begins inputs so that it has those that are `wanted`; returns how many begin and end. An input with
+    /// the same configuration goes on. `done` is called when all that ended has its verdicts and the others have
+    /// begun.
     pub(super) fn change(
         &mut self,
         wanted: Vec<Input>,
@@ -196,7 +197,7 @@ impl RunningOutput {
             settle.forget_inputs(&ended);
             done();
         };
-        // The last of both says so.
+        // The later of the two calls it.
         let done = Arc::new(AllDone(Mutex::new(Some(Box::new(all_done)))));
         let (of_file, of_task) = (Arc::clone(&done), done);
         self.files.change(InputChange {
@@ -213,7 +214,7 @@ impl RunningOutput {
     }
 }
 
-/// Calls what it holds when the last part of a change lets go of it.
+/// Calls its function when the last part of a change drops it.
 struct AllDone(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Drop for AllDone {
@@ -235,12 +236,12 @@ impl Start<'_> {
         runtime: &Runtime,
         tasks: &mut Tasks,
     ) -> Result<RunningOutput> {
-        let world = self.world;
+        let system = self.system;
         let settle = Settle::new();
         let data = &parts.place.data;
-        let left = left_queues::look(world, data, parts.disk.as_ref().map(|disk| &*disk.path));
-        let (queues, out) = queues(world, parts.disk, parts.queue, &settle)?;
-        let used = used_queue(world, data, &queues)?;
+        let left = left_queues::look(system, data, parts.disk.as_ref().map(|disk| &*disk.path));
+        let (queues, out) = queues(system, parts.disk, parts.queue, &settle)?;
+        let used = used_queue(system, data, &queues)?;
         let readers = Arc::new(Readers::new(ReadersLimits {
             open_files: self.open_files,
             decoders: ReadersLimits::DECODERS,
@@ -249,14 +250,14 @@ impl Start<'_> {
         let mut slots = Slots::default();
         let Inputs { running: inputs, files, lanes } =
             shared.inputs(parts.inputs, &mut slots, tasks)?;
-        let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
-        let dead_letters = parts.dead_letters.map(|limits| dead_letters(world, data, limits));
-        let metrics = Arc::new(OutputMetrics::new(Arc::clone(&world.clock)));
+        let scanner = Scanner::new(files, &*system.fs).with_queue_waiting(queues.waits_for_more());
+        let dead_letters = parts.dead_letters.map(|limits| dead_letters(system, data, limits));
+        let metrics = Arc::new(OutputMetrics::new(Arc::clone(&system.clock)));
         let feed = Feed {
             queue: out,
             dead_letters: dead_letters.clone(),
             metrics: Arc::clone(&metrics),
-            clock: Arc::clone(&world.clock),
+            clock: Arc::clone(&system.clock),
         };
         let kind = self.spawn(number, parts.output, feed, runtime);
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry))
@@ -267,12 +268,12 @@ impl Start<'_> {
         let (files, looks) = (driver.inputs(), driver.looks());
         let of_tasks = TaskDriver::new(lanes);
         let tasks = of_tasks.inputs();
-        let clock = Arc::clone(&world.clock);
+        let clock = Arc::clone(&system.clock);
         let drivers: Vec<Box<dyn Driver>> = vec![Box::new(driver), Box::new(of_tasks)];
         let pipeline = Pipeline::start(self.flush, drivers, queues.clone(), registrar, clock)
             .context("cannot start the threads of the pipeline")?;
         if self.once {
-            tell_read_once(&pipeline, number, self.send.clone())?;
+            report_read_once(&pipeline, number, self.send.clone())?;
         }
         Ok(RunningOutput {
             id: parts.id,
@@ -308,8 +309,8 @@ impl Start<'_> {
         let cursors = SavedCursors::new(Arc::clone(settle), Arc::clone(registry));
         Shared {
             registry: Arc::clone(registry),
-            fs: Arc::clone(&self.world.fs),
-            clock: Arc::clone(&self.world.clock),
+            fs: Arc::clone(&self.system.fs),
+            clock: Arc::clone(&self.system.clock),
             cursors: Arc::new(cursors),
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(readers),
@@ -319,7 +320,7 @@ impl Start<'_> {
         }
     }
 
-    /// Runs the output in its runtime; its end is told, also if it is a bug. Says of which kind it is.
+    /// Runs the output in its runtime; reports its end, also after a panic. Returns its kind.
     fn spawn(
         &self,
         number: usize,
@@ -329,7 +330,7 @@ impl Start<'_> {
     ) -> &'static str {
         let kind = output.kind();
         let work = output.run(feed);
-        let ended = TellEnd { number, send: self.send.clone() };
+        let ended = ReportEnd { number, send: self.send.clone() };
         let work = async move {
             let _ended = ended;
             work.await;
@@ -339,13 +340,13 @@ impl Start<'_> {
     }
 }
 
-/// Tells the end of an output when it goes.
-struct TellEnd {
+/// Reports the end of an output when dropped.
+struct ReportEnd {
     number: usize,
     send: Sender<Happened>,
 }
 
-impl Drop for TellEnd {
+impl Drop for ReportEnd {
     fn drop(&mut self) {
         // The main thread may be gone already.
         drop(self.send.send(Happened::OutputEnded(self.number)));
@@ -358,7 +359,7 @@ impl RunningInput {
         matches!(self.counts, Counts::Files(_))
     }
 
-    /// How often something could not be read.
+    /// Number of read errors.
     pub(crate) fn errors(&self) -> u64 {
         let read = self.counts.read();
         read.errors + read.gzip_errors + read.files_lost + read.sources.errors
@@ -379,7 +380,7 @@ impl RunningInput {
     }
 }
 
-/// Opens the registry and says what was found.
+/// Opens the registry and logs what it finds.
 pub(super) fn open_registry(
     fs: &Arc<dyn Fs>,
     clock: &Arc<dyn Clock>,
@@ -404,7 +405,7 @@ pub(super) fn open_registry(
 
 /// The queue of an output, and the end of it where the output takes events.
 fn queues(
-    world: &World,
+    system: &System,
     disk: Option<DiskQueueSettings>,
     limits: QueueLimits,
     settle: &Arc<Settle>,
@@ -413,31 +414,31 @@ fn queues(
         let queue = Queue::new(limits, Arc::clone(settle));
         return Ok((Queues { inputs: queue.clone(), disk: None }, queue));
     };
-    let disk = open_disk_queue(world, disk, settle)?;
+    let disk = open_disk_queue(system, disk, settle)?;
     let (front, back) = (disk.front().clone(), disk.back().clone());
     Ok((Queues { inputs: front, disk: Some(disk) }, back))
 }
 
 /// Writes down where the disk queue is, if there is one.
-fn used_queue(world: &World, data: &Path, queues: &Queues) -> Result<Option<UsedQueue>> {
+fn used_queue(system: &System, data: &Path, queues: &Queues) -> Result<Option<UsedQueue>> {
     let disk = queues.disk.as_ref();
-    disk.map(|disk| UsedQueue::new(world, data, &disk.settings().path)).transpose()
+    disk.map(|disk| UsedQueue::new(system, data, &disk.settings().path)).transpose()
 }
 
-fn dead_letters(world: &World, data: &Path, limits: DeadLettersLimits) -> Arc<DeadLetters> {
-    let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+fn dead_letters(system: &System, data: &Path, limits: DeadLettersLimits) -> Arc<DeadLetters> {
+    let (fs, clock) = (Arc::clone(&system.fs), Arc::clone(&system.clock));
     Arc::new(DeadLetters::new(fs, clock, data, limits))
 }
 
-/// Opens the queue on the disk and says what was found.
+/// Opens the disk queue and logs what it finds.
 fn open_disk_queue(
-    world: &World,
+    system: &System,
     settings: DiskQueueSettings,
     settle: &Arc<Settle>,
 ) -> Result<Arc<DiskQueue>> {
     let path = settings.path.clone();
     let fresh = uuid::Uuid::new_v4().into_bytes();
-    let (queue, found) = DiskQueue::open(Arc::clone(&world.fs), settings, fresh, settle)?;
+    let (queue, found) = DiskQueue::open(Arc::clone(&system.fs), settings, fresh, settle)?;
     let DiskQueueOpened { events, segments, torn_bytes, cut_events, state_is_lost } = found;
     let path = path.display();
     if state_is_lost {
@@ -470,8 +471,8 @@ fn close_registry(registry: &Registry) {
     }
 }
 
-/// Sends word when everything that was there is read for an output.
-fn tell_read_once(pipeline: &Pipeline, number: usize, send: Sender<Happened>) -> Result<()> {
+/// Reports when an output's inputs have read everything that was there.
+fn report_read_once(pipeline: &Pipeline, number: usize, send: Sender<Happened>) -> Result<()> {
     let read_once = pipeline.read_once();
     let work = move || {
         if read_once() {

@@ -1,9 +1,9 @@
 //! Reading the configuration again while the program runs: at SIGHUP all of it, and every `reload.period` the files of
 //! `filebeat.config.inputs` and `filebeat.config.modules`.
 //!
-//! What can be changed without a restart is which inputs there are and what they do. A new configuration is taken as a
-//! whole or refused as a whole, and refused for the same mistakes as at a start; the one before goes on then. What it
-//! says of anything else is named in the log.
+//! Only inputs and the processing of their events can change without a restart. A new configuration is taken or
+//! refused as a whole, and refused for the same mistakes as at a start; the previous one then stays. Other changes in
+//! it are logged.
 
 use super::Running;
 use crate::agent::Agent;
@@ -11,7 +11,7 @@ use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
 use crate::config_files::{AllConfigFiles, Stamp};
 use crate::load::{load_beside, load_settings};
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Result, anyhow};
 use skidder_config::{Problems, Settings};
 use skidder_os::Monotonic;
@@ -21,24 +21,24 @@ use std::time::Duration;
 const LIVE: [&str; 6] =
     ["filebeat.inputs", "filebeat.config", "tags", "fields", "fields_under_root", "processors"];
 
-/// How long the program sleeps if nothing is to be looked at.
+/// How long the program sleeps if nothing is due.
 const NEVER: Duration = Duration::from_hours(24);
 
-/// Keeps what is needed to read the configuration again.
+/// Reads the configuration again.
 pub(crate) struct Reloader {
     global: Global,
-    world: World,
+    system: System,
     agent: Agent,
-    /// What is in force.
+    /// The settings in force.
     settings: Settings,
     period: Option<Duration>,
     due: Monotonic,
     /// The files beside the configuration, as they were read last.
     stamps: Vec<Stamp>,
-    asked: bool,
+    requested: bool,
 }
 
-/// A configuration to be taken.
+/// A configuration to switch to.
 struct Fresh {
     settings: Settings,
     parts: Parts,
@@ -48,59 +48,59 @@ struct Fresh {
 
 impl Reloader {
     /// For the configuration that was started with.
-    pub(crate) fn new(global: &Global, world: &World, settings: Settings, parts: &Parts) -> Self {
+    pub(crate) fn new(global: &Global, system: &System, settings: Settings, parts: &Parts) -> Self {
         let mut reloader = Self {
             global: global.clone(),
-            world: world.clone(),
+            system: system.clone(),
             agent: parts.agent.clone(),
             settings,
             period: parts.reload_period,
             due: Monotonic::default(),
-            // Not known: what has changed since the start is found the first time.
+            // Unknown: the first check finds all changes since the start.
             stamps: Vec::new(),
-            asked: false,
+            requested: false,
         };
-        reloader.plan(world.clock.monotonic());
+        reloader.plan(system.clock.monotonic());
         reloader
     }
 
-    /// Everything is to be read again.
+    /// Requests that everything is read again.
     pub(crate) fn ask(&mut self) {
-        self.asked = true;
+        self.requested = true;
     }
 
-    /// When it wants to be called at the latest.
+    /// When to call [`Self::step`] at the latest.
     pub(crate) fn due(&self) -> Monotonic {
         self.due
     }
 
-    /// Reads again what is to be read, unless the change before is not over.
+    /// Reads again what is due, unless the last change is still under way.
     pub(crate) fn step(&mut self, running: &mut Running) {
-        let now = self.world.clock.monotonic();
+        let now = self.system.clock.monotonic();
         let is_due = self.period.is_some() && self.due <= now;
         if self.due <= now {
             self.plan(now);
         }
-        if running.is_changing() || !(self.asked || is_due) {
+        if running.is_changing() || !(self.requested || is_due) {
             return;
         }
-        let stamps = AllConfigFiles::of(&self.settings).stamps(&*self.world.fs);
+        let stamps = AllConfigFiles::of(&self.settings).stamps(&*self.system.fs);
         running.reloads.scanned();
-        let is_asked = std::mem::take(&mut self.asked);
-        if !is_asked && stamps == self.stamps {
+        let is_requested = std::mem::take(&mut self.requested);
+        if !is_requested && stamps == self.stamps {
             return;
         }
         self.stamps = stamps;
-        if is_asked {
-            self.world.service.reloading();
+        if is_requested {
+            self.system.service.reloading();
         }
-        let taken = self.read(is_asked).and_then(|fresh| self.take(fresh, running));
-        if is_asked {
-            self.world.service.ready();
+        let taken = self.read(is_requested).and_then(|fresh| self.take(fresh, running));
+        if is_requested {
+            self.system.service.ready();
         }
-        let at = self.world.clock.wall();
+        let at = self.system.clock.wall();
         match taken {
-            Ok(None) if !is_asked => {}
+            Ok(None) if !is_requested => {}
             Ok(counts) => {
                 let (began, ended) = counts.unwrap_or_default();
                 running.reloads.taken(at, began, ended);
@@ -124,15 +124,15 @@ impl Reloader {
     /// Reads everything, or the files beside the configuration only.
     fn read(&self, everything: bool) -> Result<Fresh> {
         if !everything {
-            let settings = load_beside(&self.global, self.settings.clone(), &self.world)?;
+            let settings = load_beside(&self.global, self.settings.clone(), &self.system)?;
             let parts = self.assemble(&settings, false)?;
             return Ok(Fresh { settings, parts, idle: Vec::new() });
         }
-        let new = load_settings(&self.global, &self.world)?;
+        let new = load_settings(&self.global, &self.system)?;
         let idle = self.settings.differences(&new, &LIVE);
         let settings = self.settings.with_live(&new, &LIVE);
         if !idle.is_empty() {
-            // The next start must not fail with what is accepted now.
+            // The next start must not fail with a configuration that is accepted now.
             self.assemble(&new, true)?;
         }
         let parts = self.assemble(&settings, false)?;
@@ -142,11 +142,11 @@ impl Reloader {
     /// Reads and checks all settings; for a `trial` nothing is made that lasts.
     fn assemble(&self, settings: &Settings, trial: bool) -> Result<Parts> {
         let problems = Problems::new();
-        let world = if trial { self.world.clone().for_trial() } else { self.world.clone() };
+        let system = if trial { self.system.clone().for_trial() } else { self.system.clone() };
         let agent = |name: Option<String>| {
             Some(name.map_or_else(|| self.agent.clone(), |name| self.agent.named(Some(name))))
         };
-        let parts = assemble(settings, &problems, &world.outside(), agent);
+        let parts = assemble(settings, &problems, &system.config_context(), agent);
         let text = problems.to_string();
         match parts {
             Some(parts) if !problems.has_errors() => {
@@ -159,7 +159,7 @@ impl Reloader {
         }
     }
 
-    /// Lets inputs end and begin; says how many. Nothing if all are as they were.
+    /// Ends and begins inputs; returns how many. `None` if none changes.
     fn take(&mut self, fresh: Fresh, running: &mut Running) -> Result<Option<(u64, u64)>> {
         let Fresh { settings, parts, idle } = fresh;
         self.period = parts.reload_period;
@@ -171,7 +171,7 @@ impl Reloader {
             );
         }
         self.settings = settings;
-        self.plan(self.world.clock.monotonic());
+        self.plan(self.system.clock.monotonic());
         Ok(counts)
     }
 }

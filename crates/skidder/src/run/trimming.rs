@@ -1,17 +1,17 @@
 //! Giving memory back to the system after a burst.
 //!
 //! A start with very many files, and a look through a large registry, take memory for each of them that is free
-//! afterwards and lies between what is kept: the allocator does not give that back by itself.
+//! afterwards and lies between memory in use: the allocator does not give that back by itself.
 
 use skidder_observe::Process;
 use skidder_os::{Fs, Monotonic};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether memory should be given back.
+/// How often to check whether memory should be given back.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Resident memory must have grown by so many bytes, since memory was given back last, for it to be worth the while.
+/// Resident memory must have grown by so many bytes, since memory was given back last, for it to be worthwhile.
 const WORTH_BYTES: u64 = 4 << 20;
 
 /// Gives memory back to the system when nothing is in flight and there is more of it than there was.
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use skidder_os::RealFs;
 
-    /// Blocks between others that stay, which nobody but `give_back` gives back.
+    /// Blocks between others that stay, which only `give_back` gives back.
     fn leave_holes() -> Vec<Box<[u8; 4096]>> {
         let blocks: Vec<_> = (0..20_000).map(|_| Box::new([1; 4096])).collect();
         blocks

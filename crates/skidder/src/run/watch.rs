@@ -1,12 +1,12 @@
-//! What a run tells while it lives: the endpoint, the periodic line, the ledger at the end.
+//! What a run reports: the endpoint, the periodic line, the ledger at the end.
 
 use super::{Running, RunningOutput, span_of};
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::logging;
 use crate::monitoring::{Monitoring, Otlp};
 use crate::problems::{self, Notices};
-use crate::terminal::tell;
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::eprint;
 use anyhow::{Context as _, Result};
 use skidder_log::MetricsConfig;
 use skidder_observe::{
@@ -27,8 +27,8 @@ const TASK_END: Duration = Duration::from_secs(2);
 pub(crate) struct Watch {
     sources: Arc<Sources>,
     line: SummaryLine,
-    /// The lines have the numbers.
-    tells_metrics: bool,
+    /// Whether the periodic line has the numbers.
+    logs_metrics: bool,
     line_due: Option<Monotonic>,
     notices: Option<Notices>,
     clock: Arc<dyn Clock>,
@@ -37,7 +37,7 @@ pub(crate) struct Watch {
     export: Option<Task>,
 }
 
-/// The endpoint, or what exports, until it is told to stop.
+/// The endpoint or the export, until `stop`.
 struct Task {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -50,9 +50,9 @@ impl Watch {
         agent: &Agent,
         http: Option<&HttpConfig>,
         metrics: &MetricsConfig,
-        world: &World,
+        system: &System,
     ) -> Result<Self> {
-        let start = Start::now(&*world.clock);
+        let start = Start::now(&*system.clock);
         let kinds: Vec<&str> = running.outputs.iter().map(|output| output.kind).collect();
         let program = Program {
             beat: BEAT.to_owned(),
@@ -72,8 +72,8 @@ impl Watch {
             reloads: Arc::clone(&running.reloads),
             log: crate::logging::log(),
             lag: Arc::default(),
-            clock: Arc::clone(&world.clock),
-            fs: Arc::clone(&world.fs),
+            clock: Arc::clone(&system.clock),
+            fs: Arc::clone(&system.fs),
         });
         let endpoint = match http {
             Some(config) if config.enabled => Some(open(running, config, &sources)?),
@@ -83,10 +83,10 @@ impl Watch {
         Ok(Self {
             sources,
             line,
-            tells_metrics: metrics.stats,
+            logs_metrics: metrics.stats,
             line_due: None,
             notices: None,
-            clock: Arc::clone(&world.clock),
+            clock: Arc::clone(&system.clock),
             start,
             endpoint,
             export: None,
@@ -113,8 +113,8 @@ impl Watch {
         end(self.export.take(), running, "the last export of our own numbers took too long");
     }
 
-    /// How often [`Self::tick`] is to be called. `has_line`: the periodic line is wanted; `is_unseen`: a person is there
-    /// who does not see the log.
+    /// How often to call [`Self::tick`]. `has_line`: the periodic line is wanted; `is_unseen`: the user at the
+    /// terminal does not see the log.
     pub(crate) fn ticks(&mut self, has_line: bool, is_unseen: bool) -> Option<Duration> {
         let period = has_line.then(|| self.line.period());
         self.line_due = period.map(|period| self.clock.monotonic() + period);
@@ -123,21 +123,21 @@ impl Watch {
         period.into_iter().chain(notices).min()
     }
 
-    /// Does what is due: a notice of problems, the periodic line.
+    /// Does the work that is due: a notice of problems, the periodic line.
     pub(crate) fn tick(&mut self) {
         if let Some(notices) = &mut self.notices {
-            tell(&notices.text(Problems::default().of_outputs(&self.sources)));
+            eprint(&notices.text(Problems::default().of_outputs(&self.sources)));
         }
         let now = self.clock.monotonic();
         if self.line_due.is_some_and(|due| now >= due) {
             self.line_due = Some(now + self.line.period());
-            self.tell_metrics();
+            self.log_metrics();
         }
     }
 
     /// Logs the periodic line, and the ledger of each output.
-    fn tell_metrics(&mut self) {
-        if self.tells_metrics {
+    fn log_metrics(&mut self) {
+        if self.logs_metrics {
             log_summary(&self.line.next(self.sources.snapshot()));
         }
         for output in &self.sources.outputs {
@@ -146,9 +146,10 @@ impl Watch {
         }
     }
 
-    /// Logs the totals and gives the ledgers for the terminal: one for each output, under its id if there are several.
+    /// Logs the totals and returns the ledgers for the terminal: one for each output, under its id if there are
+    /// several.
     pub(crate) fn end(&self) -> String {
-        if self.tells_metrics {
+        if self.logs_metrics {
             log_summary(&SummaryLine::total(&self.sources.snapshot()));
         }
         let duration = self.clock.monotonic().since(self.start.monotonic);
@@ -162,13 +163,13 @@ impl Watch {
         text
     }
 
-    /// Tells what is wrong at the end: on stderr for a person, and in the log.
-    pub(crate) fn tell_problems(&self) {
+    /// Reports problems at the end: on stderr, and in the log.
+    pub(crate) fn report_problems(&self) {
         let is_log_there = logging::is_on_pipe();
         let problems = Problems { failing: Duration::ZERO, ..Problems::default() };
         for problem in problems.of_outputs(&self.sources) {
             if !is_log_there {
-                tell(&problems::lines(&problem));
+                eprint(&problems::lines(&problem));
             }
             if is_log_there || logging::is_elsewhere() {
                 let (what, remedy) = (problems::line(&problem), problem.remedy.as_deref());
@@ -178,12 +179,12 @@ impl Watch {
         // The log has these from the start.
         for problem in Problems::of_inputs(&self.sources, Some(Duration::MAX)) {
             if !is_log_there {
-                tell(&problems::lines(&problem));
+                eprint(&problems::lines(&problem));
             }
         }
     }
 
-    /// Looks at what the inputs find, in a thread of its own, and logs what a person should know.
+    /// Surveys the files of the inputs, in a thread of its own, and logs problems.
     pub(crate) fn survey(&self) -> Result<()> {
         let sources = Arc::clone(&self.sources);
         let work = move || {
@@ -205,7 +206,7 @@ impl Watch {
     }
 }
 
-/// Tells a task to end, and waits for it, but not for long.
+/// Stops a task and waits for it, at most [`TASK_END`].
 fn end(open: Option<Task>, running: &Running, late: &'static str) {
     let Some(Task { stop, task }) = open else { return };
     if stop.send(()).is_err() {
@@ -222,7 +223,7 @@ fn log_summary(summary: &Summary) {
     tracing::info!(monitoring = %monitoring, "{}", summary.message);
 }
 
-/// Where the numbers of an output are.
+/// The numbers of an output.
 fn source_of(output: &RunningOutput) -> OutputSource {
     OutputSource {
         id: output.id.clone(),

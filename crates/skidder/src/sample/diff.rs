@@ -6,9 +6,9 @@ use crate::cli::{Diff, Global};
 use crate::input_plan::{InputPlan, SourcePlan};
 use crate::load::load_files;
 use crate::logging;
+use crate::system::System;
 use crate::table::table;
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::{Result, bail};
 use serde_json::{Map as JsonMap, Value as Json};
 use skidder_event::{Batch, Encoder, Map, Precision};
@@ -24,7 +24,7 @@ use tracing::Level;
 /// Characters of a line that are shown.
 const LINE_CHARS_MAX: usize = 120;
 
-/// Events that are compared at most; what comes behind them is only counted.
+/// Maximum events to compare; the rest is only counted.
 const EVENTS_MAX: usize = 100_000;
 
 /// Exit code if there is a difference, as `diff` has it.
@@ -55,28 +55,28 @@ struct FieldCounts {
 }
 
 /// Prints the events that differ, and how often each field does.
-pub(crate) fn diff(what: &Diff, global: &Global, world: &World) -> ExitCode {
-    match compare(what, global, world) {
+pub(crate) fn diff(what: &Diff, global: &Global, system: &System) -> ExitCode {
+    match compare(what, global, system) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(DIFFERENT),
         Err(error) => {
-            tell(&format!("error: {error:#}\n"));
+            eprint(&format!("error: {error:#}\n"));
             ExitCode::from(TROUBLE)
         }
     }
 }
 
-fn compare(what: &Diff, global: &Global, world: &World) -> Result<bool> {
+fn compare(what: &Diff, global: &Global, system: &System) -> Result<bool> {
     logging::start(Level::WARN);
     let [old, new] = &*global.config else {
         bail!(
             "`diff` compares two configurations: `skidder diff -c old.yml -c new.yml --sample FILE`"
         );
     };
-    let sample = Sample::file(&what.sample, what.said.path.as_deref(), world)?;
+    let sample = Sample::file(&what.sample, what.said.path.as_deref(), system)?;
     // Both read the lines at the same time.
-    let still = World { clock: Arc::new(StandingClock::new(&world.clock)), ..world.clone() };
-    let agent = Agent::passing(None, still.clock.wall());
+    let still = System { clock: Arc::new(StandingClock::new(&system.clock)), ..system.clone() };
+    let agent = Agent::temporary(None, still.clock.wall());
     let make = |file: &PathBuf, input: Option<&str>| -> Result<Made> {
         let settings = load_files(global, std::slice::from_ref(file), &still)?;
         let mut parts = one_input(&settings, &still, &agent, input, what.fed.output.as_deref())?;
@@ -96,7 +96,7 @@ fn compare(what: &Diff, global: &Global, world: &World) -> Result<bool> {
     if old_made.is_file != new_made.is_file {
         bail!("only one of the two inputs reads files: their events cannot be compared");
     }
-    let (text, same) = told(what, &old_made, &new_made);
+    let (text, same) = compare_events(what, &old_made, &new_made);
     print(&text)?;
     for (name, made) in [(old, &old_made), (new, &new_made)] {
         print(&summary(&name.display().to_string(), made))?;
@@ -134,7 +134,7 @@ fn failures(plan: &InputPlan) -> Vec<(&'static str, u64)> {
 }
 
 /// The first events that differ, the fields that do, and whether nothing does.
-fn told(what: &Diff, old: &Made, new: &Made) -> (String, bool) {
+fn compare_events(what: &Diff, old: &Made, new: &Made) -> (String, bool) {
     let offsets: BTreeSet<u64> = old.events.keys().chain(new.events.keys()).copied().collect();
     let mut text = String::new();
     let mut fields: BTreeMap<String, FieldCounts> = BTreeMap::new();
@@ -249,7 +249,7 @@ fn summary(name: &str, made: &Made) -> String {
     text
 }
 
-/// A clock whose time of day stands still.
+/// A clock whose time of day is fixed.
 struct StandingClock {
     wall: Timestamp,
     running: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! `skidder explain`: what the processors of each input have become, and what they cost on a sample.
+//! `skidder explain`: the compiled processors of each input, and their cost on a sample.
 
 use super::{Look, Sample, one_input, one_output, only, run};
 use crate::agent::Agent;
@@ -10,9 +10,9 @@ use crate::inputs::Input;
 use crate::load::{load_settings, read_parts};
 use crate::logging;
 use crate::shown_plan::ShownPlan;
+use crate::system::System;
 use crate::table::table;
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::terminal::{eprint, print};
 use anyhow::Result;
 use skidder_event::{Batch, Map};
 use skidder_observe::{Describe as _, Step};
@@ -45,12 +45,12 @@ struct Measured {
 }
 
 /// Prints the compiled plan of the inputs.
-pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<ExitCode> {
+pub(crate) fn explain(what: &Explain, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(Level::WARN);
-    let settings = load_settings(global, world)?;
-    let agent = Agent::passing(None, world.clock.wall());
+    let settings = load_settings(global, system)?;
+    let agent = Agent::temporary(None, system.clock.wall());
     let Some(file) = &what.sample else {
-        let mut parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
+        let mut parts = read_parts(&settings, system, |name| Ok(agent.named(name)))?;
         let routes = if what.fed.output.is_none() { routes(&parts) } else { BTreeMap::new() };
         let of = one_output(&mut parts, what.fed.output.as_deref())?;
         let wanted = |input: &&Input| what.input.as_deref().is_none_or(|id| input.is_called(id));
@@ -58,7 +58,7 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
         if inputs.is_empty() {
             // Says which there are.
             let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
-            one_input(&settings, world, &agent, input, output)?;
+            one_input(&settings, system, &agent, input, output)?;
         }
         for input in inputs {
             print(&without_sample(input, what.said.path.as_deref()))?;
@@ -66,22 +66,22 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let sample = Sample::file(file, what.said.path.as_deref(), world)?;
+    let sample = Sample::file(file, what.said.path.as_deref(), system)?;
     allocator::start_counting();
     let mut passes = Vec::new();
     let mut head = String::new();
     for _ in 0..PASSES {
         let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
-        let mut parts = one_input(&settings, world, &agent, input, output)?;
+        let mut parts = one_input(&settings, system, &agent, input, output)?;
         let pass = Arc::new(Mutex::new(Pass::default()));
         let (output, plan) = only(&mut parts);
         head = head_of(&output.inputs[0]);
         output.output = Box::new(Discard);
-        run(parts, world, &sample, look(&pass, plan, world))?;
+        run(parts, system, &sample, look(&pass, plan, system))?;
         passes.push(std::mem::take(&mut *pass.lock().unwrap_or_else(PoisonError::into_inner)));
     }
     if passes[0].events == 0 {
-        tell("no event comes out of the sample\n");
+        eprint("no event comes out of the sample\n");
     }
     print(&format!("{head}{}", measured(&passes)))?;
     Ok(ExitCode::SUCCESS)
@@ -106,17 +106,17 @@ fn head_of(input: &Input) -> String {
     format!("input `{}` ({})\n", input.name(), input.kind())
 }
 
-/// The plan for a file that nobody has seen: the first pattern stands for its name.
+/// The plan for a file that does not exist yet: the first pattern is its name.
 fn without_sample(input: &Input, path: Option<&str>) -> String {
     let steps = ShownPlan::of(input, path).steps();
     let rows: Vec<_> = steps.into_iter().map(|Step { when, step, .. }| [when, step]).collect();
     format!("{}{}", head_of(input), table(["WHEN", "STEP"], &rows))
 }
 
-/// Runs the plan step by step and writes down what it saw.
-fn look(pass: &Arc<Mutex<Pass>>, input: Arc<InputPlan>, world: &World) -> Look {
+/// Runs the plan step by step and records the results.
+fn look(pass: &Arc<Mutex<Pass>>, input: Arc<InputPlan>, system: &System) -> Look {
     let pass = Arc::clone(pass);
-    let clock = Arc::clone(&world.clock);
+    let clock = Arc::clone(&system.clock);
     Arc::new(move |plan: &SourcePlan, fields: &Map, batch: &mut Batch| {
         let mut pass = pass.lock().unwrap_or_else(PoisonError::into_inner);
         pass.notes = input.describe(fields);

@@ -15,9 +15,9 @@ use crate::input_plan::{InputPlan, SourcePlan};
 use crate::inputs::{Input, Reads};
 use crate::load::read_parts;
 use crate::outputs::{OutputParts, Place, quoted};
-use crate::passing::Passing;
 use crate::run::Running;
-use crate::world::World;
+use crate::system::System;
+use crate::temporary::TemporaryDirectory;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::Settings;
 use skidder_event::{Base, Batch, Map};
@@ -37,25 +37,25 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 pub(crate) struct Sample {
     /// The file that is read.
     file: PathBuf,
-    /// What the events are to say that the file is, if it is not its name.
+    /// The path in the events, if it is not the name of the file.
     path: Option<String>,
     /// Holds the file, if it was made.
-    _held: Option<Passing>,
+    _held: Option<TemporaryDirectory>,
 }
 
 impl Sample {
-    /// A file, plain or compressed. `path`: what the events are to say that it is.
-    pub(crate) fn file(file: &Path, path: Option<&str>, world: &World) -> Result<Self> {
-        let file = world.directory.join(file);
+    /// A file, plain or compressed. `path`: its path in the events.
+    pub(crate) fn file(file: &Path, path: Option<&str>, system: &System) -> Result<Self> {
+        let file = system.directory.join(file);
         if !file.is_file() {
             bail!("the sample `{}` is no file", file.display());
         }
         Ok(Self { file, path: path.map(str::to_owned), _held: None })
     }
 
-    /// What comes from standard input.
+    /// Standard input.
     pub(crate) fn standard_input(path: Option<&str>) -> Result<Self> {
-        let held = Passing::new("sample")?;
+        let held = TemporaryDirectory::new("sample")?;
         let file = held.path().join("stdin");
         let mut copy = std::fs::File::create(&file)
             .with_context(|| format!("cannot write `{}`", file.display()))?;
@@ -66,16 +66,16 @@ impl Sample {
     }
 }
 
-/// Reads a configuration and keeps the one input that is wanted: the only one, or that with the id. With the id of
-/// an output it is as it feeds that one; without, and with several, no condition of an output is looked at.
+/// Reads a configuration and keeps the selected input: the only one, or the one with the id. With the id of
+/// an output it is the input as for that one; without, and with several, conditions of outputs are ignored.
 pub(crate) fn one_input(
     settings: &Settings,
-    world: &World,
+    system: &System,
     agent: &Agent,
     wanted: Option<&str>,
     output: Option<&str>,
 ) -> Result<Parts> {
-    let mut parts = read_parts(settings, world, |name| Ok(agent.named(name)))?;
+    let mut parts = read_parts(settings, system, |name| Ok(agent.named(name)))?;
     let mut of = one_output(&mut parts, output)?;
     let ids = |inputs: &[Input]| {
         let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.name())).collect();
@@ -132,14 +132,14 @@ pub(crate) fn only(parts: &mut Parts) -> (&mut OutputParts, Arc<InputPlan>) {
     (output, plan)
 }
 
-/// What looks on while a batch is processed: it must run the plan over it, once.
-/// The map is what the source gives to all of its events.
+/// Observes the processing of a batch: it must run the plan over it, once.
+/// The map has the fields that the source adds to all of its events.
 pub(crate) type Look = Arc<dyn Fn(&SourcePlan, &Map, &mut Batch) + Send + Sync>;
 
 /// Sends a sample through the one input of `parts`, with `look` in the place of the plan. Returns whether all of it went
 /// through: the reader of a pipe may have seen enough.
-pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) -> Result<bool> {
-    let state = Passing::new("trial")?;
+pub(crate) fn run(mut parts: Parts, system: &System, sample: &Sample, look: Look) -> Result<bool> {
+    let state = TemporaryDirectory::new("trial")?;
     parts.workers = 1;
     let (output, plan) = only(&mut parts);
     let Some(input) = output.inputs.pop() else { bail!("there is no input") };
@@ -147,14 +147,14 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
     output.inputs.push(Input { reads, ..input });
     // Only inputs that read files have a name for them.
     let path = sample.path.clone().filter(|_| output.inputs[0].files().is_some());
-    output.inputs[0].bind = Arc::new(Tried { plan, path, look });
+    output.inputs[0].bind = Arc::new(TrialPlan { plan, path, look });
     output.dead_letters = None;
     output.place = Place {
         registry: state.path().join("registry"),
         data: state.path().to_path_buf(),
         is_main: true,
     };
-    let mut running = Running::start(parts, world, true)?;
+    let mut running = Running::start(parts, system, true)?;
     running.watch(None, None, |_| {});
     let spoiled = running.first().inputs[0].errors();
     let is_left = running.first().has_ended();
@@ -168,7 +168,7 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
     Ok(outcome.settled)
 }
 
-/// Makes an input read a sample instead of what it has.
+/// Makes an input read a sample instead of its own source.
 fn over_sample(reads: Reads, sample: &Sample) -> Result<Reads> {
     match reads {
         Reads::Files(given) => Ok(Reads::Files(Box::new(read_only(&given, &sample.file)?))),
@@ -189,8 +189,8 @@ fn over_sample(reads: Reads, sample: &Sample) -> Result<Reads> {
     }
 }
 
-/// Makes an input read one file to its end and leave it as it is. Only what decides which lines become which
-/// events is the input's: whatever else it is told to do with files, it does not.
+/// Makes an input read one file to its end and leave it as it is. Only the settings that turn lines into
+/// events are the input's; all others are ignored.
 fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettings> {
     let text = file.to_str().context("the name of the sample is no UTF-8")?;
     let escaped: String = text
@@ -226,20 +226,20 @@ fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettin
     })
 }
 
-/// Binds the plan of an input for a source that says it is another file.
-struct Tried {
+/// Binds the plan of an input for a source under the path of another file.
+struct TrialPlan {
     plan: Arc<InputPlan>,
     path: Option<String>,
     look: Look,
 }
 
-impl fmt::Debug for Tried {
+impl fmt::Debug for TrialPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tried").field("plan", &self.plan).finish_non_exhaustive()
+        out.debug_struct("TrialPlan").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 
-impl Tried {
+impl TrialPlan {
     /// The fields of a source under the name that it is to have.
     fn named(&self, fields: &Map) -> Map {
         let mut fields = fields.clone();
@@ -250,11 +250,11 @@ impl Tried {
     }
 }
 
-impl Bind for Tried {
+impl Bind for TrialPlan {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
         let fields = self.named(fields);
         let plan = self.plan.bind_source(&fields);
-        Arc::new(TriedSource { plan, fields, look: Arc::clone(&self.look) })
+        Arc::new(TrialSource { plan, fields, look: Arc::clone(&self.look) })
     }
 
     fn can_hold(&self) -> bool {
@@ -270,19 +270,19 @@ impl Bind for Tried {
     }
 }
 
-struct TriedSource {
+struct TrialSource {
     plan: SourcePlan,
     fields: Map,
     look: Look,
 }
 
-impl fmt::Debug for TriedSource {
+impl fmt::Debug for TrialSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TriedSource").field("plan", &self.plan).finish_non_exhaustive()
+        out.debug_struct("TrialSource").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 
-impl Bound for TriedSource {
+impl Bound for TrialSource {
     fn base(&self) -> &Arc<Base> {
         self.plan.base()
     }

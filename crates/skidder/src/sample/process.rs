@@ -6,8 +6,8 @@ use crate::cli::{Global, Process};
 use crate::input_plan::SourcePlan;
 use crate::load::load_settings;
 use crate::logging;
-use crate::terminal::tell;
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::eprint;
 use anyhow::Result;
 use skidder_event::{Batch, Map};
 use skidder_outputs::{CodecConfig, Console, ConsoleConfig};
@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Level;
 
 /// Prints the events, one a line, and how many there were.
-pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<ExitCode> {
+pub(crate) fn process(what: &Process, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(Level::WARN);
-    let settings = load_settings(global, world)?;
-    let agent = Agent::passing(None, world.clock.wall());
+    let settings = load_settings(global, system)?;
+    let agent = Agent::temporary(None, system.clock.wall());
     let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
-    let mut parts = one_input(&settings, world, &agent, input, output)?;
+    let mut parts = one_input(&settings, system, &agent, input, output)?;
     let sample = match &what.file {
-        Some(file) => Sample::file(file, what.said.path.as_deref(), world)?,
+        Some(file) => Sample::file(file, what.said.path.as_deref(), system)?,
         None => Sample::standard_input(what.said.path.as_deref())?,
     };
     let config = ConsoleConfig {
@@ -42,14 +42,14 @@ pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<
         counts.0.fetch_add(batch.lines(), Ordering::Relaxed);
         counts.1.fetch_add(batch.len() as u64, Ordering::Relaxed);
     };
-    if !run(parts, world, &sample, Arc::new(look))? {
+    if !run(parts, system, &sample, Arc::new(look))? {
         // `| head` has seen enough.
         return Ok(ExitCode::SUCCESS);
     }
     let (read, printed) = (read.load(Ordering::Relaxed), printed.load(Ordering::Relaxed));
-    tell(&format!("{read} events read, {printed} delivered, {} dropped\n", read - printed));
+    eprint(&format!("{read} events read, {printed} delivered, {} dropped\n", read - printed));
     for failures in plan.failures().iter().filter(|failures| failures.get() > 0) {
-        tell(&format!("`{}` failed on {} events\n", failures.name(), failures.get()));
+        eprint(&format!("`{}` failed on {} events\n", failures.name(), failures.get()));
     }
     Ok(ExitCode::SUCCESS)
 }

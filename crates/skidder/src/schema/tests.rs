@@ -103,7 +103,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
-/// What the schema says against a configuration.
+/// The errors of the schema in a configuration.
 fn objections(validator: &jsonschema::Validator, text: &str) -> Vec<String> {
     let of = |levels| {
         let tree = tree(text, levels);

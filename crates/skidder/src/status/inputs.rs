@@ -32,7 +32,7 @@ pub(crate) const RECEIVED_HEAD: [&str; 13] = [
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct InputLook {
     pub(crate) id: String,
-    /// What it is called for people.
+    /// Its name for people.
     pub(crate) name: String,
     /// Its number in the configuration.
     pub(crate) number: u64,
@@ -43,7 +43,7 @@ pub(crate) struct InputLook {
     pub(crate) blocked_on: Option<String>,
     pub(crate) blocked_ms: Option<u64>,
     pub(crate) last_error: Option<String>,
-    /// As `/inputs/` tells them.
+    /// As in `/inputs/`.
     pub(crate) ledger: Value,
     pub(crate) lag: Value,
     /// If it reads no files.

@@ -1,4 +1,4 @@
-//! What two answers of a running skidder say, and whether all is well.
+//! Two answers of a running skidder compared, and whether all is well.
 
 use super::inputs::InputLook;
 use super::sources::SourceLook;
@@ -11,16 +11,16 @@ use serde_json::Value;
 use skidder_observe::{HttpConfig, Problem};
 use std::time::Duration;
 
-/// Files that are looked at for whether they are behind.
+/// Maximum files to check for a backlog.
 const FILES_LOOKED_AT: usize = 1000;
 
-/// Open sources that are looked at, the fastest first.
+/// Maximum open sources to read, the fastest first.
 const SOURCES_LOOKED_AT: usize = 1000;
 
-/// What is said of the files is no older than this.
+/// Maximum age of the state of the files.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// What the program said at one moment.
+/// The answers of the program at one moment.
 pub(crate) struct Sample {
     live: Value,
     lag: Value,
@@ -42,8 +42,8 @@ impl Sample {
         Self { sources, ..self }
     }
 
-    /// Asks for it; what is said of the files is no older than `age`, if looking at them does not take too long. A file
-    /// is behind after `behind`.
+    /// Queries the program; the state of the files is no older than `age`, if scanning them does not take too long. A
+    /// file is behind after `behind`.
     pub(crate) fn ask(http: &HttpConfig, age: Duration, behind: Duration) -> Result<Self> {
         let age = age.min(AGE_MAX).as_millis();
         let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}&age_ms={age}");
@@ -59,25 +59,25 @@ impl Sample {
     }
 }
 
-/// How it stands.
+/// The state of the program.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Look {
     pub(crate) name: String,
     pub(crate) host: String,
     pub(crate) version: String,
     pub(crate) uptime_ms: u64,
-    /// What is wrong; nothing if all is well.
+    /// Problems; empty if all is well.
     pub(crate) problems: Vec<Problem>,
     /// Lines and bytes a second that were read, lines that were delivered.
     pub(crate) read_rate: f64,
     pub(crate) read_bytes_rate: f64,
     pub(crate) delivered_rate: f64,
-    /// As `/ui/live` tells it.
+    /// As in `/ui/live`.
     pub(crate) ledger: Value,
     pub(crate) outputs: Vec<OutputLook>,
     /// Those that are most behind first.
     pub(crate) inputs: Vec<InputLook>,
-    /// The totals as `/lag` tells them.
+    /// The totals, as in `/lag`.
     pub(crate) lag: Value,
     /// The files that are most behind first.
     pub(crate) files: Vec<FileLook>,
@@ -101,7 +101,7 @@ pub(crate) struct OutputLook {
     /// Mean time of a request, of those since the look before.
     pub(crate) latency_ms: Option<f64>,
     pub(crate) in_flight: u64,
-    /// As `/ui/live` tells it.
+    /// As in `/ui/live`.
     pub(crate) ledger: Value,
     pub(crate) retried: u64,
     pub(crate) errors: u64,
@@ -131,16 +131,16 @@ pub(crate) struct FileLook {
 }
 
 impl Look {
-    /// What has happened between two samples.
+    /// The changes between two samples.
     pub(crate) fn of(before: &Sample, now: &Sample) -> Self {
         let (old, new) = (&before.live, &now.live);
         let seconds =
             number(new, "uptime_ms").saturating_sub(number(old, "uptime_ms")) as f64 / 1e3;
         let rate = |name: &str| {
-            let told = |output: &Value| output["rates"][name].as_f64();
+            let of_output = |output: &Value| output["rates"][name].as_f64();
             let outputs = new["outputs"].as_array().map_or(&[][..], Vec::as_slice);
-            if outputs.iter().any(|output| told(output).is_some()) {
-                return outputs.iter().filter_map(told).sum();
+            if outputs.iter().any(|output| of_output(output).is_some()) {
+                return outputs.iter().filter_map(of_output).sum();
             }
             let more = number(&new["ledger"], name).saturating_sub(number(&old["ledger"], name));
             per_second(more, seconds)

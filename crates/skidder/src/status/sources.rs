@@ -54,7 +54,7 @@ impl SourceLook {
         }
     }
 
-    /// The cells of it; what went wrong stands behind its name.
+    /// Its cells; an error is after its name.
     pub(crate) fn row(&self) -> [String; 8] {
         let name = match &self.last_error {
             Some(error) => format!("{}; last error: {error}", self.name),

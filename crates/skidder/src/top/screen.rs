@@ -73,12 +73,12 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes an answer, unless it is to stand still.
-    pub(super) fn take(&mut self, told: Result<Look>) {
+    /// Takes an answer, unless the screen is paused.
+    pub(super) fn take(&mut self, answer: Result<Look>) {
         if self.paused {
             return;
         }
-        match told {
+        match answer {
             Ok(look) => {
                 self.failed = None;
                 let behind = look.lag["behind_bytes"].as_u64().unwrap_or(0);
@@ -92,7 +92,7 @@ impl Screen {
         }
     }
 
-    /// Does what a key says.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyCode) {
         let rows = self.look.as_ref().map_or(0, |look| look.files.len().max(look.sources.len()));
         let last = rows.saturating_sub(1);

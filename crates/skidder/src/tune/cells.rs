@@ -1,7 +1,7 @@
 //! One cell of the grid: an output with its sizes takes events for some seconds.
 
 use super::events::Events;
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Context as _, Result};
 use skidder_event::{Bases, Batch};
 use skidder_outputs::{Trial, TrialSizes};
@@ -22,14 +22,14 @@ const REQUESTS: usize = 2;
 
 /// What a cell is tried with.
 pub(crate) struct Bench<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) system: &'a System,
     pub(crate) runtime: &'a Runtime,
     pub(crate) events: &'a Events,
     /// How long a cell lasts.
     pub(crate) seconds: Duration,
 }
 
-/// What came of a cell, a second where nothing else is said.
+/// The result of a cell; numbers are per second unless noted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) sizes: TrialSizes,
@@ -68,7 +68,7 @@ impl Counts {
 }
 
 impl Bench<'_> {
-    /// Tries sizes. Nothing if a signal came.
+    /// Tries sizes. `None` after a signal.
     pub(crate) fn run(
         &self,
         trial: &dyn Trial,
@@ -81,12 +81,12 @@ impl Bench<'_> {
             queue: queue.clone(),
             dead_letters: None,
             metrics: Arc::clone(&metrics),
-            clock: Arc::clone(&self.world.clock),
+            clock: Arc::clone(&self.system.clock),
         };
         let output = self.runtime.spawn(trial.output(sizes).run(feed));
         let next = AtomicUsize::new(0);
         let measured = std::thread::scope(|scope| {
-            let makers: Result<Vec<_>> = (0..self.world.cores.min(MAKERS_MAX))
+            let makers: Result<Vec<_>> = (0..self.system.cores.min(MAKERS_MAX))
                 .map(|_| {
                     let maker = std::thread::Builder::new()
                         .name("maker".to_owned())
@@ -109,7 +109,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The queue: what the recommendation says, and not less than the default.
+    /// The queue: as recommended, and not below the default.
     fn limits(&self, sizes: TrialSizes) -> QueueLimits {
         let default = QueueLimits::default();
         let events = queue_events(sizes);
@@ -144,12 +144,12 @@ impl Bench<'_> {
         if stop.recv_timeout(warm_up) != Err(RecvTimeoutError::Timeout) {
             return Ok(None);
         }
-        let (began, before) = (self.world.clock.monotonic(), Counts::of(metrics));
+        let (began, before) = (self.system.clock.monotonic(), Counts::of(metrics));
         if stop.recv_timeout(self.seconds.saturating_sub(warm_up)) != Err(RecvTimeoutError::Timeout)
         {
             return Ok(None);
         }
-        let (ended, after) = (self.world.clock.monotonic(), Counts::of(metrics));
+        let (ended, after) = (self.system.clock.monotonic(), Counts::of(metrics));
         queue.abort();
         for maker in makers {
             maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -168,7 +168,7 @@ impl Bench<'_> {
     }
 }
 
-/// `queue.mem.events` that sizes need, and a request more for what is being made.
+/// `queue.mem.events` that sizes need, with one more request for the one being built.
 pub(crate) fn queue_events(sizes: TrialSizes) -> usize {
     ((REQUESTS * sizes.workers + 1) * sizes.events).max(QueueLimits::default().events)
 }

@@ -3,7 +3,7 @@
 use crate::assemble::Parts;
 use crate::input_plan::SourcePlan;
 use crate::sample::{Sample, only, run};
-use crate::world::World;
+use crate::system::System;
 use anyhow::{Result, bail};
 use skidder_event::{Bases, Batch, Map, Provenance, SourceId};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
@@ -11,7 +11,7 @@ use skidder_read::Bound as _;
 use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that are kept of a sample; what comes behind them is left out.
+/// Maximum bytes kept of a sample; the rest is left out.
 const BYTES_MAX: usize = 64 << 20;
 
 /// Stored events, in batches.
@@ -21,7 +21,7 @@ pub(crate) struct Events {
     pub(crate) count: u64,
     /// Bytes of memory of one, in a queue.
     pub(crate) memory_bytes: usize,
-    /// The sample was longer than what is kept.
+    /// The sample was longer than the kept part.
     pub(crate) is_cut: bool,
 }
 
@@ -36,13 +36,13 @@ struct Kept {
 
 impl Events {
     /// Sends a sample through the one input of `parts`.
-    pub(crate) fn of(mut parts: Parts, world: &World, sample: &Sample) -> Result<Self> {
+    pub(crate) fn of(mut parts: Parts, system: &System, sample: &Sample) -> Result<Self> {
         let kept = Arc::new(Mutex::new(Kept::default()));
         let (output, _) = only(&mut parts);
         output.output = Box::new(Keeper(Arc::clone(&kept)));
         output.disk = None;
         let look = |plan: &SourcePlan, _: &Map, batch: &mut Batch| plan.run(batch);
-        run(parts, &world.clone().for_trial(), sample, Arc::new(look))?;
+        run(parts, &system.clone().for_trial(), sample, Arc::new(look))?;
         let kept = take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
         if kept.count == 0 {
             bail!("the sample has no event that would be delivered");
@@ -63,7 +63,7 @@ impl Events {
     }
 }
 
-/// An output that keeps what it takes.
+/// An output that keeps its events.
 struct Keeper(Arc<Mutex<Kept>>);
 
 impl Output for Keeper {

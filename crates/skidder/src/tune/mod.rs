@@ -10,8 +10,8 @@ use crate::agent::Agent;
 use crate::cli::{Global, Tune};
 use crate::load::load_settings;
 use crate::sample::{Sample, one_input};
-use crate::terminal::{print, tell};
-use crate::world::World;
+use crate::system::System;
+use crate::terminal::{eprint, print};
 use crate::{logging, run};
 use anyhow::{Context as _, Result, bail};
 use cells::{Bench, Cell};
@@ -32,12 +32,12 @@ const INDEX_PREFIX: &str = "skidder-tune-";
 const INTERRUPTED: u8 = 130;
 
 /// Tries all cells, prints the table, and cleans up whatever happens.
-pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCode> {
+pub(crate) fn tune(what: &Tune, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::ERROR });
-    let settings = load_settings(global, world)?;
-    let agent = Agent::passing(None, world.clock.wall());
+    let settings = load_settings(global, system)?;
+    let agent = Agent::temporary(None, system.clock.wall());
     let (input, output) = (what.input.as_deref(), what.output.as_deref());
-    let mut parts = one_input(&settings, world, &agent, input, output)?;
+    let mut parts = one_input(&settings, system, &agent, input, output)?;
     if parts.output_ids.len() > 1 && output.is_none() {
         bail!("there are several outputs; choose one with `--output ID`");
     }
@@ -51,18 +51,18 @@ pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCo
     // Better now than after some minutes.
     let mut html = match &what.html {
         Some(path) => Some(
-            File::create(world.directory.join(path))
+            File::create(system.directory.join(path))
                 .with_context(|| format!("cannot write `{}`", path.display()))?,
         ),
         None => None,
     };
-    let sample = Sample::file(&what.sample, what.said.path.as_deref(), world)?;
-    let events = Events::of(parts, world, &sample)?;
+    let sample = Sample::file(&what.sample, what.said.path.as_deref(), system)?;
+    let events = Events::of(parts, system, &sample)?;
     let grid = grid(what, &*trial);
     let most = grid.iter().map(|sizes| trial.output(*sizes).parallelism()).max();
-    let runtime = run::runtime("sockets", run::socket_threads(most.unwrap_or(1), world))?;
+    let runtime = run::runtime("sockets", run::socket_threads(most.unwrap_or(1), system))?;
     let place = ScratchPlace { trial: &*trial, index: &index, runtime: &runtime, removed: false };
-    let bench = Bench { world, runtime: &runtime, events: &events, seconds: what.seconds };
+    let bench = Bench { system, runtime: &runtime, events: &events, seconds: what.seconds };
     let stop = signals(trial.has_place().then(|| index.clone()))?;
     let (cells, failed) = try_all(&bench, &place, &grid, &stop);
     let removed = place.remove();
@@ -77,7 +77,7 @@ pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCo
     match failed {
         Some(Ended::Failed(error)) => Err(error),
         Some(Ended::Interrupted) => {
-            tell("interrupted: the table is not complete\n");
+            eprint("interrupted: the table is not complete\n");
             Ok(ExitCode::from(INTERRUPTED))
         }
         None if report.best().is_none() => bail!("no event was delivered: see the last columns"),
@@ -91,11 +91,11 @@ enum Ended {
     Interrupted,
 }
 
-/// All combinations; the levels are the innermost, so that what is alike follows each other.
+/// All combinations; the levels are the innermost, so that similar ones are adjacent.
 fn grid(what: &Tune, trial: &dyn Trial) -> Vec<TrialSizes> {
     let mut workers = what.workers.clone();
     if !trial.has_workers() && workers != [1] {
-        tell("`loadbalance` is off: there is one worker, whatever is set\n");
+        eprint("`loadbalance` is off: there is one worker, whatever is set\n");
         workers = vec![1];
     }
     let mut grid = Vec::new();
@@ -118,7 +118,7 @@ fn try_all(
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut cells = Vec::new();
-    // A server is slower at first: compilers, caches. That is nobody's result.
+    // A server is slower at first: compilers, caches. The warm-up is not measured.
     let warm_up = grid.first().into_iter().map(|sizes| (sizes, false));
     let mut ended = None;
     for (sizes, counts) in warm_up.chain(grid.iter().map(|sizes| (sizes, true))) {
@@ -177,12 +177,12 @@ impl Drop for ScratchPlace<'_> {
         if !self.removed
             && let Err(error) = self.runtime.block_on(self.trial.remove())
         {
-            tell(&format!("the index `{}` could not be removed: {error}\n", self.index));
+            eprint(&format!("the index `{}` could not be removed: {error}\n", self.index));
         }
     }
 }
 
-/// Tells the first SIGINT, SIGTERM or SIGHUP. The second ends at once, and says what is left behind.
+/// Reports the first SIGINT, SIGTERM or SIGHUP. The second ends the program, and prints what it leaves behind.
 fn signals(index: Option<String>) -> Result<Receiver<()>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let (send, stop) = channel();
@@ -192,12 +192,12 @@ fn signals(index: Option<String>) -> Result<Receiver<()>> {
         for (count, _) in signals.forever().enumerate() {
             if count >= 1 {
                 if let Some(index) = &index {
-                    tell(&format!("the index `{index}` may be left\n"));
+                    eprint(&format!("the index `{index}` may be left\n"));
                 }
                 std::process::exit(i32::from(INTERRUPTED));
             }
-            let told = send.send(());
-            tracing::debug!(heard = told.is_ok(), "a signal asks to stop");
+            let sent = send.send(());
+            tracing::debug!(heard = sent.is_ok(), "a signal asks to stop");
         }
     };
     std::thread::Builder::new()

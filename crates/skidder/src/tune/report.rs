@@ -1,4 +1,4 @@
-//! What `skidder tune` says: the table, and the lines to paste.
+//! The report of `skidder tune`: the table, and the lines to paste.
 
 use super::cells::{Cell, queue_bytes, queue_events};
 use super::events::Events;
@@ -7,7 +7,7 @@ use skidder_pipeline::QueueLimits;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Of the cells that come so close to the fastest one, the one that asks least of the server is the best.
+/// Of the cells that come so close to the fastest one, the one with the least load on the server is the best.
 const CLOSE: f64 = 0.95;
 
 /// All that was measured.
@@ -29,7 +29,7 @@ impl Report<'_> {
         })
     }
 
-    /// What was sent, in a sentence.
+    /// The sent events, in a sentence.
     pub(crate) fn about(&self) -> String {
         let cut = if self.events.is_cut { " (the first of the sample)" } else { "" };
         let (count, seconds) = (self.events.count, self.seconds.as_secs_f64());

@@ -1,4 +1,4 @@
-//! Numbered lines: who writes them, and who judges what became of them.
+//! Numbered lines: the writer, and the judge of what arrived.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes of every line with its line feed, so that offsets can be told in lines.
+/// Bytes of every line with its line feed, so that offsets can be given in lines.
 pub(crate) const LINE_BYTES: usize = 100;
 
 /// What a line that has no number begins with; the judge passes over it.

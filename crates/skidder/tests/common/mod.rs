@@ -183,7 +183,7 @@ impl Place {
 
 /// Prints a line, which `--nocapture` shows.
 #[expect(clippy::print_stdout, reason = "the table of faults is for people")]
-pub(crate) fn say(text: &str) {
+pub(crate) fn print(text: &str) {
     println!("{text}");
 }
 
@@ -191,10 +191,10 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn row(fault: &str, verdict: Verdict, bound: usize) {
     static HEAD: Once = Once::new();
     HEAD.call_once(|| {
-        say(&format!("{:<58} | {:>7} | missing | duplicates | bound", "fault", "lines"));
+        print(&format!("{:<58} | {:>7} | missing | duplicates | bound", "fault", "lines"));
     });
     let Verdict { lines, missing, duplicates, .. } = verdict;
-    say(&format!("{fault:<58} | {lines:>7} | {missing:>7} | {duplicates:>10} | {bound:>5}"));
+    print(&format!("{fault:<58} | {lines:>7} | {missing:>7} | {duplicates:>10} | {bound:>5}"));
 }
 
 /// Prints the row and asserts that nothing is missing or altered and that repetitions are bounded.
@@ -204,7 +204,7 @@ pub(crate) fn accept(fault: &str, verdict: Verdict, bound: usize) {
     assert!(good, "{fault}: {verdict:?}, bound {bound}");
 }
 
-/// The seeds of a test: one of its own, or so many as `SKIDDER_TEST_SEEDS` says, for a longer search.
+/// The seeds of a test: one of its own, or `SKIDDER_TEST_SEEDS` many, for a longer search.
 pub(crate) fn seeds(first: u64) -> std::ops::Range<u64> {
     let count = std::env::var("SKIDDER_TEST_SEEDS").map_or(1, |count| count.parse().unwrap());
     // Far apart, so that a longer search of one test is none of another's.

@@ -88,7 +88,7 @@ impl Program {
         });
     }
 
-    /// Everything that the log says so far.
+    /// The log so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -183,7 +183,7 @@ impl Drop for Program {
             self.child.wait().unwrap();
         }
         if std::thread::panicking() {
-            super::say(&format!("the log of the program:\n{}", self.log()));
+            super::print(&format!("the log of the program:\n{}", self.log()));
         }
     }
 }
@@ -199,7 +199,7 @@ impl Ended {
         self.status.signal() == Some(Signal::KILL.as_raw())
     }
 
-    /// Asserts that it says that all is well.
+    /// Asserts that it reports success.
     #[track_caller]
     pub(crate) fn succeeded(self) -> Self {
         self.ended_with(0)

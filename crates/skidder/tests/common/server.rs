@@ -1,4 +1,4 @@
-//! A server that answers bulk requests as a script says and remembers every document that it took.
+//! A server that answers bulk requests as scripted and remembers every document that it took.
 
 use super::program::patiently;
 use flate2::read::GzDecoder;
@@ -289,7 +289,7 @@ fn read_body(reader: &mut impl Read, head: &[String]) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// A document of a bulk request, with what its action says.
+/// A document of a bulk request, with its action.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     pub(crate) message: String,

@@ -71,7 +71,7 @@ fn answers_that_say_nothing() {
 
 #[test]
 fn a_request_that_is_too_large_is_cut_until_it_fits() {
-    // The place that counts is the size: a server cannot tell it by the number of a request.
+    // The place that counts is the size: a server cannot recognise it by the number of a request.
     let server = BulkServer::scripted(|number| match number {
         0..3 => Act::Status(413),
         _ => Act::Take,

@@ -72,7 +72,7 @@ fn a_plain_file_that_comes_back_compressed_is_read_on_from_its_cursor() {
         let place = Place::new(&server);
         let path = place.write("a", &lines("a", 0..2000));
         assert_eq!(place.once(&[]).succeeded().ledger().read, 2000);
-        // What follows was written and compressed while nobody looked.
+        // What follows was written and compressed while skidder was down.
         std::fs::remove_file(&path).unwrap();
         place.write(&format!("a.1.{suffix}"), &compress(&lines("a", 0..3000)));
         assert_eq!(place.once(&[]).succeeded().ledger().read, 1000, "{suffix}");
@@ -100,7 +100,7 @@ fn a_compressed_file_written_in_pieces_is_read_on_with_each_run() {
             let next = (cut + piece).min(packed.len());
             file.write_all(&packed[cut..next]).unwrap();
             cut = next;
-            // Its first bytes may be too few to tell that it is compressed, and it may be cut between two frames.
+            // Its first bytes may be too few to recognise compression, and it may be cut between two frames.
             let code = place.once(&[]).code();
             assert!(matches!(code, Some(0 | 4)), "{suffix}: {code:?}");
             unread += usize::from(code == Some(4));

@@ -6,7 +6,7 @@
 use crate::common::lines::{gzip, judge, lines};
 use crate::common::program::Program;
 use crate::common::server::BulkServer;
-use crate::common::{Place, accept, say};
+use crate::common::{Place, accept, print};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::fs::File;
 use std::io::Write as _;
@@ -23,7 +23,9 @@ impl SmallDisk {
         match mount("none", at, "tmpfs", MountFlags::empty(), options.as_c_str()) {
             Ok(()) => Some(Self(at.to_path_buf())),
             Err(error) => {
-                say(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
+                print(&format!(
+                    "skipped: a file system cannot be mounted here ({error}); root may"
+                ));
                 None
             }
         }
@@ -60,12 +62,12 @@ const EACH: usize = 3;
 /// long as it has, a full disk is no fault. Gives their labels.
 fn write_until_it_is_full(place: &Place, program: &Program) -> Vec<String> {
     let mut labels = Vec::new();
-    let told = program.await_log_while("cannot save cursors", || {
+    let log = program.await_log_while("cannot save cursors", || {
         let label = format!("f{}", labels.len());
         place.write(&label, &lines(&label, 0..EACH));
         labels.push(label);
     });
-    assert!(told.contains("space"), "{told}");
+    assert!(log.contains("space"), "{log}");
     labels
 }
 
@@ -117,7 +119,7 @@ fn stopped_or_killed_on_a_full_disk_it_repeats_and_loses_nothing() {
         let missing = || judge(&logs, &server.documents()).missing;
         program.await_that("every line is there", || missing() == 0);
         if end == "SIGTERM" {
-            // The exit code says that the next start repeats something.
+            // The exit code: the next start repeats something.
             assert_eq!(program.terminate().code(), Some(1));
         } else {
             program.kill();

@@ -58,7 +58,7 @@ fn a_queue_whose_path_was_changed_or_taken_out_is_named_with_its_events() {
     let held = server.count();
     server.release();
     server.await_silence();
-    // It ended with the words that a new queue was opened, or with none, and nobody knew of the events.
+    // It ended with the words that a new queue was opened, or with none, and the events were unknown.
     for next in [with_one.replace("path: one", "path: two"), with_one.replace("queue.disk", "#")] {
         place.configure(&next);
         let ended = place.once(&[]);
@@ -93,7 +93,7 @@ fn a_queue_that_was_deleted_is_a_loss_and_an_empty_one_is_not() {
         server.release();
         server.await_silence();
         std::fs::remove_dir_all(&queue).unwrap();
-        // It ended with 0, and 3000 events were delivered by nobody.
+        // It ended with 0, and 3000 events were never delivered.
         let ended = place.once(&[]);
         assert_eq!(ended.status.code(), Some(6), "{}", ended.log);
         assert!(ended.log.contains("a disk queue is gone"), "{}", ended.log);
@@ -177,7 +177,7 @@ fn a_queue_without_its_state_is_not_taken_for_whole() {
         let shown = place.run(&["queue", "inspect"]);
         assert_eq!(shown.code(), Some(1), "{}", shown.out);
         assert!(shown.out.contains("events may be missing"), "{}", shown.out);
-        // It ended with 0, and what was in the segment was delivered by nobody.
+        // It ended with 0, and the events of the segment were never delivered.
         let ended = place.once(&[]);
         assert_eq!(ended.code(), Some(6), "{}", ended.log);
         assert!(ended.log.contains("events may be missing"), "{}", ended.log);
@@ -200,11 +200,11 @@ fn segments(place: &Place) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// Waits until so many events are in the queue, as a second program is told.
+/// Waits until so many events are in the queue, according to a second program.
 fn await_queued(program: &mut Program, place: &Place, events: usize) {
-    let told = format!("\"waiting\": {events}\n");
+    let waiting = format!("\"waiting\": {events}\n");
     program.await_that("all is in the queue", || {
-        place.start(&["queue", "inspect", "--json"]).end().out.contains(&told)
+        place.start(&["queue", "inspect", "--json"]).end().out.contains(&waiting)
     });
 }
 
@@ -270,8 +270,8 @@ fn a_queue_on_a_full_disk_waits_and_loses_nothing() {
     let mut program = program;
     program.await_that("every line is there", || server.count() >= 9300);
     let ended = program.terminate().succeeded();
-    let told = ended.log.matches("the disk queue cannot write").count();
-    assert_eq!(told, 1, "once a minute, however often it fails: {}", ended.log);
+    let count = ended.log.matches("the disk queue cannot write").count();
+    assert_eq!(count, 1, "once a minute, however often it fails: {}", ended.log);
     let ledger = ended.ledger();
     assert_eq!((ledger.read, ledger.delivered, ledger.stored), (9000, 9000, 0));
     accept("queue.disk, full disk", judge(&[("a", 300), ("b", 9000)], &server.documents()), 0);

@@ -1,4 +1,4 @@
-//! Files that are hard to tell apart, and rotation without crashes.
+//! Files that are hard to distinguish, and rotation without crashes.
 
 use crate::common::lines::{Log, UNNUMBERED, Verdict, gzip, judge, lines};
 use crate::common::program::Program;
@@ -162,7 +162,7 @@ fn rotated_files_with_equal_headers_are_told_apart() {
 
 #[test]
 fn rotated_files_with_equal_headers_lose_nothing_when_a_scan_misses_a_name() {
-    // What is gone under its old name and not yet complete under its new one cannot be told from
+    // A file that is gone under its old name and not yet complete under its new one looks like
     // a file that was written anew: then it comes again.
     let verdict = rotates_with_equal_headers(22, false);
     accept("rotation with equal headers, too fast for scans", verdict, verdict.lines);

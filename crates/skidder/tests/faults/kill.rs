@@ -3,7 +3,7 @@
 use crate::common::lines::{LINE_BYTES, Log, distinct, gzip, judge, lines};
 use crate::common::program::Program;
 use crate::common::server::BulkServer;
-use crate::common::{Place, QUEUE_EVENTS, accept, say, seeds};
+use crate::common::{Place, QUEUE_EVENTS, accept, print, seeds};
 use skidder_testkit::Random;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn not_durable(place: &Place, server: &BulkServer, recent: usize) -> usize {
 
 /// Kills again and again while what is there is read.
 fn kills_while_reading(fault: &str, seed: u64, packed: bool) {
-    say(&format!("{fault}: seed {seed}"));
+    print(&format!("{fault}: seed {seed}"));
     let mut random = Random::new(seed);
     let server = BulkServer::paced(PACE);
     let place = Place::new(&server);
@@ -112,7 +112,7 @@ fn rotate(log: &mut Log, rotation: Rotation) {
 
 /// Writes, rotates and kills in random order, while the program runs or does not run.
 fn kills_while_rotating(fault: &str, seed: u64, rotation: Rotation) {
-    say(&format!("{fault}: seed {seed}"));
+    print(&format!("{fault}: seed {seed}"));
     let mut random = Random::new(seed);
     let server = BulkServer::paced(PACE);
     let place = Place::new(&server);

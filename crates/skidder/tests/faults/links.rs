@@ -42,7 +42,7 @@ fn a_link_of_a_container_is_one_log_over_rotations_and_restarts() {
     log.append(100);
     for _ in 0..4 {
         let mut program = place.start(&SYMLINKS);
-        // What was rotated before the first look at a link is not asked for.
+        // Files rotated before the first look at a link are not read.
         program.await_that("its first lines are there", || distinct(&server.documents()) >= 100);
         for _ in 0..4 {
             log.append(1 + random.below(300) as usize);

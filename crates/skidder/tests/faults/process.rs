@@ -1,4 +1,4 @@
-//! What whoever starts the program leaves it: a closed standard output, limits on files and on their sizes.
+//! What the program may inherit: a closed standard output, limits on files and on their sizes.
 
 use crate::common::Place;
 use crate::common::lines::lines;
@@ -59,8 +59,8 @@ fn too_few_descriptors_to_run_with_are_named_at_the_start() {
     for limit in [16, 20, 23] {
         let ended = once(&place, &format!("ulimit -n {limit};"), "");
         assert_eq!(ended.code(), Some(1), "{limit}: {ended:?}");
-        let told = format!("{limit} files may be open");
-        assert!(ended.log.contains(&told) && ended.log.contains("24"), "{ended:?}");
+        let message = format!("{limit} files may be open");
+        assert!(ended.log.contains(&message) && ended.log.contains("24"), "{ended:?}");
     }
     assert_eq!(once(&place, "ulimit -n 24;", "").succeeded().ledger().delivered, 100);
 }

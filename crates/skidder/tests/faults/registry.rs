@@ -12,7 +12,7 @@ const NONE: usize = 0;
 const ALL: usize = 4010;
 
 /// Damages the registry between two runs; what is lost of it may come again, but no line is lost.
-fn damages(fault: &str, is_told: bool, bound: usize, damage: impl FnOnce(&Path)) {
+fn damages(fault: &str, is_reported: bool, bound: usize, damage: impl FnOnce(&Path)) {
     let server = BulkServer::start();
     let place = Place::new(&server);
     place.write("a", &lines("a", 0..2000));
@@ -25,11 +25,11 @@ fn damages(fault: &str, is_told: bool, bound: usize, damage: impl FnOnce(&Path))
     let ended = place.once(&[]).succeeded();
     let verdict = judge(&LOGS, &server.documents());
     accept(fault, verdict, bound);
-    if is_told {
-        let told = "the registry was damaged and is set aside";
-        let line = ended.log.lines().find(|line| line.contains(told));
-        let line = line.unwrap_or_else(|| panic!("{fault}: not told:\n{}", ended.log));
-        // The damaged file is kept under the name that is told.
+    if is_reported {
+        let message = "the registry was damaged and is set aside";
+        let line = ended.log.lines().find(|line| line.contains(message));
+        let line = line.unwrap_or_else(|| panic!("{fault}: not reported:\n{}", ended.log));
+        // The damaged file is kept under the reported name.
         let kept: Vec<_> = std::fs::read_dir(place.registry())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -72,7 +72,7 @@ fn a_registry_full_of_noise_is_set_aside() {
 
 #[test]
 fn a_registry_with_flipped_bits_loses_nothing() {
-    // Where nothing is kept, nothing needs to be told.
+    // Where nothing is kept, nothing needs to be reported.
     damages("registry file with flipped bits", false, NONE, |registry| {
         let mut bytes = std::fs::read(store(registry)).unwrap();
         let mut random = skidder_testkit::Random::new(32);

@@ -3,7 +3,7 @@
 //! Each file is a list of cases. A case has a `name`, the settings of a `filestream` input (`input`), what is in its file (`text`, or
 //! `latin1`: the bytes as code points), and the `events` that Filebeat made of it, in the order of their offsets. An event is there
 //! without `agent`, `host`, `ecs`, `@metadata` and `log.file`; without `@timestamp` if that is the time of reading; and of `error` only
-//! that it is there. Where skidder does something else, `differs` says why, `ours` has its events, and
+//! that it is there. Where skidder differs, `differs` has the reason, `ours` has its events, and
 //! `docs/filebeat-differences.md` has a line about it. Inputs of `refused.json` are those that Filebeat does not start with.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
@@ -69,7 +69,7 @@ fn merge(settings: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// An input of a case; the name of a pipeline says whose events are whose.
+/// An input of a case; its events carry the name of the pipeline.
 fn input(case: &Case, number: usize, file: &Path) -> Value {
     let mut input = json!({
         "type": "filestream",
@@ -131,7 +131,7 @@ fn bare(event: &Value, like: Option<&Value>) -> Value {
     event
 }
 
-/// Reads the files of all cases, and says which events are not as expected.
+/// Reads the files of all cases, and reports events that are not as expected.
 fn check(file: &str) {
     let cases = cases(file);
     let mut wrong = Vec::new();

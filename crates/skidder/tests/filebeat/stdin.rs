@@ -1,8 +1,9 @@
 //! Events of the input `stdin`: `cases/stdin.json`.
 //!
 //! A case is as in the other files, for a `stdin` input, each in a process of its own, and the events are there with `log.file`, and
-//! with `@metadata` as far as the input says something there; `no host` says that there is no `host`. With `parts` instead of
-//! `text`, a pause of seconds was between them in Filebeat; here, each comes when there are so many events as `after` says. `code` is the exit code of skidder, if it is not 0.
+//! with `@metadata` as far as the input sets it; `no host`: there is no `host`. With `parts` instead of `text`, Filebeat had a
+//! pause of seconds between them; here, each comes after as many events as `after`. `code` is the exit code of skidder, if it
+//! is not 0.
 
 use super::common::Place;
 use super::common::program::Program;

@@ -37,12 +37,12 @@ fn the_endpoint_tells_of_all_outputs_together_and_of_each() {
     assert_eq!(outputs["archive"]["libbeat"]["output"]["events"]["acked"], 0);
     assert_eq!(outputs["archive"]["skidder"]["output"]["working"], 1);
     assert!(outputs["archive"]["skidder"]["ledger"]["in_flight"].as_u64().unwrap() > 0);
-    assert!(outputs["main"]["beat"].is_null(), "the process is told once");
+    assert!(outputs["main"]["beat"].is_null(), "the process is reported once");
     assert_eq!(stats["libbeat"]["output"]["events"]["acked"], LINES);
     assert_eq!(stats["libbeat"]["output"]["type"], "elasticsearch,elasticsearch");
     let inputs = json(&place, "/inputs/");
-    let told: Vec<_> = inputs.as_array().unwrap().iter().map(|input| &input["output"]).collect();
-    assert_eq!(told, ["main", "archive"]);
+    let ids: Vec<_> = inputs.as_array().unwrap().iter().map(|input| &input["output"]).collect();
+    assert_eq!(ids, ["main", "archive"]);
     let state = json(&place, "/state");
     assert_eq!(state["input"]["count"], 1);
     assert_eq!(state["skidder"]["outputs"]["archive"]["name"], "elasticsearch");
@@ -68,10 +68,10 @@ fn files_are_told_for_each_output() {
         let answer: Value = serde_json::from_str(&ended.succeeded().out).unwrap();
         let files = answer["files"].as_array().unwrap().clone();
         let behind = |file: &Value| file["behind"].as_u64().unwrap() > 0;
-        let told = |file: &Value| (file["output"].as_str().unwrap().to_owned(), behind(file));
-        let mut told: Vec<_> = files.iter().map(told).collect();
-        told.sort();
-        told
+        let row = |file: &Value| (file["output"].as_str().unwrap().to_owned(), behind(file));
+        let mut rows: Vec<_> = files.iter().map(row).collect();
+        rows.sort();
+        rows
     };
     let expected = [("archive".to_owned(), true), ("main".to_owned(), false)];
     patiently("the cursor of the last lines has moved", || (rows(&[]) == expected).then_some(()));
@@ -124,7 +124,7 @@ fn each_output_has_a_registry_to_look_at_and_to_change() {
 
 #[test]
 fn what_happens_in_an_output_is_told_with_its_id() {
-    // Nobody answers here, as long as nobody else is given the port.
+    // No server answers here, as long as the port stays free.
     let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let kinds = ["elasticsearch", "logstash", "redis", "kafka"];
     let mut outputs = String::new();

@@ -19,8 +19,8 @@ pub(crate) struct Browser {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     commands: u64,
-    /// What the browser has told meanwhile.
-    told: Vec<Value>,
+    /// Events that the browser sent meanwhile.
+    events: Vec<Value>,
     _profile: tempfile::TempDir,
 }
 
@@ -48,9 +48,9 @@ impl Browser {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (socket, _) = tungstenite::client(&*url, stream).unwrap();
-        let told = Vec::new();
+        let events = Vec::new();
         let mut browser =
-            Self { child, socket, session: None, commands: 0, told, _profile: profile };
+            Self { child, socket, session: None, commands: 0, events, _profile: profile };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
         let target = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", target);
@@ -76,7 +76,7 @@ impl Browser {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].take();
             }
-            self.told.push(answer);
+            self.events.push(answer);
         }
     }
 
@@ -92,7 +92,7 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// Waits until an expression is true, and says what the page shows if it never is.
+    /// Waits until an expression is true; fails with the content of the page if it never is.
     pub(crate) fn await_that(&mut self, expression: &str) {
         let found = try_wait_for(PATIENCE, || (self.value(expression) == true).then_some(()));
         if found.is_none() {
@@ -157,29 +157,29 @@ impl Browser {
         let picture = base64::engine::general_purpose::STANDARD.decode(picture).unwrap();
         let path = folder.join(format!("{name}.png"));
         std::fs::write(&path, picture).unwrap();
-        crate::common::say(&format!("picture: {}\n", path.display()));
+        crate::common::print(&format!("picture: {}\n", path.display()));
     }
 
-    /// Asserts that the page has asked nobody but `server`, and that nothing went wrong in it.
+    /// Asserts that the page sent requests to `server` only, and had no errors.
     pub(crate) fn assert_quiet(&mut self, server: &str) {
         // Everything before the answer has come.
         self.value("1");
         let mut requests = 0;
-        for told in &self.told {
-            let parameters = &told["params"];
-            match told["method"].as_str().unwrap_or_default() {
+        for event in &self.events {
+            let parameters = &event["params"];
+            match event["method"].as_str().unwrap_or_default() {
                 "Network.requestWillBeSent" => {
                     let url = parameters["request"]["url"].as_str().unwrap();
-                    // Chromium's own icons are in the address, and nobody is asked for them.
+                    // Chromium's own icons are in the address, and need no request.
                     let is_own = url.starts_with("data:");
                     assert!(is_own || url.starts_with(server), "a request to {url}");
                     requests += usize::from(!is_own);
                 }
                 "Network.loadingFailed" => {
-                    assert!(parameters["canceled"] == true, "a request failed: {told}");
+                    assert!(parameters["canceled"] == true, "a request failed: {event}");
                 }
                 "Runtime.exceptionThrown" | "Log.entryAdded" | "Runtime.consoleAPICalled" => {
-                    panic!("the console says: {told}")
+                    panic!("the console says: {event}")
                 }
                 _ => {}
             }

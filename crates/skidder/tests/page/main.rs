@@ -108,7 +108,7 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
     browser.await_that("document.querySelector('#outputs .pill').innerText.length > 0");
     browser.await_that("document.querySelector('#inputs td')?.innerText.includes('filestream')");
     browser.picture("overview-light");
-    // The program keeps points of the time when nobody looks.
+    // The program keeps points of the time without viewers.
     browser.value("document.querySelector('[data-range=\"86400000\"]').click()");
     let points = "fetch('history').then((answer) => answer.json()).then((it) => it.points.length > 0 && it.points.some((point) => point.read > 0 || point.in_flight >= 0))";
     browser.await_that(points);
@@ -186,7 +186,7 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
     // The plan, and the dead letters with their reason.
     browser.value("document.getElementById('tab-plan').click()");
     browser.await_that("document.querySelector('#view-plan').innerText.includes('dissect')");
-    // Each step says what it costs on the lines that pass.
+    // Each step shows its cost on live lines.
     patiently("steps are timed", || {
         run.write(50);
         let timed = "[...document.querySelectorAll('#view-plan td.number')].some((cell) => /[1-9]/.test(cell.innerText))";
@@ -387,7 +387,7 @@ fn without_the_token_numbers_are_shown_and_events_are_not_until_it_is_entered() 
     browser.open(&format!("{}/ui/#letters", run.url));
     browser.value("location.reload()");
     browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
-    // When nobody answers the page says since when.
+    // Without an answer the page shows since when.
     run.program.kill();
     browser.await_that(
         "/^no answer since \\d\\d:\\d\\d:\\d\\d/.test(document.querySelector('#alarm').innerText)",
@@ -422,7 +422,7 @@ fn inputs_without_files_show_their_sources_on_every_screen() {
     let mut browser = Browser::start();
     browser.size(1400, 900);
     browser.open(&format!("{url}/ui/"));
-    // The input that cannot listen is a problem, and its row says why.
+    // The input that cannot listen is a problem, and its row has the reason.
     browser.await_that("document.querySelector('#problems')?.innerText.includes('its sources')");
     browser.await_that("document.querySelectorAll('#receiving tr').length === 2");
     browser.await_that("document.querySelector('#receiving tr')?.innerText.includes('600')");

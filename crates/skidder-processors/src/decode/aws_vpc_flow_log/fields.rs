@@ -1,4 +1,4 @@
-//! The fields of VPC flow logs, versions 2 to 8: their types, and what they are in ECS.
+//! The fields of VPC flow logs, versions 2 to 8: their types, and their ECS fields.
 //!
 //! Names and types: <https://docs.aws.amazon.com/vpc/latest/userguide/flow-log-records.html>;
 //! dashes are underscores. The ECS names are those of Filebeat's processor
@@ -11,7 +11,7 @@ pub(super) enum Type {
     Integer,
     /// A whole number of 64 bits.
     Long,
-    /// Text as it stands.
+    /// Text, unchanged.
     Text,
     /// An address of IPv4 or IPv6, kept as text.
     Ip,

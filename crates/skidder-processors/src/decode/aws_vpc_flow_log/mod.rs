@@ -1,7 +1,7 @@
 //! `parse_aws_vpc_flow_log`: columns of a flow log of Amazon VPC become fields, and those of ECS.
 //!
-//! The number of columns of a line says which `format` it has. Text of columns is not copied: it
-//! stays where it stands in the batch. Where an ECS field that is derived from another value has no
+//! The number of columns of a line selects its `format`. Text of columns is not copied: it
+//! stays in its place in the batch. Where an ECS field that is derived from another value has no
 //! place on the event it is left out, as in Filebeat.
 
 mod fields;
@@ -87,9 +87,9 @@ struct Column {
 }
 
 impl ParseAwsVpcFlowLog {
-    /// The field that is read if nothing is said.
+    /// Default source field.
     pub const FIELD: &'static str = "message";
-    /// Where the fields of the format go if nothing is said.
+    /// Default target of the fields of the format.
     pub const TARGET_FIELD: &'static str = "aws.vpcflow";
 
     /// All settings of the processor.
@@ -202,7 +202,7 @@ fn push_flags(event: &mut EventMut<'_>, original: &mut Object, flags: i64) {
     }
 }
 
-/// Writes one field of ECS. What is not there as it stands but derived is left out if it has no place.
+/// Writes one field of ECS. A derived value is left out if it has no place.
 fn put_ecs(
     event: &mut EventMut<'_>,
     path: &Path,
@@ -257,7 +257,7 @@ fn put_if_possible(event: &mut EventMut<'_>, path: &Path, text: &[u8]) {
     }
 }
 
-/// The value of a column that is the span `text` of the batch, or what is wrong with it.
+/// The value of a column that is the span `text` of the batch, or its error.
 fn cell_of(word: &[u8], text: Text, kind: Type) -> Result<Cell, String> {
     if kind == Type::Text {
         return Ok(Cell::Str(text));

@@ -1,7 +1,7 @@
 //! `decode_cef`: messages in the Common Event Format become fields, and those of ECS.
 //!
 //! A message that is wrong somewhere is no failure: what can be read of it is on the event, and
-//! `error.message` says what cannot. Only a text without `CEF:` and a version is a failure. Fields
+//! `error.message` has the errors. Only a text without `CEF:` and a version is a failure. Fields
 //! of ECS that have no place on the event are left out.
 
 mod ecs;
@@ -88,14 +88,14 @@ impl std::fmt::Debug for DecodeCef {
 struct Value {
     /// As it is written, without escapes.
     text: Text,
-    /// What its key says that it is.
+    /// The value, in the type of its key.
     cell: Cell,
 }
 
 impl DecodeCef {
-    /// The field that is read if nothing is said.
+    /// Default source field.
     pub const FIELD: &'static str = "message";
-    /// Where the fields go if nothing is said.
+    /// Default target of the fields.
     pub const TARGET_FIELD: &'static str = "cef";
 
     /// All settings of the processor.
@@ -324,7 +324,7 @@ fn span(text: Text, part: &std::ops::Range<usize>) -> Text {
     Text { start: text.start + part.start as u32, len: part.len() as u32 }
 }
 
-/// A value without its escapes as a span of the batch: where it stands, if it has none.
+/// A value without its escapes as a span of the batch: its own place, if it has none.
 fn plain(event: &mut EventMut<'_>, text: Text, value: &cef::Text) -> Text {
     if !value.escaped {
         return span(text, &value.range);

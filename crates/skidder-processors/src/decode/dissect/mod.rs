@@ -27,14 +27,14 @@ type Named = SmallVec<[Path; 2]>;
 pub struct Dissect {
     tokenizer: Tokenizer,
     field: Path,
-    /// What comes before the names of fields; empty = nothing.
+    /// Prefix of the names of fields; may be empty.
     prefix: String,
     /// Where each field of the tokenizer goes; `None` if the text names it.
     paths: Box<[Option<Path>]>,
     /// If the values are spans as they stand, in the order of the keys, and all their fields are
     /// known: which keys are kept.
     kept: Option<Box<[bool]>>,
-    /// The fields as one object, if they are to be put somewhere where nothing is.
+    /// The fields as one object, if their target is empty.
     tree: Option<Tree>,
     trimmer: Option<Trimmer>,
     overwrite_keys: bool,
@@ -194,7 +194,7 @@ fn is_whole(text: &[u8], span: &Range<usize>) -> bool {
     between(span.start) && between(span.end)
 }
 
-/// A value as the type says; as it is if that cannot be done.
+/// A value converted to its type; unchanged if that fails.
 fn convert(kind: Type, text: &[u8], span: Range<usize>) -> Found {
     let whole = &text[span.clone()];
     let value = whole.strip_suffix(b" ").map_or(whole, |_| {

@@ -47,7 +47,7 @@ settings! {
 }
 
 impl Dissect {
-    /// Where the fields go if nothing is said.
+    /// Default target of the fields.
     pub const TARGET_PREFIX: &'static str = "dissect";
 
     /// `tokenizer`, `field`, `target_prefix`, `ignore_failure`, `overwrite_keys`, `trim_values`,
@@ -90,7 +90,7 @@ impl Dissect {
     }
 }
 
-/// Which keys are kept, if each field is what one key found as it stands, in their order.
+/// Which keys are kept, if each field is the unchanged text of one key, in their order.
 fn kept(tokenizer: &Tokenizer) -> Option<Box<[bool]>> {
     // Half a character may not stand in a text that is known to be UTF-8.
     if tokenizer.cuts_characters() || tokenizer.is_typed() {
@@ -110,7 +110,7 @@ fn kept(tokenizer: &Tokenizer) -> Option<Box<[bool]>> {
     Some(kept.into())
 }
 
-/// Tells what is accepted, as Filebeat does, and means nothing.
+/// Warns of parts that are accepted, as in Filebeat, without effect.
 fn warn(settings: &Section<'_>, tokenizer: &Tokenizer, trims: bool) {
     for key in tokenizer.idle_types() {
         let message = format!(

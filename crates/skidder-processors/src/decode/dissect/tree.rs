@@ -19,7 +19,7 @@ pub(super) struct Tree {
 /// A field or an object of fields.
 #[derive(Clone, Debug)]
 struct Node {
-    /// Where its name stands among the names.
+    /// The place of its name in `names`.
     name: Text,
     place: Place,
 }
@@ -32,7 +32,7 @@ enum Place {
 }
 
 impl Tree {
-    /// The tree of `paths`, which do not overlap, below `target`. Nothing if they do not go into
+    /// The tree of `paths`, which do not overlap, below `target`. `None` if they do not go into
     /// the fields of the event, or something of the row's own may be among them.
     pub(super) fn new(target: &str, paths: &[Option<Path>]) -> Option<Self> {
         let target = if target.is_empty() { None } else { Some(Path::parse(target).ok()?) };
@@ -83,7 +83,7 @@ impl Tree {
             event.merge_list_over(self.fields(first, last), true);
             return Ok(());
         };
-        // What is there of the event itself says that something of the base is gone.
+        // A field of the event itself there may hide one of the base.
         let opaque = event.as_ref().has_own(&target.segments()[0], false);
         event.put_cell(target, Cell::Map { first, opaque }).map_err(|_| super::taken(target))
     }

@@ -2,7 +2,7 @@
 //!
 //! Each pattern is one regular expression that is searched for anywhere in the text, in linear time. Most
 //! lines are made for their pattern, though, and match from their first byte, each part where the part before
-//! it ends: that is tried first (`steps.rs`), and costs a fraction of the search. Else the search says where the
+//! it ends: that is tried first (`steps.rs`), and costs a fraction of the search. Else the search finds where the
 //! match begins, and the steps are tried from there.
 
 use super::steps::{Leaves, Steps};
@@ -88,7 +88,7 @@ pub(super) fn group(slots: &[Option<NonMaxUsize>], group: usize) -> Option<Range
     Some(start.get()..end.get())
 }
 
-/// What is wrong, without the drawing of the expression.
+/// The error, without the drawing of the expression.
 fn last_line(error: &dyn std::error::Error) -> String {
     let inner = std::iter::successors(Some(error), |error| error.source()).last();
     let text = inner.map(ToString::to_string).unwrap_or_default();

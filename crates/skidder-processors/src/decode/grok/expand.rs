@@ -101,7 +101,7 @@ impl<'a> Expansion<'a> {
         Ok(())
     }
 
-    /// Adds what a piece becomes, and returns what comes behind the piece.
+    /// Adds the translation of a piece, and returns the rest after it.
     fn push<'t>(&mut self, text: &str, rest: &'t str) -> &'t str {
         self.done.regex.push_str(text);
         rest
@@ -138,7 +138,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// What a name stands for.
+    /// The definition of a name.
     fn inside(&mut self, name: &str) -> Result<(), String> {
         let Some((text, library)) = self.bank.find(name) else {
             let all = self
@@ -189,7 +189,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// A bracket and what is special behind it.
+    /// A bracket and the special parts after it.
     fn group<'t>(&mut self, text: &'t str) -> Result<&'t str, String> {
         let Some(special) = text.strip_prefix("(?") else {
             return Ok(self.push("(?:", &text[1..]));
@@ -248,7 +248,7 @@ impl<'a> Expansion<'a> {
             'e' => Ok(self.push("\\x1B", rest)),
             '0' => Ok(self.push("\\x00", rest)),
             'x' | 'u' | 'p' | 'P' => {
-                // What stands in braces here is no repetition.
+                // These braces are no repetition.
                 let end =
                     if rest.starts_with('{') { rest.find('}').map_or(0, |end| end + 1) } else { 0 };
                 let whole = &text[..text.len() - rest.len() + end];
@@ -291,7 +291,7 @@ impl<'a> Expansion<'a> {
                     if rest.starts_with('^') {
                         rest = self.push("^", &rest[1..]);
                     }
-                    // One at the start stands for itself.
+                    // One at the start is literal.
                     if rest.starts_with(']') {
                         rest = self.push("\\]", &rest[1..]);
                     }

@@ -44,7 +44,7 @@ struct Pattern {
     fields: Box<[Field]>,
     /// Where the fields go, in the same order.
     paths: Box<[Option<Path>]>,
-    /// Whether each field is a part of the text as it stands, and none replaces the text.
+    /// Whether each field is an unchanged part of the text, and none replaces the text.
     is_plain: bool,
 }
 

@@ -49,7 +49,7 @@ impl Type {
         TYPES.iter().rev().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// The value of a text that is to have this type. Nothing if it has another, or the type is text.
+    /// The text as a value of this type. `None` if it is not one, or the type is text.
     pub(super) fn convert(self, text: &[u8]) -> Option<Typed> {
         match self {
             Self::Text => None,

@@ -74,7 +74,7 @@ impl Grok {
         let are_right = check_definitions(settings, bank);
         let leaves = RefCell::default();
         let compile = |text: &str| {
-            // What is wrong with a definition was reported where it stands.
+            // A mistake in a definition is reported at its place.
             let expanded = match Bank::expand(bank, text) {
                 Err(error) if !are_right && error.starts_with("pattern `") => return Ok(None),
                 expanded => expanded?,

@@ -132,7 +132,7 @@ impl Steps {
 fn choose(choice: &[Steps], text: &[u8], at: usize, slots: &mut Slots) -> Way {
     for steps in choice {
         match steps.walk(text, at, slots) {
-            // What it found before it came to what does not fit is no part of the match.
+            // Fields found before the mismatch are no part of the match.
             Way::No => steps.forget(slots),
             way => return way,
         }

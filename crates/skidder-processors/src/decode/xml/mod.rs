@@ -92,10 +92,10 @@ struct Common {
 }
 
 impl Common {
-    /// The field that is read if nothing is said.
+    /// Default source field.
     const FIELD: &'static str = "message";
 
-    /// `target` is where the fields go if nothing is said; without it in place of the text.
+    /// `target` is the default target of the fields; without it they replace the text.
     fn read(
         settings: &Section<'_>,
         name: &'static str,

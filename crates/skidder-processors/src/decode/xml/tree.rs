@@ -22,7 +22,7 @@ pub(super) struct Element<'t> {
     pub(super) attributes: Vec<(String, String)>,
     /// The elements inside.
     pub(super) children: Vec<Element<'t>>,
-    /// All text directly inside, as it stands.
+    /// All text directly inside, unchanged.
     pub(super) text: Cow<'t, str>,
 }
 
@@ -140,7 +140,7 @@ fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// The character that `&…;` stands for.
+/// The character of `&…;`.
 fn resolve<'t>(reference: &BytesRef<'t>) -> Result<Cow<'t, str>, String> {
     if let Some(character) = reference.resolve_char_ref().map_err(|error| in_words(&error))? {
         return Ok(Cow::Owned(character.to_string()));

@@ -80,7 +80,7 @@ pub(crate) struct DecodeXmlWineventlog {
 }
 
 impl DecodeXmlWineventlog {
-    /// Where the fields go if nothing is said.
+    /// Default target of the fields.
     const TARGET_FIELD: &'static str = "winlog";
     const ECS: [&'static str; 9] = [
         "event.kind",
@@ -127,7 +127,7 @@ impl DecodeXmlWineventlog {
     }
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Default)]
 struct WinEvent<'x> {
     provider: Option<&'x Element<'x>>,

@@ -60,7 +60,7 @@ impl DataType {
         NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// Converts a value; the error says why it cannot be.
+    /// Converts a value; the error has the reason.
     pub(super) fn convert(self, value: ValueRef<'_>) -> Result<Converted, String> {
         match self {
             Self::Integer => self.whole(value, 32),
@@ -128,7 +128,7 @@ impl DataType {
     }
 }
 
-/// Without what is behind the point; `None` if that is no number of 64 bits.
+/// Without its fraction; `None` if that is no number of 64 bits.
 fn truncated(number: f64) -> Option<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
     let whole = number.trunc();

@@ -1,7 +1,7 @@
 //! The kind of content by the rules of <https://mimesniff.spec.whatwg.org/>, in the order of Go's
 //! `net/http`, which Filebeat uses.
 
-/// Bytes that are looked at.
+/// Bytes that are inspected.
 const SNIFF_BYTES_MAX: usize = 512;
 
 const HTML: &str = "text/html; charset=utf-8";

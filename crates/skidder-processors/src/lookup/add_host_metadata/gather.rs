@@ -9,10 +9,10 @@ use skidder_event::{Map, Value};
 use skidder_os::{Fs, read_to_end};
 use std::path::Path;
 
-/// Largest file looked at; those meant have a few KiB, `fib_trie` of a router may have many.
+/// Largest file that is read; these files have a few KiB, `fib_trie` of a router may have many.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// What `uname` and the settings of the machine say. A trait, so that a simulated machine can stand in.
+/// The results of `uname` and the settings of the machine. A trait, so that a simulated machine can stand in.
 pub trait Machine: Send + Sync {
     /// Name of the machine (`nodename`).
     fn hostname(&self) -> String;
@@ -77,7 +77,7 @@ pub(super) fn host_fields(machine: &dyn Machine, fs: &dyn Fs, netinfo: bool) -> 
 }
 
 /// Whether process 1 is a container's: on the machine itself it is in the root control group or in
-/// systemd's `init.scope`. Nothing if that cannot be seen.
+/// systemd's `init.scope`. `None` if that is unknown.
 fn is_container(fs: &dyn Fs) -> Option<bool> {
     let groups = read_text(fs, "/proc/1/cgroup")?;
     let of_systemd = groups.lines().any(|line| line.ends_with("init.scope"));

@@ -1,4 +1,4 @@
-//! What is gathered about simulated machines.
+//! Data gathered about simulated machines.
 
 use super::*;
 use skidder_testkit::{SimClock, SimFs};

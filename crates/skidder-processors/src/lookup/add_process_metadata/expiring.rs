@@ -1,4 +1,4 @@
-//! What was looked up about processes, for a while.
+//! A cache of data about processes.
 
 use skidder_os::Monotonic;
 use std::collections::HashMap;

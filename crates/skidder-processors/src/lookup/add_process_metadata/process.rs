@@ -57,7 +57,7 @@ pub(super) fn read(fs: &dyn Fs, host: &Path, pid: i64) -> Option<Map> {
     Some(all)
 }
 
-/// What is needed of `/proc/PID/stat`.
+/// The fields used of `/proc/PID/stat`.
 struct Stat {
     name: String,
     parent: i64,

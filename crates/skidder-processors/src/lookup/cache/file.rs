@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Largest file that is read; beyond it the start fails.
 const FILE_BYTES_MAX: usize = 1 << 30;
 
-/// Only the program's own user may read what was cached.
+/// Only the program's own user may read cached values.
 const FILE_PERMISSIONS: u32 = 0o600;
 const DIRECTORY_PERMISSIONS: u32 = 0o700;
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Most entries of a store whose `capacity` is 0, and the largest `capacity`. As at any
-/// capacity, what expires first is forgotten for what is put.
+/// capacity, a put evicts the entry that expires first.
 pub(super) const ENTRIES_MAX: usize = 1 << 20;
 
 /// Where a store is.
@@ -73,7 +73,7 @@ impl Caches {
     }
 }
 
-/// What the first `put` of a store says.
+/// The settings of the first `put` of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
     /// How long a value lives.
@@ -98,7 +98,7 @@ struct State {
     order: BTreeMap<(Timestamp, u64), Arc<str>>,
     next: u64,
     rules: Option<Rules>,
-    /// The file is not what is in `entries`.
+    /// The file differs from `entries`.
     changed: bool,
     written: Monotonic,
     write_interval: Option<Duration>,
@@ -144,7 +144,7 @@ impl Store {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets what the first `put` says; gives that of an earlier one that is different, which stays.
+    /// Sets the rules of the first `put`; returns earlier rules that differ, which stay.
     pub(super) fn set_rules(&self, rules: Rules) -> Option<Rules> {
         let mut state = self.lock();
         let first = *state.rules.get_or_insert(rules);
@@ -160,8 +160,8 @@ impl Store {
         self.write_if_due(&mut state);
     }
 
-    /// The same without a copy for a value that is remembered already; `false`, and nothing
-    /// happened, if what is there is not the same.
+    /// The same without a copy for a value that is remembered already; `false`, and no
+    /// change, if the value there is another one.
     pub(super) fn put_again(&self, key: &str, is_same: impl FnOnce(&Value) -> bool) -> bool {
         let mut state = self.lock();
         let Some((_, expires)) = self.expiry(&mut state) else { return false };
@@ -172,8 +172,8 @@ impl Store {
         is_there
     }
 
-    /// The rules, and when that expires which is put now; nothing before there are rules. What has
-    /// expired is forgotten.
+    /// The rules, and when a value put now expires; `None` before there are rules. Forgets expired
+    /// values.
     fn expiry(&self, state: &mut State) -> Option<(Rules, Timestamp)> {
         let now = self.clock.wall();
         state.forget_expired(now);
@@ -182,7 +182,7 @@ impl Store {
         Some((rules, Timestamp(now.0.saturating_add(ttl))))
     }
 
-    /// What `take` makes of what is remembered, if it has not expired.
+    /// The result of `take` on the stored value, if it has not expired.
     pub(super) fn get<T>(&self, key: &str, take: impl FnOnce(&Value) -> T) -> Option<T> {
         let mut state = self.lock();
         let now = self.clock.wall();

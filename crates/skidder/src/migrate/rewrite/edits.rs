@@ -3,10 +3,10 @@
 use super::keys::Key;
 use std::collections::BTreeMap;
 
-/// What is done to a file.
+/// Changes to a file.
 #[derive(Default)]
 pub(super) struct Edits {
-    /// New text of a key, by line: what is replaced, and by what.
+    /// New text of a key, by line: the old text, and the new one.
     renamed: BTreeMap<usize, (std::ops::Range<usize>, String)>,
     /// New text of a whole line.
     lines: BTreeMap<usize, String>,
@@ -26,13 +26,13 @@ impl Edits {
         self.notes.is_empty() && self.behind.is_empty()
     }
 
-    /// Gives a key another name.
+    /// Renames a key.
     pub(super) fn rename(&mut self, key: &Key, to: &str, why: &str) {
         self.renamed.insert(key.line, (key.written.clone(), to.to_owned()));
         self.note(key, why);
     }
 
-    /// Gives a key another name and value.
+    /// Renames a key and changes its value.
     pub(super) fn replace(&mut self, key: &Key, to: &str, why: &str) {
         let dash = key.dash.map_or(String::new(), |dash| {
             format!("{}-{}", " ".repeat(dash), " ".repeat(key.column() - dash - 1))

@@ -239,7 +239,7 @@ fn is_of(key: &Key, name: &str) -> bool {
     own == name || own.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The parts of what stands in braces: commas inside of quotes and of further brackets do not count.
+/// The parts of a text in braces: commas inside of quotes and of further brackets do not count.
 fn split_flow(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut depth, mut quote) = (Vec::new(), 0, 0, None);
     for (at, letter) in text.char_indices() {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// A key and where it stands.
+/// A key and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Key {
     /// All parts of its path; `[]` is an item of a list.
@@ -14,11 +14,11 @@ pub(super) struct Key {
     pub(super) end: usize,
     /// Where the key is written in its line; also its column.
     pub(super) written: Range<usize>,
-    /// What stands behind the colon.
+    /// The text after the colon.
     pub(super) value: String,
     /// The list item that it is directly in, if any: the line where that begins.
     pub(super) item: Option<usize>,
-    /// The column of the dash, if the key stands behind one.
+    /// The column of the dash, if the key comes after one.
     pub(super) dash: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Key {
     }
 }
 
-/// What is open at some line.
+/// The open levels at a line.
 struct Level {
     column: usize,
     parts: Vec<String>,
@@ -124,13 +124,13 @@ fn close(found: &mut [Key], lines: &[&str]) {
     }
 }
 
-/// What stands behind a dash.
+/// The text after a dash.
 fn dashed(text: &str) -> Option<&str> {
     let behind = text.strip_prefix('-')?;
     (behind.is_empty() || behind.starts_with(' ')).then(|| behind.trim_start())
 }
 
-/// A key and what stands behind its colon.
+/// A key and the text after its colon.
 fn split(text: &str) -> Option<(&str, &str)> {
     let end = match text.as_bytes().first()? {
         quote @ (b'"' | b'\'') => 2 + text[1..].find(char::from(*quote))?,
@@ -217,12 +217,12 @@ mod tests {
     fn keys_have_their_paths_lines_and_ends() {
         let text = "# top\nfilebeat.inputs:\n- type: log\n  paths:\n  - /a\n  # of b\n  json:\n    x: |\n      y: z\n\
                     \n- type: 'b' # c\n  \"list\": [a,\n    b: c]\n  s: it's\noutput:\n  file: {path: x}\n";
-        let told: Vec<String> = keys(text)
+        let found: Vec<String> = keys(text)
             .iter()
             .map(|key| format!("{}-{} {} {:?}", key.line, key.end, key.path.join("/"), key.item))
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 "1-14 filebeat/inputs None",
                 "2-3 filebeat/inputs/[]/type Some(2)",

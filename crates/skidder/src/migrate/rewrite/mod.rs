@@ -122,7 +122,7 @@ pub(super) fn given_twice(text: &str) -> Option<(usize, String)> {
         };
         found.iter().find(is_below)
     };
-    // An old setting that says the same as the new one is only taken out.
+    // An old setting with the value of the new one is only removed.
     let says_the_same = |old: &Key| {
         old.value.is_empty()
             || old
@@ -167,7 +167,7 @@ pub(super) fn in_braces(text: &str) -> Option<usize> {
             let value = if at == section.line { &*section.value } else { line };
             let item = value.trim_start().trim_start_matches("- ").trim_start();
             let in_braces = item.starts_with('{') || at == section.line && item.starts_with('[');
-            // What is written so over several lines ends with the section, at the latest.
+            // Such a text of several lines ends with the section, at the latest.
             let rest = text.lines().take(section.end).skip(at).enumerate();
             let rest =
                 rest.take_while(|(more, line)| *more == 0 || !line.trim_start().starts_with("- "));
@@ -187,7 +187,7 @@ fn is_of_input(key: &Key) -> bool {
         && matches!(parts[..], ["filebeat", "inputs" | "prospectors", "[]", ref rest @ ..] if !rest.contains(&"[]"))
 }
 
-/// Moves a setting that stands at the left edge today, or the section that has nothing else; says whether it is one.
+/// Moves a setting at the left edge, or the section that has nothing else; returns whether it is one.
 fn to_root(key: &Key, all: &[Key], lines: &[&str], edits: &mut Edits) -> bool {
     let name = key.name();
     let above = key.path.len() - all_parts(key);

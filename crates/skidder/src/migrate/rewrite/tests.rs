@@ -93,8 +93,8 @@ fn monitoring_loses_its_xpack_however_it_is_written() {
     );
     assert_eq!(rewrite(mixed).unwrap(), expected);
     let twice = "monitoring.enabled: false\nxpack.monitoring.enabled: true\n";
-    let (line, told) = given_twice(twice).unwrap();
-    assert!(line == 2 && told.contains("`monitoring` (line 1)"), "{told}");
+    let (line, message) = given_twice(twice).unwrap();
+    assert!(line == 2 && message.contains("`monitoring` (line 1)"), "{message}");
     let same = "monitoring.enabled: false\nxpack.monitoring.enabled: false\n";
     assert!(given_twice(same).is_none());
     let expected = format!("monitoring.enabled: false\n{why}# xpack.monitoring.enabled: false\n");
@@ -161,6 +161,6 @@ fn inputs_that_are_not_rewritten_are_found_by_their_line() {
         assert_eq!(given_twice(text), None);
     }
     let twice = "filebeat.prospectors:\n- type: log\nfilebeat.inputs:\n- type: log\n";
-    let (line, told) = given_twice(twice).unwrap();
-    assert!(line == 1 && told.contains("(line 3)"), "{told}");
+    let (line, message) = given_twice(twice).unwrap();
+    assert!(line == 1 && message.contains("(line 3)"), "{message}");
 }

@@ -3,7 +3,7 @@
 //! Names and meanings are the usual ones of grok. The expressions are written for an engine without
 //! look-around: a boundary is `\b`, and what must not follow is left to the pattern that follows. Two names
 //! in `%{IP:clientip|source.address}` are the one of old and the one of ECS; either may be missing, and
-//! then nothing is kept. A type stands with the second name and belongs to it alone.
+//! then nothing is kept. A type comes with the second name and belongs to it alone.
 
 mod applications;
 mod basics;

@@ -14,12 +14,12 @@ struct Inner {
     letters: Vec<(char, char)>,
 }
 
-/// What a byte says about the letter that it begins.
+/// What a byte reveals about the letter that it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
     No,
     Yes,
-    /// The whole letter must be looked at.
+    /// The whole letter must be checked.
     Look,
 }
 

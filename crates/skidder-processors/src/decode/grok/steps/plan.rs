@@ -55,7 +55,7 @@ enum Part<'a> {
 }
 
 impl Steps {
-    /// The steps of an expression. Nothing if one of its parts has groups and is repeated or optional in a way that
+    /// The steps of an expression. `None` if one of its parts has groups and is repeated or optional in a way that
     /// steps do not know, or if it needs too much memory.
     pub(in super::super) fn new(expression: &Hir, leaves: &mut Leaves) -> Option<Self> {
         let mut parts = Vec::new();

@@ -1,6 +1,6 @@
-//! What a command has of the process that it runs in.
+//! What a command uses of the process and the machine it runs on.
 
-use crate::assemble::Outside;
+use crate::assemble::ConfigContext;
 use crate::service::Service;
 use crate::signals::Caught;
 use crate::startup::Startup;
@@ -12,26 +12,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The file system and the clock of this process, and what it knows about its surroundings.
+/// File system, clock and other resources of this process.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct System {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) pipes: Arc<Pipes>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) directory: PathBuf,
-    /// Lines are only tried: nothing is written that lasts.
+    /// A trial of some lines: nothing is stored.
     pub(crate) trial: bool,
     pub(crate) cores: usize,
     pub(crate) startup: Startup,
     pub(crate) caught: Caught,
     pub(crate) service: Arc<Service>,
-    /// Set when the program ends: what processors are at is stopped.
+    /// Set when the program ends: interrupts processors.
     pub(crate) interrupt: Arc<AtomicBool>,
-    /// Sockets that outlive the input that has them.
+    /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
 }
 
-impl World {
+impl System {
     pub(crate) fn real() -> Result<Self> {
         Ok(Self {
             fs: Arc::new(RealFs),
@@ -53,8 +53,8 @@ impl World {
         Self { trial: true, ..self }
     }
 
-    pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside {
+    pub(crate) fn config_context(&self) -> ConfigContext<'_> {
+        ConfigContext {
             fs: Arc::clone(&self.fs),
             clock: Arc::clone(&self.clock),
             directory: &self.directory,

@@ -1,4 +1,4 @@
-//! A directory for state that nobody needs afterwards.
+//! A temporary directory for state.
 
 use anyhow::{Context as _, Result};
 use std::fs::DirBuilder;
@@ -6,9 +6,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// A directory below that for temporary files, removed at the end.
-pub(crate) struct Passing(PathBuf);
+pub(crate) struct TemporaryDirectory(PathBuf);
 
-impl Passing {
+impl TemporaryDirectory {
     /// Makes one; `what` is a part of its name.
     pub(crate) fn new(what: &str) -> Result<Self> {
         let name = format!("skidder-{what}-{}", uuid::Uuid::new_v4().simple());
@@ -26,7 +26,7 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(path = %self.0.display(), %error, "a directory for passing state is left");
