@@ -30,13 +30,13 @@ const SUPPORTED: [&str; 5] = ["logstash", "redis", "file", "console", "discard"]
 /// Why `skidder tune` does not try an output without sizes.
 const NO_SIZES: &str = "this output has no sizes to choose";
 
-/// The constructor of an output in another crate. Mistakes are told to the section's problems.
+/// The constructor of an output in another crate. Reports mistakes to the section's problems.
 pub type BuildOther = Box<dyn Fn(&Section<'_>, &Context, Timestamp) -> Option<Built>>;
 
 /// An output of another crate: its name and its constructor.
 pub type Other = (&'static str, BuildOther);
 
-/// An output with what its settings say about the queue before it.
+/// An output with its settings of the queue before it.
 pub struct Built {
     /// The output, ready to run.
     pub output: Box<dyn Output>,
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Built {
     }
 }
 
-/// Reads `output`, or an item of `outputs`, in which exactly one kind must be enabled. All mistakes are told to the
+/// Reads `output`, or an item of `outputs`, in which exactly one kind must be enabled. Reports all mistakes to the
 /// section's problems; `None` means that there is at least one.
 ///
 /// `queue` of the kind is left to the caller, and so is what is called as in `beside`. `started` is the program's

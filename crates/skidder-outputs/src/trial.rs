@@ -15,7 +15,7 @@ pub struct TrialSizes {
     pub level: u32,
 }
 
-/// Settings with these sizes; `places` says where they stand in them.
+/// Settings with these sizes, which stand in them at `places`.
 pub fn sized<C: Clone>(
     config: &C,
     sizes: TrialSizes,

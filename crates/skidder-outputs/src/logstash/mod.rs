@@ -1,8 +1,8 @@
-//! `output.logstash`: Lumberjack v2 to Logstash, Elastic Agent, or whoever else has that input.
+//! `output.logstash`: Lumberjack v2 to Logstash, Elastic Agent, or any other server with that input.
 //!
 //! Every worker has a connection of its own and up to `pipelining` windows of events under way on it. An
-//! acknowledgement settles the first events of the oldest window; what is not acknowledged when the connection
-//! fails goes back to be sent again, by this worker or another.
+//! acknowledgement settles the first events of the oldest window; when the connection fails, the others go back
+//! to be sent again, by this worker or another.
 //!
 //! Bound: one share of events ready for all workers, one window in bytes for each, and what is under way in the
 //! queue's own bounds.
@@ -135,7 +135,7 @@ impl Trial for Logstash {
     }
 }
 
-/// Why there is no trial unless it is wanted so.
+/// Why there is no trial by default.
 const NO_PLACE: &str = "Logstash has no place for trials: what it is sent goes the way of all events. `--really-send` does \
                         that, again and again; take a pipeline of Logstash that throws events away";
 
@@ -216,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
+    /// Logs a failure, switches to the next host and waits. Returns whether there will be no more events.
     async fn fail(&mut self, error: &impl Display, events: usize) -> bool {
         let host = &self.routes[self.current].host;
         self.kept.metrics.write_error(host, error);

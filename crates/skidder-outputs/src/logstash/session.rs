@@ -65,7 +65,7 @@ pub(crate) struct Kept {
 /// Events that wait for their acknowledgement.
 #[derive(Debug)]
 struct Window {
-    /// What is not acknowledged.
+    /// Events that are not acknowledged.
     left: VecDeque<Delivery>,
     /// All events, and those that were acknowledged.
     events: u32,
@@ -88,7 +88,7 @@ pub(crate) struct Session<'a> {
     waiting: VecDeque<Delivery>,
     /// Events of the share that `waiting` is left of.
     share: usize,
-    /// Shares that were taken and not told to be done.
+    /// Shares that were taken and not acknowledged.
     held: usize,
     /// Bytes of the buffer that are written, and whether all of them went out of the encryption too.
     written: usize,
@@ -297,7 +297,7 @@ impl<'a> Session<'a> {
             let what = format!("it acknowledged event {number} before it was sent");
             return Err(SessionError::Protocol(what));
         }
-        // Smaller numbers say nothing but that the server is alive.
+        // Smaller numbers are only a sign of life.
         if number > window.acked {
             let rows = number - window.acked;
             window.acked = number;
