@@ -10,7 +10,7 @@ use skidder_tls::TlsSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a request proves who sends it.
+/// How a request is authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Credentials {
     /// Not at all.
@@ -25,7 +25,7 @@ pub enum Credentials {
 /// What `@metadata` of events decides about their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steering {
-    /// Index, pipeline, `_id` and what is done with it.
+    /// Index, pipeline, `_id` and operation.
     #[default]
     All,
     /// The pipeline: in trials all events go to one index.
@@ -101,7 +101,7 @@ pub struct Config {
     pub steering: Steering,
     /// What servers should have before events come; none if `index` is another one than that of the template.
     pub setup: Option<Arc<Setup>>,
-    /// `exactly_once`, our own: each event has an `_id` that says where it was read.
+    /// `exactly_once`, our own: each event has an `_id` made from the place where it was read.
     pub exactly_once: bool,
     /// `escape_html`: `<`, `>` and `&` of documents are escaped.
     pub escape_html: bool,

@@ -100,7 +100,7 @@ impl BulkEncoder {
                         }
                     }
                     Err(error) => {
-                        request.refusals.push(Refusal::unasked(front, row, error));
+                        request.refusals.push(Refusal::unsent(front, row, error));
                         front.rows.start += 1;
                         continue;
                     }

@@ -32,7 +32,7 @@ pub(crate) struct Request {
     pub(crate) plain: Vec<Bytes>,
     /// Bytes of the items, uncompressed.
     pub(crate) plain_bytes: u64,
-    /// What is sent.
+    /// The body to send.
     pub(crate) body: Vec<Bytes>,
     /// Whether that is compressed.
     pub(crate) gzip: bool,
@@ -93,8 +93,8 @@ impl BodyWriter {
         Some(gzip)
     }
 
-    /// A buffer for the next piece of `request`, and how much is in it already: what the compressor wants to see
-    /// of the piece before.
+    /// A buffer for the next piece of `request`, and how much is in it already: the end of the piece before,
+    /// which the compressor needs.
     pub(crate) fn piece_behind(&self, request: &Request) -> (Vec<u8>, usize) {
         let mut buffer = self.buffers.take();
         if self.level == Gzip::FAST

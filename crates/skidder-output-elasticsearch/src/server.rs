@@ -1,4 +1,4 @@
-//! What is sent with every request, and what a server says of itself on `GET /`.
+//! Headers of every request, and the server's description of itself on `GET /`.
 
 use super::config::{Config, Credentials};
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use skidder_net::{HostUrl, Login, Proxy, basic_login, basic_login_of, encode_per
 use skidder_outputs::Context;
 use std::sync::Arc;
 
-/// Answer fields that are asked for: without it a server repeats index and id of every event.
+/// Requested answer fields: without it a server repeats index and id of every event.
 const FILTER_PATH: &str = "errors,items.*.error,items.*.status";
 
 /// Length of a compressed body before compression, which servers log.
@@ -30,7 +30,7 @@ pub(crate) struct Target {
     pub(crate) login: Option<Login>,
 }
 
-/// Why a host cannot be asked anything. A mistake of the configuration.
+/// Why no request can be sent to a host. A mistake of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The path or a parameter does not fit in a URL.
@@ -78,7 +78,7 @@ impl Target {
         for (name, value) in &config.headers {
             headers.insert(name.clone(), value.clone());
         }
-        // A proxy of HTTP is told the whole URL of what is not encrypted.
+        // An HTTP proxy gets the whole URL of an unencrypted request.
         let mut before = host.path.clone();
         if let Some(Proxy::Http(proxy)) = proxy.filter(|_| !host.https) {
             before = format!("http://{authority}{}", host.path);
@@ -172,7 +172,7 @@ pub(crate) struct ServerInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {
     Elasticsearch,
-    /// Elasticsearch as a service, whose version says nothing.
+    /// Elasticsearch as a service, whose version has no meaning.
     Serverless,
     OpenSearch,
 }

@@ -163,6 +163,6 @@ fn what_is_given_stays_and_slow_readers_decide_nothing() {
         let now = Monotonic(Duration::from_secs(second));
         let ended = Ended::Taken;
         let report = Report { now, events: 10, bytes: 5000, ended, wanted: false };
-        assert_ne!(search.report(report), Told::Changed);
+        assert_ne!(search.report(report), Effect::Changed);
     }
 }

@@ -100,7 +100,7 @@ struct Run {
     ready: VecDeque<(usize, u32)>,
     encoding: usize,
     under_way: usize,
-    /// Who counts for the limit.
+    /// Requests that count for the limit.
     taken: usize,
     /// When each core is free.
     server: Vec<Duration>,
