@@ -9,7 +9,7 @@ use std::io::Write as _;
 const WINDOW_BITS: u8 = 15;
 /// Level of Zstandard: its own default, and Kafka's.
 const ZSTD_LEVEL: i32 = 3;
-/// What is compressed at once by Snappy, as by snappy-java.
+/// Bytes that Snappy compresses at once, as by snappy-java.
 const SNAPPY_BLOCK_BYTES: usize = 32 << 10;
 /// Before the blocks of snappy-java: its name, its version and the oldest one that can read it
 /// (<https://github.com/xerial/snappy-java>, `SnappyCodec`).

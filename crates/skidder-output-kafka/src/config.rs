@@ -74,7 +74,7 @@ impl Mechanism {
     }
 }
 
-/// Who we are to the brokers.
+/// The login at the brokers.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// `username`.
@@ -92,7 +92,7 @@ pub struct MetadataConfig {
     pub refresh_frequency: Duration,
     /// `full`: of all topics, not only of those in use.
     pub full: bool,
-    /// `retry.max`: so many times at `retry_backoff`; from then on as `backoff` says.
+    /// `retry.max`: so many times at `retry_backoff`; from then on with `backoff`.
     pub retry_max: u32,
     /// `retry.backoff`.
     pub retry_backoff: Duration,

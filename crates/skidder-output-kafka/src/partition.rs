@@ -269,8 +269,8 @@ mod tests {
             ("partition.hash.group_events: 2", "group_events"),
             ("partition.manual: {}", "manual"),
         ] {
-            let (_, told) = read(settings);
-            assert!(told.contains(part), "{settings}: {told}");
+            let (_, problems) = read(settings);
+            assert!(problems.contains(part), "{settings}: {problems}");
         }
     }
 

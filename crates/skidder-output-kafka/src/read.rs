@@ -166,7 +166,7 @@ settings! {
     TLS: Part = Key::part("ssl", &SSL).about("[below](#ssl); TLS is off without a section `ssl`");
 }
 
-/// Reads the section; mistakes are told to its problems. `None` if no host is named.
+/// Reads the section; reports mistakes to its problems. `None` if no host is named.
 pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
     section.declared_by(&KAFKA);
     refuse(section);

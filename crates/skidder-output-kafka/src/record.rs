@@ -11,7 +11,7 @@ const BEFORE_BYTES: usize = 12;
 /// Where the part begins that the checksum is of.
 const SUMMED_FROM: usize = 21;
 
-/// Bytes that are written at once before the key of a record; what is too many is taken back.
+/// Bytes that are written at once before the key of a record; the excess is taken back.
 const HEAD_ROOM: usize = 16;
 
 /// Records of one batch, without the batch's head.
@@ -29,7 +29,7 @@ pub(crate) struct Records {
     widths: (usize, usize),
 }
 
-/// Who sent a batch, and its place among the batches of a partition; nobody in particular without idempotence.
+/// The producer of a batch, and its place among the batches of a partition; none without idempotence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence {
     pub(crate) id: i64,
@@ -65,7 +65,7 @@ impl Records {
         let start = self.bytes.len();
         let (length_width, value_width) = self.widths;
         let bytes = &mut self.bytes;
-        // Both lengths are known only afterwards; where they were guessed wrong, what is behind them moves.
+        // Both lengths are known only afterwards; where they were guessed wrong, the bytes after them move.
         let body = start + length_width;
         let numbers = [
             zigzag(time.wrapping_sub(self.first)),
@@ -257,8 +257,8 @@ mod tests {
         for (number, size) in sizes.into_iter().enumerate() {
             let key = vec![b'k'; size / 2];
             let key = (number % 2 == 0).then_some(&key[..]);
-            let size_told = push(&mut records, 1000 - number as i64, key, &vec![b'v'; size]);
-            assert_eq!(size_told, size + key.map_or(0, <[u8]>::len));
+            let returned = push(&mut records, 1000 - number as i64, key, &vec![b'v'; size]);
+            assert_eq!(returned, size + key.map_or(0, <[u8]>::len));
         }
         let sequence = Sequence { id: 7, epoch: 3, first: 100 };
         let found = read(&records, Some(sequence));

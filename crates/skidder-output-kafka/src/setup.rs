@@ -87,7 +87,7 @@ impl Kafka {
     }
 }
 
-/// `output.kafka` from its section. Mistakes are told to the section's problems.
+/// `output.kafka` from its section. Reports mistakes to the section's problems.
 pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
     let config = read(section)?;
     let output = match Kafka::new(config, context.clone()) {
