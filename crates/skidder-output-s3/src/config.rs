@@ -55,7 +55,7 @@ pub struct Config {
     pub key_prefix: Format,
     /// `filename_extension`, with its dot; nothing: what the codec and the compression are.
     pub extension: Option<String>,
-    /// Who signs.
+    /// The source of the credentials for signing.
     pub credentials: Source,
     /// `codec`.
     pub codec: CodecConfig,
@@ -112,7 +112,7 @@ impl Config {
         format!("{text}{}", self.compression.extension())
     }
 
-    /// What an object is, as its header `content-type` says.
+    /// The type of an object, for its header `content-type`.
     pub(crate) fn content_type(&self) -> &'static str {
         match (self.compression, &self.codec) {
             (Compression::Gzip(_), _) => "application/gzip",
