@@ -29,7 +29,7 @@ const SHOWN_BYTES_MAX: usize = 512;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// Nobody listens at the unix socket.
+    /// There is no listener at the unix socket.
     #[error("cannot connect to `{path}`: {source}")]
     Socket {
         /// The socket.
@@ -126,7 +126,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// What is wrong with the URL.
+    /// The error of the URL.
     pub fn parse(
         url: &str,
         tls: Option<Arc<TlsClient>>,
@@ -206,7 +206,7 @@ impl HttpClient {
         if status.is_success() { Ok(body) } else { Err(refused(status, &body)) }
     }
 
-    /// Asks for JSON.
+    /// Requests JSON.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ impl Http2 {
             .await
             .map_err(ConnectionError::Broken)?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is told the same error.
+            // The waiting request fails with the same error.
             if let Err(error) = connection.await {
                 tracing::trace!(%error, "a connection ended");
             }

@@ -29,7 +29,7 @@ impl HostUrl {
     ///
     /// # Errors
     ///
-    /// What is wrong: the end of the sentence "`hosts` is …; ".
+    /// The mistake: the end of the sentence "`hosts` is …; ".
     pub fn parse(
         text: &str,
         protocol: &str,

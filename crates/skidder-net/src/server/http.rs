@@ -104,8 +104,8 @@ pub enum RequestBodyError {
     Broken(ConnectionError),
 }
 
-/// Reads the whole body of a request, at most `bytes_max` bytes, within `timeout`. A body that says that it is longer is
-/// refused before it is read.
+/// Reads the whole body of a request, at most `bytes_max` bytes, within `timeout`. A longer declared length is
+/// refused before the body is read.
 ///
 /// # Errors
 ///

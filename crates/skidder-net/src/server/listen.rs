@@ -39,7 +39,7 @@ impl ListenAddress {
     ///
     /// # Errors
     ///
-    /// What is wrong: the end of the sentence "`host` is …; ".
+    /// The mistake: the end of the sentence "`host` is …; ".
     pub fn parse_tcp(text: &str) -> Result<Self, String> {
         let expected = "expected `host:port`, as in `localhost:9000`";
         let (host, port) = text.rsplit_once(':').ok_or(expected)?;

@@ -16,7 +16,7 @@ pub enum StreamPlace {
 }
 
 impl StreamPlace {
-    /// The address as it was asked for; its port may be 0.
+    /// The configured address; its port may be 0.
     pub fn address(&self) -> BoundAddress {
         match self {
             Self::Tcp(place) => BoundAddress::Tcp(place.address),

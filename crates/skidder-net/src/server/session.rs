@@ -11,7 +11,7 @@ pub struct TlsSession {
     pub version: &'static str,
     /// The cipher suite by its registered name, as `TLS_AES_256_GCM_SHA384`.
     pub cipher: String,
-    /// The name by which the client asked for the server (SNI).
+    /// The server name in the client's handshake (SNI).
     pub server_name: Option<String>,
     /// The certificate that the client showed, if any.
     pub client: Option<ClientCertificate>,
@@ -20,9 +20,9 @@ pub struct TlsSession {
 /// Names in a client's certificate, as in RFC 4514: `CN=shipper,O=Example`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// Whom it is for.
+    /// The subject.
     pub subject: String,
-    /// Who signed it.
+    /// The issuer.
     pub issuer: String,
 }
 
