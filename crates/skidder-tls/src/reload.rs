@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What tells that a file is another one: size, last change, inode; nothing if it is not there.
+/// Identifies a version of a file: size, last change, inode; nothing if it is not there.
 type Stamp = Option<(u64, Timestamp, u64)>;
 
 /// What connections of a client need, made again when its files change.
@@ -86,7 +86,7 @@ impl TlsClient {
         state.current(&self.settings, &*self.fs, || self.settings.client(&*self.fs))
     }
 
-    /// What is checked.
+    /// The settings to check.
     pub fn settings(&self) -> &TlsSettings {
         &self.settings
     }
