@@ -113,7 +113,7 @@ fn a_server_that_does_not_answer_is_left_alone_for_a_while() {
     assert_eq!(run(&plan, "jane"), json!(["Jane Doe"]));
 }
 
-/// A port on which nobody listens; it is held, so that nobody else gets it.
+/// A port without a listener; it is held, so that no other program gets it.
 fn dead_port() -> (TcpSocket, u16) {
     let held = TcpSocket::new_v4().unwrap();
     held.bind("127.0.0.1:0".parse().unwrap()).unwrap();

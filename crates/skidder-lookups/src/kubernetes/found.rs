@@ -14,7 +14,7 @@ pub(super) struct Found {
     values: Vec<Option<String>>,
     /// The keys of each matcher.
     keys: Vec<Vec<String>>,
-    /// What the path says.
+    /// The fields from the path.
     of_path: Option<Arc<Map>>,
     /// What was known under the keys when `fields` were made.
     known: Option<Arc<Map>>,

@@ -164,7 +164,7 @@ settings! {
 }
 
 settings! {
-    /// What is around a pod.
+    /// The objects around a pod.
     static BESIDE = Group::new("kubernetes.resource", "Labels and annotations of what is around a pod.").include(&[&SELECTION]);
 
     ENABLED: bool = Key::new("enabled")
@@ -211,7 +211,7 @@ pub(super) struct Selection {
     annotations_dedot: bool,
 }
 
-/// The same for pods and what is around them.
+/// The same for pods and the objects around them.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) pod: Selection,
@@ -255,7 +255,7 @@ impl Selection {
         }
     }
 
-    /// Whether objects of this kind are asked for.
+    /// Whether objects of this kind are requested.
     pub(super) fn is_wanted(&self) -> bool {
         self.enabled
     }
@@ -393,8 +393,8 @@ fn read_matchers(section: &Section<'_>) -> Option<Vec<Matcher>> {
     right.then_some(all)
 }
 
-/// Whether the folder of a matcher with a `resource_type` is one of those that have such logs; one that has not is told, as
-/// Filebeat refuses it.
+/// Whether the folder of a matcher with a `resource_type` is one of those that have such logs; reports one that has not, as
+/// Filebeat does.
 fn has_such_logs(pod: bool, below: &str, settings: &Section<'_>) -> bool {
     let folders: &[&str] = if pod { &[VOLUMES, PODS] } else { &[CONTAINERS] };
     let is_known = settings.has_key(&kinds::PATH) && folders.contains(&below);

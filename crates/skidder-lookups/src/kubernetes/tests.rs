@@ -53,13 +53,13 @@ fn pod(uid: &str, name: &str, label: &str) -> Json {
 struct Api {
     address: String,
     watches: Receiver<Sender<String>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 fn api() -> Api {
     let (opened, watches) = channel();
     let opened = Mutex::new(opened);
-    let (address, asked) = serve(move |request: &Request| {
+    let (address, requests) = serve(move |request: &Request| {
         if request.header("authorization") != "Bearer secret" {
             return Answer::Now(401, "who are you".to_owned());
         }
@@ -109,7 +109,7 @@ fn api() -> Api {
         };
         Answer::ok(found)
     });
-    Api { address, watches, asked }
+    Api { address, watches, requests }
 }
 
 /// The processor with a kubeconfig for this API.
@@ -266,18 +266,18 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     assert_eq!(text(&of_file(&processor, third), "kubernetes.pod.name"), "web-3", "from the path");
     assert_eq!(label(PATH), "after");
 
-    // The server forgot where we are: everything is listed again, and what is not there is gone.
+    // The server forgot our position: everything is listed again, and a missing pod is gone.
     let gone = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
     feed.send(format!("{gone}\n")).unwrap();
     let feed = api.watches.recv_timeout(PATIENCE).unwrap();
     wait_until("the list", PATIENCE, || label(PATH) == "blue");
     // A watch that ends is begun again at its last version, without a list.
     let lists = |api: &Api| {
-        api.asked
+        api.requests
             .lock()
             .unwrap()
             .iter()
-            .filter(|asked| asked.contains("/pods?") && !asked.contains("watch=1"))
+            .filter(|request| request.contains("/pods?") && !request.contains("watch=1"))
             .count()
     };
     let listed = lists(&api);
@@ -285,8 +285,12 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     drop(feed);
     let feed = api.watches.recv_timeout(PATIENCE).unwrap();
     assert_eq!(lists(&api), listed);
-    let last = api.asked.lock().unwrap().iter().rfind(|asked| asked.contains("/pods?")).cloned();
-    assert!(last.as_deref().is_some_and(|asked| asked.contains("resourceVersion=99")), "{last:?}");
+    let last =
+        api.requests.lock().unwrap().iter().rfind(|request| request.contains("/pods?")).cloned();
+    assert!(
+        last.as_deref().is_some_and(|request| request.contains("resourceVersion=99")),
+        "{last:?}"
+    );
     drop(feed);
 }
 
