@@ -129,7 +129,7 @@ impl InputList {
         of_files.map(|input| input.number).collect()
     }
 
-    /// Inputs that are tasks; of all outputs together each once, if only those that are counted are wanted.
+    /// Inputs that are tasks; each once over all outputs, if `only_counted`.
     pub(crate) fn tasks(&self, only_counted: bool) -> Vec<(InputSource, Arc<InputTask>)> {
         let now = self.list();
         let tasks = now.iter().filter_map(|input| match &input.counts {

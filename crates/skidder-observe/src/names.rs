@@ -59,7 +59,7 @@ pub enum Value {
 pub struct Series {
     /// Name of the family.
     pub name: &'static str,
-    /// What tells it from the others of its family.
+    /// The labels that distinguish it within its family.
     pub labels: &'static [(&'static str, &'static str)],
 }
 

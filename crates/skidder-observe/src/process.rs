@@ -1,4 +1,4 @@
-//! What the kernel says of this process and its machine.
+//! The kernel's numbers of this process and its machine.
 //!
 //! `/proc/self/stat` as in proc(5). What cannot be read is `None` and left out of every output.
 
@@ -42,7 +42,7 @@ pub struct System {
 }
 
 impl Process {
-    /// Asks the kernel.
+    /// Reads them from the kernel.
     pub fn look(fs: &dyn Fs) -> Self {
         let limits = getrlimit(Resource::Nofile);
         let mut process = read_stat(fs).and_then(|line| parse_stat(&line)).unwrap_or_default();
@@ -64,14 +64,14 @@ impl Process {
 }
 
 impl System {
-    /// Asks the kernel.
+    /// Reads them from the kernel.
     pub(crate) fn look(cores: u64) -> Self {
         let load = rustix::system::sysinfo().loads.map(|load| load as f64 / LOAD_SCALE);
         Self { cores, load }
     }
 }
 
-/// Processors that this process may use. Asked once: the answer costs several files.
+/// Processors that this process may use. Read once: it costs several files.
 pub(crate) fn cores() -> u64 {
     static CORES: OnceLock<u64> = OnceLock::new();
     *CORES
@@ -84,7 +84,7 @@ fn read_stat(fs: &dyn Fs) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The fields of `/proc/self/stat` that are wanted. The second one is the name in parentheses and may
+/// The needed fields of `/proc/self/stat`. The second one is the name in parentheses and may
 /// itself hold spaces and parentheses, so counting begins behind the last of them.
 fn parse_stat(line: &str) -> Option<Process> {
     let (_, rest) = line.rsplit_once(')')?;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Who runs: constant for the life of the process.
+/// The program: constant for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Filebeat's `beat`: `filebeat`, so that dashboards match.
@@ -97,19 +97,19 @@ pub struct StepCost {
 pub struct InputSource {
     /// Its `id`.
     pub id: String,
-    /// What it is called: its `id`, or what else tells it from other inputs.
+    /// Its name for people: its `id`, or else what distinguishes it from other inputs.
     pub title: String,
     /// Its `type`: `filestream`, `stdin`, …
     pub kind: String,
     /// Its number in the configuration; the first is 0.
     pub number: usize,
-    /// Its number for those who ask the scanner: it stays when other inputs come and go.
+    /// Its number in requests to the scanner: it stays when other inputs come and go.
     pub slot: usize,
     /// What it counts. Inputs that share the counters show the same numbers; the totals count them once.
     pub counts: Counts,
     /// Its plan, if there is one to show.
     pub plan: Option<Arc<dyn Describe>>,
-    /// What it finds, if that can be told.
+    /// A survey of what it finds, if it supports one.
     pub survey: Option<Arc<Survey>>,
 }
 
@@ -132,7 +132,7 @@ pub struct OutputSource {
     pub metrics: Arc<OutputMetrics>,
     /// Set when it has ended by itself.
     pub ended: Arc<AtomicBool>,
-    /// Where to ask what the files are doing; `None` if there is nobody to ask.
+    /// For requests about files; `None` if there is no scanner.
     pub looks: Option<Arc<Looks>>,
     /// What the registrar counts; `None` leaves `registrar.*` out.
     pub registrar: Option<Arc<RegistrarMetrics>>,
@@ -143,7 +143,7 @@ pub struct OutputSource {
 /// Where all numbers of a run are.
 #[derive(Clone)]
 pub struct Sources {
-    /// Who runs.
+    /// The program.
     pub program: Arc<Program>,
     /// The outputs, in the order of the configuration; at least one.
     pub outputs: Vec<OutputSource>,
@@ -151,7 +151,7 @@ pub struct Sources {
     pub reloads: Arc<Reloads>,
     /// Our own log; `None` if it counts nothing.
     pub log: Option<Arc<Log>>,
-    /// How far all files are behind, for those who ask.
+    /// How far all files are behind, on request.
     pub lag: Arc<Lag>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
@@ -163,7 +163,7 @@ pub struct Sources {
 /// one after the other and may be some events ahead of it or behind. Of several outputs these are the sums.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Who runs.
+    /// The program.
     pub program: Arc<Program>,
     /// When it was taken.
     pub time: Timestamp,
@@ -181,13 +181,13 @@ pub struct Snapshot {
     pub inputs: Vec<InputNumbers>,
     /// The registrar, if there is one.
     pub registrar: Option<RegistrarNumbers>,
-    /// How far behind all files are, if somebody has looked.
+    /// How far behind all files are, if measured.
     pub lag: Option<LagNumbers>,
     /// Of one output: what it is doing, and for how long it has been blocked.
     pub state: Option<(OutputState, Option<Duration>)>,
     /// Of one of several outputs: whether it works, or has ended by itself.
     pub working: Option<bool>,
-    /// Each of several outputs with its id: what is its own, and nothing of process and machine. Empty if there is one.
+    /// Each of several outputs with its id: its own numbers, and nothing of process and machine. Empty if there is one.
     pub outputs: Vec<(String, Snapshot)>,
     /// What became of configurations that were read again.
     pub reloads: ReloadNumbers,

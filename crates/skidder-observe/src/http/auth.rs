@@ -1,4 +1,4 @@
-//! `http.auth`: who may see the page, and with it events.
+//! `http.auth`: access to the page, and with it to events.
 
 use skidder_config::{Group, Key, Secret, Section, settings};
 
@@ -21,7 +21,7 @@ pub struct HttpAuth {
     pub token: Option<Secret>,
     /// `http.auth.username` and `http.auth.password`.
     pub user: Option<(String, Secret)>,
-    /// What skidder has written into its data directory: asked for what shows events, where nothing is configured.
+    /// The token that skidder has written into its data directory: required for events, without `http.auth`.
     pub own: Option<Secret>,
 }
 

@@ -1,4 +1,4 @@
-//! The page itself: its files, compiled in. It asks nobody else for anything.
+//! The page itself: its files, compiled in. It loads nothing from elsewhere.
 
 /// A file of the page.
 #[derive(Debug)]

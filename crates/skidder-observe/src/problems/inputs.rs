@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A survey is made again when it is older and somebody asks: it lists directories and opens files.
+/// A survey is made again on request when it is older: it lists directories and opens files.
 const AGE_MAX: Duration = Duration::from_mins(1);
 
 /// Looks at what an input finds, at most once a minute. Memory: its settings and its findings.
@@ -77,7 +77,7 @@ fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
     problems
 }
 
-/// An input that does not run, or of whose events the system threw some away.
+/// An input that does not run, or some of whose events were dropped by the system.
 fn of_task(task: &InputTask) -> Vec<Problem> {
     let name = task.name();
     let of_input = |problem| Problem { input: Some(task.id().to_owned()), ..problem };

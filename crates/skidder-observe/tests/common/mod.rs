@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Bytes of every line here.
 pub(crate) const LINE_BYTES: u64 = 10;
 
-/// A run whose world is simulated.
+/// A run with simulated clock and files.
 pub(crate) struct Run {
     pub(crate) clock: SimClock,
     pub(crate) sources: Arc<Sources>,
@@ -136,7 +136,7 @@ impl Run {
         run
     }
 
-    /// What lies in the queue.
+    /// Takes a batch from the queue.
     pub(crate) fn take(&self) -> Delivery {
         let mut deliveries = Vec::new();
         let limits = TakeLimits { events: 0, bytes: usize::MAX };
