@@ -53,20 +53,20 @@ pub enum ProfileError {
         /// Why.
         source: io::Error,
     },
-    /// It is there, and does not say it.
+    /// The profile is there, but unusable.
     #[error("profile `{profile}` in `{}` {what}", .path.display())]
     Profile {
         /// The file.
         path: PathBuf,
         /// The section.
         profile: String,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }
 
 impl ProfileFile {
-    /// What the file says now.
+    /// The current credentials of the file.
     ///
     /// # Errors
     ///
