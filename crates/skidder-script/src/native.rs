@@ -78,7 +78,7 @@ fn get<'js>(ctx: Ctx<'js>, id: EventId, field: String) -> Result<Value<'js>> {
     })?
 }
 
-/// What the prelude knows as `OBJECT`.
+/// The mark that the prelude calls `OBJECT`.
 fn object_mark<'js>(ctx: &Ctx<'js>) -> Value<'js> {
     Symbol::iterator(ctx.clone()).into_value()
 }

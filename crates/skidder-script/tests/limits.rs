@@ -1,4 +1,4 @@
-//! What a program may take: time, memory, stack. One that wants more is stopped, and the event is as it came, with a note.
+//! Limits of a program: time, memory, stack. One that exceeds them is stopped, and the event is unchanged, with a note.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use skidder_config::{Problems, Settings};
