@@ -39,7 +39,7 @@ pub fn drain(port: u16) -> Result<()> {
     }
 }
 
-/// Waits for datagrams and takes what is there.
+/// Waits for datagrams and takes all that are there.
 fn receive(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<SockaddrStorage>,

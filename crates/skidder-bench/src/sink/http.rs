@@ -33,7 +33,7 @@ impl Connection {
         }
     }
 
-    /// Reads more behind what is buffered; `false` at the end of the stream.
+    /// Reads more after the buffered bytes; `false` at the end of the stream.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         if self.end == self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -91,7 +91,7 @@ impl Connection {
     }
 }
 
-/// How the length of a body is told.
+/// How the length of a body is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),

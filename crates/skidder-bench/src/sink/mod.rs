@@ -57,7 +57,7 @@ pub struct Sink {
 pub struct Kept {
     /// Its length as sent.
     pub sent: u64,
-    /// What it says, uncompressed.
+    /// Its text, uncompressed.
     pub text: Vec<u8>,
 }
 
