@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Bytes of a file with credentials that are read: more is none.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// What a request is signed with.
+/// The credentials for signing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// As `AKIAIOSFODNN7EXAMPLE`.
