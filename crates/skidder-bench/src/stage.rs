@@ -1,4 +1,4 @@
-//! What every experiment needs: the program, its input files, its configuration.
+//! The common part of every experiment: the program, its input files, its configuration.
 
 use crate::sink::Sink;
 use crate::workload::{self, Kind, Plan, Workload};
@@ -41,7 +41,7 @@ pub struct Home {
     directory: TempDir,
 }
 
-/// What differs between the configurations.
+/// The differences between the configurations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Read `.gz` files.

@@ -21,7 +21,7 @@ impl Connection {
         Self { stream, buffer: vec![0; 256 << 10].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// What has been read and not yet consumed.
+    /// Bytes read and not yet consumed.
     pub(super) fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -107,7 +107,7 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// What matters of a request's head.
+/// The relevant parts of a request's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) method: String,
