@@ -1,4 +1,4 @@
-//! What was learned, each for its own time, at most a number of things.
+//! A cache of answers, each for its own time, at most a number of things.
 
 use skidder_os::Monotonic;
 use std::collections::HashMap;

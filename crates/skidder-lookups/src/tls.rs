@@ -31,7 +31,7 @@ mod own {
 #[derive(Debug)]
 pub(crate) struct InvalidTls;
 
-/// What connections need; nothing if there is no `ssl`, or if it is turned off.
+/// The TLS of connections; nothing if there is no `ssl`, or if it is turned off.
 pub(crate) fn read(
     settings: &Section<'_>,
     context: &Context,

@@ -1,4 +1,4 @@
-//! What `dns` remembers, and for how long; and a real Unbound.
+//! The cache of `dns`, and its times; and a real Unbound.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod names;
@@ -26,7 +26,7 @@ fn plan(yaml: &str, clock: &SimClock) -> Plan {
     Plan::compile(&list, &Map::new(), &[])
 }
 
-/// What becomes of an event with these fields of its own.
+/// The result for an event with these fields of its own.
 fn run(plan: &Plan, fields: &Json) -> Json {
     let bound = plan.bind(&Map::new(), &Map::new(), Shape::Any);
     let base: Arc<Base> = Arc::clone(bound.input_base());
@@ -83,7 +83,7 @@ fn a_server_that_does_not_answer_is_asked_once_for_a_value() {
     assert_eq!(queries.load(Ordering::SeqCst), 1);
 }
 
-/// What one processor makes of a name or an address.
+/// The result of one processor for a name or an address.
 fn ask(settings: &str, value: &str) -> Json {
     let clock = SimClock::new();
     let settings = format!("{settings}, timeout: 5s, tag_on_failure: [failed], fields: {{a: b}}");

@@ -48,7 +48,7 @@ fn plan_by(
     Plan::compile(&list, &Map::new(), &[])
 }
 
-/// What becomes of an event with `value` in `a`: the values, or the message of the failure.
+/// The result for an event with `value` in `a`: the values, or the message of the failure.
 fn run(plan: &Plan, value: &str) -> Json {
     let bound = plan.bind(&Map::new(), &Map::new(), Shape::Any);
     let base: Arc<Base> = Arc::clone(bound.input_base());

@@ -57,7 +57,7 @@ pub(crate) struct AddCloudMetadata {
     _asking: Option<Background>,
 }
 
-/// What was found, once all have answered or had their time.
+/// The result, once all have answered or had their time.
 #[derive(Debug, Default)]
 struct Found(OnceLock<Map>);
 

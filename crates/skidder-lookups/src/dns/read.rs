@@ -49,7 +49,7 @@ settings! {
 }
 
 settings! {
-    /// What both caches have.
+    /// The settings of both caches.
     static CACHE_KEYS = Group::new("processor.dns.cache", "What is remembered.");
 
     CACHE_ENABLED: bool = Key::new("enabled")

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where Kubernetes puts what a pod needs to reach the API.
+/// The folder with a pod's credentials for the API.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Largest token and configuration that are read.
@@ -38,7 +38,7 @@ pub(super) struct Access {
     fs: Arc<dyn Fs>,
     /// As it was given.
     pub(super) url: String,
-    /// What the kubeconfig calls the cluster.
+    /// The cluster's name in the kubeconfig.
     pub(super) cluster: Option<String>,
     /// The namespace this program is in, if it runs in a pod.
     pub(super) own_namespace: Option<String>,

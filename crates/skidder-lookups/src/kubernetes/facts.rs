@@ -126,7 +126,7 @@ pub(super) fn namespace_fields(object: &Json, wanted: &Wanted) -> Map {
     fields
 }
 
-/// What stands below `kubernetes.node`.
+/// The fields below `kubernetes.node`.
 pub(super) fn node_fields(object: &Json, wanted: &Wanted) -> Map {
     let meta = &object["metadata"];
     let mut fields = Map::new();

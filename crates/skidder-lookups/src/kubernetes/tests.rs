@@ -139,7 +139,7 @@ fn clock() -> Moved {
     Moved(Arc::default(), Arc::new(SystemClock::new()))
 }
 
-/// What the source of a file gets.
+/// The fields for the source of a file.
 fn of_file(processor: &AddKubernetesMetadata, path: &str) -> Map {
     let mut fields = Map::new();
     fields.insert_path("log.file.path", path);
@@ -246,7 +246,7 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     let third = "/var/log/pods/shop_web-3_uid-3/nginx/0.log";
     wait_until("a new pod", PATIENCE, || label(third) == "new");
     assert_eq!(processor.epoch(), epoch + 1);
-    // What was found for the event before is not for another file, nor for ever.
+    // The fields of the event before are not for another file, nor for ever.
     assert_eq!([label_of_event(third), label_of_event(PATH)], ["new", "green"]);
     assert_eq!(label_of_event("/var/log/other.log"), Json::Null);
     assert_eq!(label_of_event(PATH), "green");

@@ -141,7 +141,7 @@ pub(super) struct Client {
     limit: Duration,
     known: Arc<Known>,
     sender: mpsc::Sender<Ask>,
-    /// What the thread begins with, until the first look-up starts it.
+    /// The thread's arguments, until the first look-up starts it.
     idle: Mutex<Option<(Directory, mpsc::Receiver<Ask>)>>,
     background: OnceLock<Option<Background>>,
 }

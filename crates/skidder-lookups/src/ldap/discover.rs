@@ -88,7 +88,7 @@ fn realm(text: &str) -> Option<String> {
     })
 }
 
-/// What stands behind the first dot of a machine's name.
+/// The part after the first dot of a machine's name.
 fn domain_of_host(name: &str) -> Option<String> {
     let (_, domain) = name.split_once('.')?;
     (!domain.is_empty()).then(|| domain.to_owned())
