@@ -72,7 +72,7 @@ pub struct HttpClient {
     target: Target,
     /// For the header `host`.
     host: String,
-    /// What every path begins with; no slash at its end.
+    /// The prefix of every path; no slash at its end.
     base: String,
     timeout: Duration,
     answer_bytes_max: usize,
@@ -114,7 +114,7 @@ impl<'a> HttpRequest<'a> {
 #[derive(Debug)]
 pub struct AnswerStream {
     body: Incoming,
-    /// What came behind the last line that was returned.
+    /// Bytes received after the last returned line.
     rest: Vec<u8>,
     bytes_max: usize,
     _connection: Connection,

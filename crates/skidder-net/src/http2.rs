@@ -21,7 +21,7 @@ pub struct Http2Answer {
     pub status: u16,
     /// Its headers.
     pub headers: HeaderMap,
-    /// What follows the body, as the status of gRPC; empty if nothing does.
+    /// Trailers, such as the status of gRPC; empty if there are none.
     pub trailers: HeaderMap,
     /// Its body.
     pub body: Vec<u8>,

@@ -73,7 +73,7 @@ pub struct PostError {
 pub struct PosterDefaults {
     /// Its default is a whole URL.
     pub endpoint: &'static Key<String>,
-    /// What its path ends with, and is added if it does not.
+    /// The end of its path, which is added if it is missing.
     pub path: &'static str,
     /// Its port without TLS; with TLS it is 443.
     pub port: u16,

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderValue};
 
-/// What stands in the place of each byte, as in other messages.
+/// Replaces each byte, as in other messages.
 const HIDDEN: u8 = b'x';
 /// Shorter texts are no secrets, and are found in any answer.
 const SHORTEST: usize = 4;

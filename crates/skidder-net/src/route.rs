@@ -217,7 +217,7 @@ impl Route {
         tokio::time::timeout(timeout, encrypting).await.unwrap_or(late)
     }
 
-    /// What TLS of the next connection needs.
+    /// The TLS settings for the next connection.
     fn session(&self, tls: &TlsClient) -> Arc<ClientConfig> {
         let mut config = tls.config();
         if self.http2 {

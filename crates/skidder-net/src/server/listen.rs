@@ -146,7 +146,7 @@ pub enum ListenError {
 pub type AcceptFuture<'a> =
     Pin<Box<dyn Future<Output = io::Result<(Box<dyn Stream>, Peer)>> + Send + 'a>>;
 
-/// What accepts connections: a socket, or a simulated one.
+/// Accepts connections: a socket, or a simulated one.
 pub trait Accept: Send + Sync + fmt::Debug {
     /// Waits for the next connection. May be dropped while it waits.
     fn accept(&self) -> AcceptFuture<'_>;

@@ -29,7 +29,7 @@ impl StreamPlace {
 pub type ListenFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Listener, ListenError>> + Send + 'a>>;
 
-/// What servers of streams are bound to.
+/// Binds addresses for servers of streams.
 pub trait Network: Send + Sync + fmt::Debug {
     /// Binds an address and listens there. Called within a runtime.
     ///

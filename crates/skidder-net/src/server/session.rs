@@ -1,10 +1,10 @@
-//! What a TLS handshake negotiated: the facts for the fields `tls.*` of events.
+//! The session negotiated in a TLS handshake: the facts for the fields `tls.*` of events.
 
 use rustls::{ProtocolVersion, ServerConnection};
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
-/// What was negotiated with a client.
+/// The session negotiated with a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSession {
     /// The protocol, as Filebeat names it: `TLSv1.2` or `TLSv1.3`.

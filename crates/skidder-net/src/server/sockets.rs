@@ -89,7 +89,7 @@ const TURN_MAX: Duration = Duration::from_secs(5);
 struct State {
     /// The claims that there are on a socket.
     claims: HashMap<SocketKey, Claims>,
-    /// What was left for a successor.
+    /// Sockets left for a successor.
     left: HashMap<SocketKey, Box<dyn Any + Send>>,
     inherited: Vec<Inherited>,
 }
@@ -133,7 +133,7 @@ pub struct Claim {
 /// Why the sockets of systemd were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritError {
-    /// What stands in the environment is not what sd_listen_fds(3) describes. No socket was taken.
+    /// The environment is not as described in sd_listen_fds(3). No socket was taken.
     #[error("`LISTEN_PID` or `LISTEN_FDS` in the environment is not a number")]
     Environment,
 }
