@@ -132,7 +132,7 @@ fn find<'a>(
     None
 }
 
-/// What to ask to get the files behind a page.
+/// The query for the files after a page.
 fn next_question(
     page: &FilePage,
     input: usize,

@@ -45,7 +45,7 @@ const SOCKET_MODE: u32 = 0o740;
 const CONNECTION_TIME_MAX: Duration = Duration::from_mins(1);
 /// Request line and headers; more is answered with 431 or 414.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
-/// What an answer under way gets when the program stops or its connection's time is over. Short: the
+/// Time for an answer under way when the program stops or its connection's time is over. Short: the
 /// end of the program waits for it.
 const GRACE: Duration = Duration::from_secs(1);
 /// How often to look for a free place while all connections are busy.
@@ -224,7 +224,7 @@ struct Client {
 async fn respond(request: &Request<Incoming>, client: &Client, served: &Served) -> Response<Body> {
     client.place.works();
     let answer = answer(request, client, served).await;
-    // What streams has bounds of its own.
+    // Streams have bounds of their own.
     if matches!(answer.body(), Either::Left(_)) {
         client.place.waits();
     }

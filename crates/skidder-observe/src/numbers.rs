@@ -37,7 +37,7 @@ pub struct ReadNumbers {
     pub pinned_bytes: u64,
     pub pins_given_up: u64,
     pub files_stalled: u64,
-    /// What inputs count that are tasks.
+    /// The counts of inputs that are tasks.
     pub sources: SourceNumbers,
 }
 
@@ -60,7 +60,7 @@ pub struct SourceNumbers {
 pub struct InputNumbers {
     /// Its `id`.
     pub id: String,
-    /// What it is called for people.
+    /// Its name for people.
     pub title: String,
     /// Its unique name: its `id`, or also its number if another one has the same or it has none.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct InputNumbers {
     pub error: Option<FileError>,
     /// How far behind its files are, if measured.
     pub lag: Option<LagNumbers>,
-    /// What it is doing, if measured.
+    /// Its state, if measured.
     pub state: Option<InputState>,
     /// The output that it is blocked on, and for how long.
     pub blocked: Option<(String, Duration)>,

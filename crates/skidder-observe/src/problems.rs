@@ -37,7 +37,7 @@ pub enum Severity {
 pub struct Problem {
     /// How serious it is.
     pub severity: Severity,
-    /// What kind of problem: `output_failing`, `file_behind`, …
+    /// The kind of problem: `output_failing`, `file_behind`, …
     pub kind: String,
     /// The output that has it, if there are several.
     pub output: Option<String>,
@@ -49,7 +49,7 @@ pub struct Problem {
     pub what: String,
     /// Why: host and error.
     pub cause: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: Option<String>,
     /// Since when, in RFC 3339.
     pub since: Option<String>,
@@ -139,7 +139,7 @@ impl Problem {
         Self { cause: Some(masked(cause.as_ref()).into_owned()), ..self }
     }
 
-    /// What to do.
+    /// Adds the remedy.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }

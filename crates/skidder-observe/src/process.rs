@@ -13,7 +13,7 @@ const STAT_BYTES_MAX: usize = 4096;
 /// Load averages are fixed-point numbers with 16 bits after the point, see sysinfo(2).
 const LOAD_SCALE: f64 = 65536.0;
 
-/// What this process uses.
+/// The resources of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
     /// Processor time in user mode; in steps of a clock tick (10 ms).
@@ -32,7 +32,7 @@ pub struct Process {
     pub descriptors_hard: Option<u64>,
 }
 
-/// What the machine is doing.
+/// The load of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct System {
     /// Processors that this process may use.

@@ -61,7 +61,7 @@ impl Start {
     }
 }
 
-/// What the processors of an input have become.
+/// The resolved processors of an input.
 pub trait Describe: std::fmt::Debug + Send + Sync {
     /// The steps, with what they cost as far as that was measured.
     fn steps(&self) -> Vec<Step>;
@@ -75,13 +75,13 @@ pub trait Describe: std::fmt::Debug + Send + Sync {
 pub struct Step {
     /// When it is run.
     pub when: String,
-    /// What it does.
+    /// Its action.
     pub step: String,
-    /// What it cost; nothing if it is not run for each event, or was not measured.
+    /// Its cost; nothing if it is not run for each event, or was not measured.
     pub cost: Option<StepCost>,
 }
 
-/// What a step cost on events that passed.
+/// The cost of a step on events that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepCost {
     /// Events that came to it.
@@ -105,7 +105,7 @@ pub struct InputSource {
     pub number: usize,
     /// Its number in requests to the scanner: it stays when other inputs come and go.
     pub slot: usize,
-    /// What it counts. Inputs that share the counters show the same numbers; the totals count them once.
+    /// Its counts. Inputs that share the counters show the same numbers; the totals count them once.
     pub counts: Counts,
     /// Its plan, if there is one to show.
     pub plan: Option<Arc<dyn Describe>>,
@@ -128,13 +128,13 @@ pub struct OutputSource {
     pub queue: Queue,
     /// With `queue.disk`: the queue, of which `queue` is the end at the readers.
     pub disk: Option<Arc<DiskQueue>>,
-    /// What it counts.
+    /// Its counts.
     pub metrics: Arc<OutputMetrics>,
     /// Set when it has ended by itself.
     pub ended: Arc<AtomicBool>,
     /// For requests about files; `None` if there is no scanner.
     pub looks: Option<Arc<Looks>>,
-    /// What the registrar counts; `None` leaves `registrar.*` out.
+    /// The registrar's counts; `None` leaves `registrar.*` out.
     pub registrar: Option<Arc<RegistrarMetrics>>,
     /// The file of its dead letters, if it keeps them.
     pub dead_letters: Option<PathBuf>,
@@ -147,7 +147,7 @@ pub struct Sources {
     pub program: Arc<Program>,
     /// The outputs, in the order of the configuration; at least one.
     pub outputs: Vec<OutputSource>,
-    /// What became of configurations that were read again.
+    /// The results of reloads.
     pub reloads: Arc<Reloads>,
     /// Our own log; `None` if it counts nothing.
     pub log: Option<Arc<Log>>,
@@ -189,9 +189,9 @@ pub struct Snapshot {
     pub working: Option<bool>,
     /// Each of several outputs with its id: its own numbers, and nothing of process and machine. Empty if there is one.
     pub outputs: Vec<(String, Snapshot)>,
-    /// What became of configurations that were read again.
+    /// The results of reloads.
     pub reloads: ReloadNumbers,
-    /// What our own log counts.
+    /// The counts of our own log.
     pub log: LogNumbers,
     /// This process.
     pub process: Process,

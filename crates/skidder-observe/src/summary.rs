@@ -57,7 +57,7 @@ impl SummaryLine {
     }
 }
 
-/// What the periodic line shows of one metric.
+/// The value of one metric in the periodic line.
 fn change(
     metric: &Metric,
     previous: Option<&Snapshot>,

@@ -13,7 +13,7 @@ settings! {
     PASSWORD: Secret = Key::new("password").ours().about("likewise; at least 8 bytes");
 }
 
-/// What a client must know. Nothing of it configured = numbers are open on the loopback, and events need the token of the data
+/// A client's credentials. Nothing of it configured = numbers are open on the loopback, and events need the token of the data
 /// directory; elsewhere all of the page is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpAuth {

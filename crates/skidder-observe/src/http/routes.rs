@@ -1,4 +1,4 @@
-//! What each path answers.
+//! The answer of each path.
 
 use crate::files::{FilesError, FilesQuestion, files};
 use crate::prometheus::{CONTENT_TYPE, prometheus};
@@ -71,7 +71,7 @@ pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Byt
     json_response(status, pretty, &error(status, &message))
 }
 
-/// What shows more than numbers, and waits for others.
+/// Routes that show more than numbers, and wait for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     Files,

@@ -7,7 +7,7 @@
 use super::query::Query;
 use serde_json::Value as Json;
 
-/// What must hold of an event.
+/// A condition on an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     terms: Vec<Term>,

@@ -30,7 +30,7 @@ const SHOWN_MAX: usize = 720;
 #[derive(Default)]
 pub(crate) struct History(Mutex<VecDeque<Point>>);
 
-/// What was between this point and the one before. Of a value that is not known there is none.
+/// The changes between this point and the one before. Of an unknown value there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Point {
     /// Seconds since 1970-01-01 UTC.

@@ -111,7 +111,7 @@ fn error_of(letter: &Json) -> Option<Json> {
     error["type"].is_string().then_some(error)
 }
 
-/// What kind of refusal it is: the type of the server's error, or the beginning of the reason. `skidder deadletters` takes
+/// The kind of a refusal: the type of the server's error, or the beginning of the reason. `skidder deadletters` takes
 /// it as `--reason`.
 fn kind_of(letter: &Json) -> String {
     match error_of(letter) {

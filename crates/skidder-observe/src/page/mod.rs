@@ -154,7 +154,7 @@ impl Page {
         Some(answer)
     }
 
-    /// What the page shows.
+    /// Answers with a document of the page.
     async fn data(&self, name: &str, query: Query, sees_events: bool) -> Answer {
         match name {
             "live" => document_answer(Ok(live::live(&self.sources))),
@@ -194,7 +194,7 @@ impl Page {
         }
     }
 
-    /// What a browser keeps that was opened with the token; `key` is null where it needs none.
+    /// The session of a browser that was opened with the token; `key` is null where it needs none.
     fn session(&self) -> Answer {
         let session = self.access.session(self.sources.clock.wall());
         let key = session.as_ref().map(|session| &session.key);

@@ -34,7 +34,7 @@ impl Survey {
         Self { fs, clock, settings, kept: Mutex::default() }
     }
 
-    /// What there is, from a look that is no older than `age`; blocks while another thread looks.
+    /// The findings of a survey that is no older than `age`; blocks while another thread makes one.
     pub fn findings(&self, age: Duration) -> Vec<Finding> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.monotonic();
@@ -93,7 +93,7 @@ fn of_task(task: &InputTask) -> Vec<Problem> {
     problems.into_iter().map(of_input).collect()
 }
 
-/// What the system threw away before an input saw it, if there is any.
+/// Events that the system dropped before an input saw them, if there are any.
 pub fn lost_before(task: &InputTask) -> Option<Problem> {
     let lost = task.metrics().lost_before.total();
     (lost > 0).then(|| {

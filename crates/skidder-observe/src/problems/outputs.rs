@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Events that are refused and lost are a problem for so long.
 const REFUSED_FOR: Duration = Duration::from_hours(1);
 
-/// What to do about an output that takes nothing, if nothing better is known.
+/// The remedy for an output that takes nothing, if no better one is known.
 const TEST_OUTPUT: &str = "`skidder test output` tries the way to it, step by step";
 
 impl Problems {

@@ -25,7 +25,7 @@ pub(crate) const LINE_BYTES: u64 = 10;
 pub(crate) struct Run {
     pub(crate) clock: SimClock,
     pub(crate) sources: Arc<Sources>,
-    /// What a worker of the output holds, so that its room in the queue stays taken.
+    /// Held by a worker of the output, so that its room in the queue stays taken.
     held: Option<Delivery>,
 }
 
@@ -228,7 +228,7 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
     assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 accepts it", path.display());
 }
 
-/// What an input counts that reads files.
+/// The counts of an input that reads files.
 pub(crate) fn files(input: &InputSource) -> &ReadMetrics {
     match &input.counts {
         Counts::Files(metrics) => metrics,

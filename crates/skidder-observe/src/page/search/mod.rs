@@ -89,7 +89,7 @@ struct Question {
 /// A file to look through.
 struct Target {
     path: PathBuf,
-    /// What the scanner saw there: nothing else is opened.
+    /// The file that the scanner saw there: nothing else is opened.
     id: FileId,
     modified: i64,
 }

@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         };
         text.clear();
         self.text = text;
-        // What was found before damage, or before a bound was reached, counts as well.
+        // Lines found before damage, or before a bound was reached, count as well.
         match result {
             Err(Stop::Alone) => result,
             _ => self.offer(file, hits, send).and(result),

@@ -25,7 +25,7 @@ impl World {
         Self { clock, fs, files }
     }
 
-    /// What a question finds, as path, offset and line, and why it ends.
+    /// The results of a query, as path, offset and line, and why it ends.
     fn ask(&self, query: &str) -> (Vec<(String, u64, String)>, Option<Reason>) {
         let question = Question::parse(&Query::parse(query)).expect("a question");
         let question = Question { zone: TimeZone::UTC, ..question };
@@ -177,7 +177,7 @@ fn a_line_beyond_the_bound_is_looked_at_once_and_damage_is_told() {
     assert_eq!(lines, [("/long.log", 13), ("/long.log", SHOWN_BYTES), ("/damaged.gz", 15)]);
 }
 
-/// What a question finds, in the order of its ranks, with the lines before and behind.
+/// The results of a query, in the order of its ranks, with the lines before and behind.
 fn ranked(world: &World, query: &str) -> Vec<[String; 3]> {
     let question = Question::parse(&Query::parse(query)).expect("a question");
     let question = Question { zone: TimeZone::UTC, ..question };

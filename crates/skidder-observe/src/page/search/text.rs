@@ -80,7 +80,7 @@ impl Seen {
             if !is_whole && end - start <= LINE_BYTES_MAX {
                 break;
             }
-            // What begins in the middle is the rest of a line that was too long.
+            // A line that begins in the middle is the rest of one that was too long.
             if !std::mem::replace(&mut self.long, !is_whole) {
                 let line = of_line(&text[start..end]);
                 self.line(line, piece.at + start as u64, last, question, hits);
