@@ -13,7 +13,7 @@ use skidder_outputs::{Context, Rules, moment};
 use skidder_pipeline::Delivery;
 use std::sync::Arc;
 
-/// What an action does with its document.
+/// The operation on a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -231,7 +231,7 @@ impl Actions {
                 return named(lower(index), Holds::Base);
             }
         }
-        // What a rule looks at may be different in each event.
+        // The fields of a rule may be different in each event.
         let mut holds = Holds::Base;
         if !self.indices.is_empty() {
             if self.indices.select(event, &mut self.scratch) {

@@ -9,7 +9,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// What became of one item.
+/// The outcome of one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is there.

@@ -43,7 +43,7 @@ impl Elasticsearch {
     }
 }
 
-/// What a server is by its answer to `GET /`.
+/// Name and version of a server, from its answer to `GET /`.
 fn greeting(
     result: Result<u16, ConnectionError>,
     answer: &[u8],

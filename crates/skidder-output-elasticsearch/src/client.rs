@@ -77,7 +77,7 @@ pub(crate) struct Client {
     pub(crate) target: Arc<Target>,
     pub(crate) route: Route,
     pub(crate) timeout: Duration,
-    /// What sets the server up before events come.
+    /// The setup of the server before events come.
     pub(crate) installer: Option<Arc<Installer>>,
     pub(crate) idle: Duration,
     /// Version below which a server is refused.
@@ -86,9 +86,9 @@ pub(crate) struct Client {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) connection: Option<Connection>,
     pub(crate) last_used: Monotonic,
-    /// What the server is; unknown at first and after the connection failed.
+    /// Name and version of the server; unknown at first and after the connection failed.
     pub(crate) known: Option<ServerInfo>,
-    /// What was logged, so that it is not logged again.
+    /// The last logged one, so that it is not logged again.
     pub(crate) logged: Option<ServerInfo>,
     pub(crate) answer: Vec<u8>,
 }

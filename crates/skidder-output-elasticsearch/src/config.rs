@@ -22,7 +22,7 @@ pub enum Credentials {
     ApiKey(Secret),
 }
 
-/// What `@metadata` of events decides about their way.
+/// How `@metadata` of events steers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steering {
     /// Index, pipeline, `_id` and operation.
@@ -97,9 +97,9 @@ pub struct Config {
     /// `non_indexable_policy.dead_letter_index.index`: where events go that the server refuses; those that it
     /// refuses there too, or without one, go to the dead letters.
     pub dead_letter_index: Option<String>,
-    /// What `@metadata` of events decides.
+    /// How `@metadata` of events steers them.
     pub steering: Steering,
-    /// What servers should have before events come; none if `index` is another one than that of the template.
+    /// The setup of servers before events come; none if `index` is another one than that of the template.
     pub setup: Option<Arc<Setup>>,
     /// `exactly_once`, our own: each event has an `_id` made from the place where it was read.
     pub exactly_once: bool,

@@ -26,7 +26,7 @@ const HASH_BYTES: usize = 12;
 #[derive(Debug)]
 pub(crate) struct Ids {
     agent: String,
-    /// What `prefix` is of: generation and key.
+    /// The source of `prefix`: generation and key.
     source: Option<(u32, Arc<str>)>,
     prefix: String,
 }

@@ -188,7 +188,7 @@ impl Elasticsearch {
         }
     }
 
-    /// What finds the sizes that are `auto`.
+    /// The tuner of sizes that are `auto`.
     fn tuner(&self, feed: &Feed) -> Tuner {
         let Config { workers, bulk_max_size, compression_level, auto, .. } = *self.config;
         let sizes = Sizes {

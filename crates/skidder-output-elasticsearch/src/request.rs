@@ -28,7 +28,7 @@ pub(crate) struct Item {
 pub(crate) struct Request {
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) items: Vec<Item>,
-    /// What the items point into, uncompressed. A piece may begin with the end of the one before.
+    /// The bytes of the items, uncompressed. A piece may begin with the end of the one before.
     pub(crate) plain: Vec<Bytes>,
     /// Bytes of the items, uncompressed.
     pub(crate) plain_bytes: u64,

@@ -23,7 +23,7 @@ pub(crate) struct Target {
     pub(crate) host: HostUrl,
     pub(crate) root: Uri,
     pub(crate) bulk: Uri,
-    /// What stands before every path.
+    /// The prefix of every path.
     before: String,
     headers: HeaderMap,
     /// Makes a header for each request, if these need one.
@@ -161,7 +161,7 @@ fn user_agent(context: &Context) -> String {
     format!("Elastic-{beat}/{} ({os}; {arch}; Standalone; {privilege})", context.version)
 }
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerInfo {
     /// `version.number`.

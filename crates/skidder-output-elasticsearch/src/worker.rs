@@ -24,7 +24,7 @@ const BROKEN_MAX: u32 = 5;
 /// How long a request waits that was too much, if the next ones are fewer or smaller: that is what helps.
 const YIELDED_PAUSE: Duration = Duration::from_millis(20);
 
-/// What the encoding half works with.
+/// The state of the encoding half.
 pub(crate) struct Encoding {
     pub(crate) encoder: BulkEncoder,
     /// The worker's number among those of its host.
@@ -105,7 +105,7 @@ pub(crate) struct Sender {
     pub(crate) dead_letter_index: Option<Arc<str>>,
 }
 
-/// What comes after an attempt.
+/// The next step after an attempt.
 enum Next {
     /// The request is settled.
     Done,

@@ -57,7 +57,7 @@ impl Place for FakeServer {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct ElasticsearchTrial {
     authority: Authority,
 }

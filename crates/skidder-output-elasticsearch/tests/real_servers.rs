@@ -112,7 +112,7 @@ async fn the_contract_is_kept_with_opensearch_itself() {
     keeps_the_contract(Server::opensearch().unwrap()).await;
 }
 
-/// What every server must do.
+/// The tests of every server.
 async fn takes_refuses_and_recognises(server: Server) {
     for compression_level in [0, 1] {
         let index = unique_name("taken");
@@ -201,7 +201,7 @@ async fn is_set_up(server: Server) {
     assert_eq!(template.status, 200);
     let mappings = &template.body["index_templates"][0]["index_template"]["template"]["mappings"];
     assert_eq!(mappings["properties"]["app"]["type"], "long");
-    // What the server made of it: the documents are in the index behind a data stream.
+    // The result on the server: the documents are in the index behind a data stream.
     let hits = server.search(&name, &json!({ "match": { "message": "line" } })).unwrap();
     assert_eq!(hits.len(), LINES);
     let made = server.request("GET", &format!("/{name}/_mapping"), None).unwrap().body;

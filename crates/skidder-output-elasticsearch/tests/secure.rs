@@ -299,7 +299,7 @@ async fn certificates_are_read_again_when_they_change() {
         }
     };
     failures(3).await;
-    // What cannot be used leaves the old one in force.
+    // An unusable file leaves the old one in force.
     std::fs::write(&file, "not in PEM").unwrap();
     failures(3).await;
     assert_eq!(fixture.settle.total().delivered(), 0);

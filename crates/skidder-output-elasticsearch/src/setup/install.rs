@@ -26,7 +26,7 @@ pub(crate) trait Ask {
     ) -> Result<(u16, Vec<u8>), Self::Error>;
 }
 
-/// What was done.
+/// One step of the setup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It was put there.

@@ -35,7 +35,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// A pause is so many times as long as the trial before it, or longer.
 const PAUSE_TRIALS: u32 = 3;
-/// What a refused trial cost is so small a part of the time until the same move is tried again, or this long.
+/// The cost of a refused trial is so small a part of the time until the same move is tried again, or this long.
 const COST: f64 = 0.01;
 const REST_MAX: Duration = Duration::from_secs(10);
 /// Requests that take longer do not become longer.
@@ -43,7 +43,7 @@ const ANSWER_LONG: f64 = 0.5;
 /// How long a number of requests that was too much is not tried again.
 const CEILING: Duration = Duration::from_secs(10);
 
-/// What the search decides.
+/// The sizes under search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Requests under way at once, to each host.
@@ -308,7 +308,7 @@ impl Search {
         self.failed = 0;
         self.rounds = 0;
         self.next_trial = now;
-        // What helped once may help again, unless it helped little; with another level everything may be different.
+        // A move that helped once may help again, unless it helped little; another level may change everything.
         if trial.step == Move::OtherLevel {
             self.next = 0;
             self.growing |= self.sizes.level == 0;

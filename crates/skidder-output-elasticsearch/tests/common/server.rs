@@ -52,7 +52,7 @@ pub(crate) struct Seen {
     pub(crate) head: String,
     /// Numbers of the lines.
     pub(crate) lines: Vec<usize>,
-    /// What came, decompressed.
+    /// The received body, decompressed.
     pub(crate) body: String,
 }
 

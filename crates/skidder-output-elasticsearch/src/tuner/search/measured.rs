@@ -17,7 +17,7 @@ const NOISE_MAX: f64 = 0.5 * 0.5;
 /// Weight of one more difference.
 const NOISE_WEIGHT: f64 = 0.15;
 
-/// What was answered in a piece of time.
+/// The answers in a piece of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     began: Monotonic,
