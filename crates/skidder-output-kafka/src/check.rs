@@ -80,7 +80,7 @@ impl Kafka {
         Some(())
     }
 
-    /// What the brokers know, and whether they would take events of the topic.
+    /// Checks the metadata of the topic, and whether the brokers would take events of it.
     async fn check_topic(&self, steps: &mut Steps<'_>) -> Option<()> {
         let config = &self.0.config;
         steps.line(0, "kafka: cluster...");

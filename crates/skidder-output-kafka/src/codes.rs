@@ -54,7 +54,7 @@ impl Code {
         }
     }
 
-    /// What a person can do about it; empty if nothing comes to mind.
+    /// The remedy; empty if unknown.
     pub(crate) fn advice(self) -> &'static str {
         match self.0 {
             3 => "create the topic, or allow the brokers to (`auto.create.topics.enable`)",

@@ -200,7 +200,7 @@ impl Config {
         if self.bulk_max_size == 0 { BATCH_RECORDS_MAX } else { self.bulk_max_size }
     }
 
-    /// What may be encoded and without an answer, at most: records, and as many bytes as the queue may hold twice, since
+    /// The limit of encoded and unanswered records: their number, and as many bytes as the queue may hold twice, since
     /// events become longer when they are written.
     pub(crate) fn load_max(&self, limits: &QueueLimits) -> Load {
         let records = match self.bulk_max_size {

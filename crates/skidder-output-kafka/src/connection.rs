@@ -35,7 +35,7 @@ pub(crate) enum AskError {
 }
 
 impl AskError {
-    /// What a person can do about it; empty if nothing comes to mind.
+    /// The remedy; empty if unknown.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
             Self::Code(code) => code.advice(),
@@ -48,7 +48,7 @@ impl AskError {
     }
 }
 
-/// What came from a broker and is not an answer yet.
+/// Received bytes of an unfinished answer.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming(pub(crate) Vec<u8>);
 

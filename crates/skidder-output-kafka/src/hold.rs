@@ -1,4 +1,4 @@
-//! What waits: topics whose partitions are not known, and lanes whose batches came back.
+//! Waiting: topics whose partitions are not known, and lanes whose batches came back.
 
 use crate::codes::Code;
 use crate::flights::Item;
@@ -189,7 +189,7 @@ impl Work {
         nodes
     }
 
-    /// What the brokers said about topics.
+    /// Applies the brokers' metadata.
     fn learn(&mut self, numbers: &[u16], mut found: Metadata) {
         for (id, node) in &found.brokers {
             if let Some(broker) = self.brokers.get_mut(id) {

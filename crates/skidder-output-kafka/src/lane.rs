@@ -52,7 +52,7 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(crate) struct Flying {
     pub(crate) group: Group,
-    /// What its records count.
+    /// The counted bytes of its records.
     pub(crate) bytes: usize,
     /// The link that has it.
     pub(crate) link: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Lane {
     pub(crate) leader: i32,
     pub(crate) hold: Hold,
     pub(crate) flying: VecDeque<Flying>,
-    /// What came back since it is draining.
+    /// Batches that came back since it is draining.
     pub(crate) returned: Vec<Group>,
     /// How long to wait when it has drained.
     pub(crate) pause: Option<Duration>,
@@ -93,7 +93,7 @@ pub(crate) struct Lane {
     /// When the first record came into `open`.
     pub(crate) since: Option<Instant>,
     pub(crate) parked: VecDeque<Item>,
-    /// What a batch has, of late at most: room that the next one is given at once.
+    /// The recent maximum size of a batch: room that the next one gets at once.
     pub(crate) usual: Load,
     /// The number of the next record, for the identity of this generation.
     pub(crate) next: Mark,

@@ -44,7 +44,7 @@ pub(crate) enum LinkEvent {
 /// An event, with the number of its link.
 pub(crate) type LinkMessage = (u64, LinkEvent);
 
-/// What links are made of.
+/// The shared parts of all links.
 pub(crate) struct Links {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) config: Arc<Config>,

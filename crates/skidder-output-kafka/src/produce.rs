@@ -22,7 +22,7 @@ pub(crate) struct Parcel {
     pub(crate) sequence: Option<Sequence>,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) code: Code,
@@ -164,7 +164,7 @@ impl Frame {
     }
 }
 
-/// What became of each batch, in the order of `addresses`.
+/// The outcome of each batch, in the order of `addresses`.
 pub(crate) fn read_answer(
     answer: &[u8],
     version: i16,

@@ -8,7 +8,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 pub(crate) const HEAD_BYTES: usize = 61;
 /// Bytes of a batch that its length does not count: the offset and the length.
 const BEFORE_BYTES: usize = 12;
-/// Where the part begins that the checksum is of.
+/// The first byte of the part with a checksum.
 const SUMMED_FROM: usize = 21;
 
 /// Bytes that are written at once before the key of a record; the excess is taken back.
@@ -216,7 +216,7 @@ fn put_other_length(
     wanted
 }
 
-/// What each record ends with: how many headers there are, and these.
+/// The end of each record: how many headers there are, and these.
 pub(crate) fn headers(headers: &[(String, String)]) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, headers.len() as i64);

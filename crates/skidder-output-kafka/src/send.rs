@@ -19,7 +19,7 @@ const REQUEST_BYTES_MAX: usize = 64 << 20;
 /// Requests under way to a broker with idempotence: brokers know the last five of a producer.
 const IN_FLIGHT_MAX: usize = 5;
 
-/// What goes to a broker at once.
+/// The batches of one request to a broker.
 #[derive(Default)]
 struct Order {
     lanes: Vec<u32>,
@@ -341,7 +341,7 @@ impl Work {
         }
     }
 
-    /// What waits is put in its order, once nothing flies any more.
+    /// Puts waiting batches in order, once nothing flies any more.
     fn drain(&mut self, slot: u32) {
         let lane = self.lane(slot);
         if lane.hold != Hold::Draining || !lane.flying.is_empty() {

@@ -1,4 +1,4 @@
-//! What the unit tests of this crate share.
+//! Helpers of this crate's unit tests.
 
 use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text, Value};
 use skidder_outputs::Context;

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 /// Most bytes of messages that are taken from the queue at once.
 const TAKE_BYTES_MAX: usize = 8 << 20;
-/// What an event becomes.
+/// Encodes events as records.
 pub(crate) struct Writer {
     pub(crate) codec: Codec,
     pub(crate) key: Option<Format>,
@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pub(crate) selector: crate::selector::Topics,
     /// Whether records have the time of their event.
     pub(crate) timestamps: bool,
-    /// What each record ends with.
+    /// The end of each record.
     pub(crate) headers: Vec<u8>,
     pub(crate) topic_text: Vec<u8>,
     pub(crate) key_text: Vec<u8>,
@@ -127,7 +127,7 @@ pub(crate) struct Work {
     pub(crate) ended: bool,
 }
 
-/// What there was to do.
+/// The reason for waking up.
 enum Woken {
     LinkMessage(LinkMessage),
     Answered,

@@ -124,7 +124,7 @@ async fn answers_that_make_no_sense_are_told_and_asked_for_again() {
     fake.on_produce(tricks(60));
     let fixture = send("nonsense", &fake, "").await;
     let taken = taken_of(&fake.state().values());
-    // What was written and answered with nonsense comes again.
+    // Records that were written and answered with nonsense come again.
     fixture.judge_repeated(&counted(&taken));
     assert_order("nonsense", &taken);
     assert!(fixture.feed.metrics.write_errors.get() >= 100);
@@ -175,7 +175,7 @@ async fn only_reachable_partitions_are_used_if_that_is_wanted() {
     deliver("reachable", &fake, "partition.round_robin.reachable_only: true").await;
     assert!(fake.state().values().iter().all(|(partition, _)| *partition != 1));
 
-    // What waits for a partition that loses its leader goes to the others.
+    // Records that wait for a partition that loses its leader go to the others.
     let fake = Fake::start(1, 3).await;
     fake.on_produce([Trick::Move(2, -1)]);
     let name = "reachable, then not";

@@ -152,7 +152,7 @@ fn the_newest_versions_that_both_speak_are_taken() {
 fn no_answer_that_is_cut_or_wrong_ends_the_program() {
     for version in METADATA.0..=METADATA.1 {
         let whole = metadata(version);
-        // What the user may do with the cluster is not read.
+        // The user's rights on the cluster are not read.
         let read = whole.len() - if version >= METADATA_WITH_RIGHTS { 4 } else { 0 };
         for end in 0..read {
             Metadata::read(&whole[..end], version).expect_err("it is cut");

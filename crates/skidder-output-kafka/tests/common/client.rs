@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 /// A test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// What a broker has not made yet.
+/// The error for something that a broker has not made yet.
 const UNKNOWN_TOPIC: i16 = 3;
 
 /// One record as it was read.

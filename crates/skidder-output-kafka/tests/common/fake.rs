@@ -31,7 +31,7 @@ const INIT_PRODUCER_ID: i16 = 22;
 const NOT_LEADER: i16 = 6;
 const OUT_OF_ORDER: i16 = 45;
 
-/// What a broker does with a request.
+/// A broker's reaction to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Trick {
     /// A correct answer.
@@ -66,9 +66,9 @@ pub(crate) struct State {
     pub(crate) leaders: BTreeMap<i32, i32>,
     /// For the next requests of a kind.
     pub(crate) tricks: BTreeMap<i16, VecDeque<Trick>>,
-    /// What was written, in the order in which it was.
+    /// All written records, in order.
     pub(crate) log: BTreeMap<(String, i32), Vec<Record>>,
-    /// What each partition expects next of each producer.
+    /// The next sequence number that each partition expects of each producer.
     expected: BTreeMap<(i32, i64), i32>,
     pub(crate) identities: i64,
     /// Requests of each kind that came.

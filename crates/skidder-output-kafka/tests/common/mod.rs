@@ -1,4 +1,4 @@
-//! What tests of the output share: settings, and a reader of topics.
+//! Helpers of the output's tests: settings, and a reader of topics.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub(crate) mod client;
