@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The path of gRPC requests.
 const SERVICE: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
-/// What a URL ends with, and is added if it does not.
+/// The end of a URL, which is added if it is missing.
 const PATH: &str = "/v1/logs";
 
 /// A server that no request can be made for.

@@ -81,7 +81,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// What `test output` calls it.
+    /// Its name in `test output`.
     pub(crate) fn transport(self) -> &'static str {
         match self {
             Self::Grpc => "HTTP/2",

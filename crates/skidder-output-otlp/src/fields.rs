@@ -35,7 +35,7 @@ impl Taken {
         free
     }
 
-    /// What was taken since it was `before`.
+    /// Places taken since it was `before`.
     pub(crate) fn without(self, before: Self) -> Self {
         Self(self.0 & !before.0)
     }
@@ -212,7 +212,7 @@ impl FieldWriter {
                 self.renamed.clear();
                 self.renamed.extend_from_slice(&self.name);
                 rename(&mut self.renamed);
-                // What the settings give wins.
+                // The settings win.
                 if !self.naming.is_given(&self.renamed) {
                     self.values.write_pair(out, RESOURCE_ATTRIBUTES, &self.renamed, value);
                 }

@@ -90,7 +90,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// What a document has to become: attributes of the resource, and all that is in the record.
+/// The expected result of a document: attributes of the resource, and all that is in the record.
 fn expected(document: &Json) -> (BTreeMap<String, Json>, BTreeMap<String, Json>) {
     let (mut resource, mut record) = (BTreeMap::new(), BTreeMap::new());
     flatten("", document, &mut |name: &str, value: &Json| {

@@ -58,7 +58,7 @@ pub(crate) struct Connection {
     was_used: bool,
 }
 
-/// What comes after an attempt.
+/// The next step after an attempt.
 enum Next {
     /// Every event has its verdict.
     Done,
@@ -117,7 +117,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Brings events to their end, or returns what is left of them, with the failure and how many of them were under
+    /// Brings events to their end, or returns the remaining ones, with the failure and how many of them were under
     /// way.
     async fn deliver(&mut self, share: Share) -> Option<(Failure, usize)> {
         let mut waiting = VecDeque::from(share);

@@ -17,7 +17,7 @@ use std::time::Duration;
 const LINES: usize = 1000;
 const PROTOCOLS: [bool; 2] = [true, false];
 
-/// What looks like success and is none.
+/// Answers that look like success and are none.
 const PROVE_NOTHING: [Act; 6] = [
     Act::Reply("text/html", ""),
     Act::Reply("text/html", "<html>welcome</html>"),
@@ -70,7 +70,7 @@ impl Place for FakeCollector {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct OtlpTrial {
     grpc: bool,
     authority: Authority,

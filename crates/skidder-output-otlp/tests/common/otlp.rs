@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub(crate) requests: Vec<(String, HeaderMap, ExportLogsServiceRequest)>,
     pub(crate) connections: usize,
     pub(crate) closed: usize,
-    /// What the header `authorization` must be.
+    /// The required header `authorization`.
     pub(crate) allows: Option<&'static str>,
 }
 
@@ -271,7 +271,7 @@ impl FakeCollector {
             let text = base64::engine::general_purpose::STANDARD.encode(details);
             fields.insert("grpc-status-details-bin", text.parse().unwrap());
         }
-        // What has no body has its trailers as headers.
+        // An answer without a body has its trailers as headers.
         let mut reply = self.reply(200, Bytes::new(), HeaderMap::new());
         reply.headers_mut().extend(fields);
         reply
