@@ -1,4 +1,4 @@
-//! What an answer of S3 means, and what a person can do about it.
+//! Answers of S3: what to do next, and the remedy.
 //!
 //! Errors are named by `Code` in a body of XML
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
@@ -20,11 +20,11 @@ pub(crate) struct Refused {
     /// Of the error; empty, if the server did not send it.
     pub(crate) code: String,
     message: String,
-    /// What a person can do; empty, if waiting is all.
+    /// The remedy; empty, if waiting is all.
     advice: String,
 }
 
-/// What comes after a refusal.
+/// The next step after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The same again.

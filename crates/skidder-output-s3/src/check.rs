@@ -66,7 +66,7 @@ impl S3 {
     ) -> Option<()> {
         let now = clock.wall();
         let mut prefix = Vec::new();
-        // Where events decide, as far as they do not.
+        // The constant part, where events decide the rest.
         let format = self.prefix();
         let is_whole = format.write(&mut prefix, moment(now.0).event(0)).is_ok();
         let prefix = checked(&prefix, "").unwrap_or_default();

@@ -19,7 +19,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What names of objects end with.
+    /// The end of objects' names.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::None => "",
@@ -99,7 +99,7 @@ impl Config {
     /// Default of `backoff.max`.
     pub const BACKOFF_MAX: Duration = Duration::from_mins(1);
 
-    /// What names of objects end with.
+    /// The end of objects' names.
     pub(crate) fn extension(&self) -> String {
         if let Some(extension) = &self.extension {
             return extension.clone();

@@ -37,7 +37,7 @@ settings! {
         .about("the profile in it");
 }
 
-/// What to do instead of another role.
+/// The hint instead of another role.
 const OTHER_ROLE: &str = "the role of the instance, container or pod is used by itself; for another one, let something keep \
                           `shared_credential_file` fresh: it is read again";
 

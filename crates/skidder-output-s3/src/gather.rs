@@ -1,6 +1,6 @@
 //! The first half of the output: takes events and gathers those that share an object, until it is time to close it.
 //!
-//! What is gathered is not encoded yet: an open object is a list of rows of batches, which are in memory anyway and count against
+//! Gathered events are not encoded yet: an open object is a list of rows of batches, which are in memory anyway and count against
 //! the queue. So an object is closed when it is large or old enough, when objects hold half of what the queue may, and when nothing
 //! else would make room.
 
@@ -31,7 +31,7 @@ struct Open {
     events: usize,
     /// About what it will have, before it is compressed.
     bytes: u64,
-    /// What an event has besides its message: that of the first one, for all.
+    /// The fields of an event besides its message: those of the first one, for all.
     overhead: u64,
     /// Of the queue's memory.
     held: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Gatherer {
     scratch: Vec<u8>,
 }
 
-/// What it is made of, besides.
+/// Its further parts.
 pub(crate) struct Parts {
     pub(crate) codec: Codec,
     /// `key_prefix`, bound.

@@ -36,7 +36,7 @@ pub enum Role {
         service: HostUrl,
         /// The role's ARN.
         role: String,
-        /// What the session is called.
+        /// The name of the session.
         session: String,
         /// The file, read each time.
         token: PathBuf,

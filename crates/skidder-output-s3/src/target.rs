@@ -15,7 +15,7 @@ pub(crate) struct Target {
     pub(crate) authority: String,
     /// Path of the bucket, escaped, without a slash at its end.
     root: String,
-    /// What stands before paths in requests that a proxy of HTTP forwards.
+    /// The prefix of paths in requests through an HTTP proxy.
     before: String,
     /// The login at such a proxy.
     pub(crate) proxy_login: Option<String>,

@@ -77,7 +77,7 @@ fn empty(server: &Server, bucket: &str) {
     }
 }
 
-/// What the script of the server left to do more with it.
+/// Runs `admin`, which the script of the server left.
 fn admin(server: &Server, arguments: &[&str]) {
     let done = Command::new(server.file("admin")).args(arguments).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

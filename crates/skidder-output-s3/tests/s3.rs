@@ -43,7 +43,7 @@ fn output_at(address: &str, more: &str) -> S3 {
     S3::new(config_at(&format!("http://{address}"), more), context()).unwrap()
 }
 
-/// What looks like success and is none.
+/// Answers that look like success and are none.
 const PROVE_NOTHING: [Act; 6] = [
     Act::Portal,
     Act::Reply("HTTP/1.1 202 Accepted\r\netag: \"0123\"\r\ncontent-length: 0\r\n\r\n"),
@@ -76,7 +76,7 @@ impl Place for FakeBucket {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct S3Trial {
     authority: Authority,
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a pod or container shows.
+/// The token of a pod or container.
 const TOKEN: &str = "to/ken+of a pod";
 /// Far away; and long ago.
 const LATER: &str = "2200-01-01T00:00:00Z";

@@ -1,4 +1,4 @@
-//! What `output.s3` is read as.
+//! Reading `output.s3`.
 
 use super::*;
 use crate::S3;

@@ -308,7 +308,7 @@ pub(crate) fn lines_of(key: &str, body: &[u8]) -> Vec<usize> {
         Ok(event) => event["message"].as_str().filter(|text| text.starts_with("line ")).map(number),
         Err(_) => Some(number(line)),
     };
-    // What `test output` puts is no line.
+    // The object of `test output` is no line.
     text.lines().filter_map(number).collect()
 }
 
