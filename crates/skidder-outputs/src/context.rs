@@ -1,11 +1,11 @@
-//! What every output needs to know about the program that it runs in.
+//! The context of every output: facts about the program that it runs in.
 
 use skidder_event::{Base, Batch, Format, Map, Precision, Provenance, Row, SourceId, Text};
 use skidder_os::{Fs, RealFs};
 use std::fmt;
 use std::sync::Arc;
 
-/// What every output needs to know about the program that it runs in.
+/// The context of every output: facts about the program that it runs in.
 #[derive(Clone)]
 pub struct Context {
     /// Name of the beat that we stand in for, lower case: `filebeat`.

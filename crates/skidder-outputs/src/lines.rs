@@ -1,4 +1,4 @@
-//! What file and console have in common: batches become lines, lines go to a place that can fail,
+//! The common part of file and console: batches become lines, lines go to a place that can fail,
 //! and only lines that are there get their verdict.
 
 use crate::backoff::{Backoff, Failures};

@@ -12,7 +12,7 @@ use skidder_processors::Condition;
 use std::collections::BTreeMap;
 
 settings! {
-    /// What a rule has besides its format string.
+    /// The settings of a rule besides its format string.
     pub static RULE = Group::new("rule", "A rule that gives a name for an event.");
 
     MAPPINGS: BTreeMap<String, String> =
@@ -98,7 +98,7 @@ impl Selector {
         Self { setting: setting.name(), rules, last }
     }
 
-    /// What holds when no rule does and the single format string is not set.
+    /// Sets the default if no rule holds and the single format string is not set.
     pub fn or(mut self, format: Format) -> Self {
         self.last.get_or_insert(format);
         self

@@ -27,7 +27,7 @@ pub fn sized<C: Clone>(
     Arc::new(config)
 }
 
-/// What `skidder tune` can do with an output, or why it can do nothing.
+/// The trials of an output by `skidder tune`, or why there are none.
 pub type Tuning = Result<Box<dyn Tunable>, &'static str>;
 
 /// An output whose sizes `skidder tune` tries.

@@ -227,7 +227,7 @@ fn the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind() {
                 assert_eq!(left(&fs), 0);
                 break;
             }
-            // What could not be removed is no trouble for the next one.
+            // A file that could not be removed is no trouble for the next one.
             assert!(check(&fs, path).0);
             assert_eq!(left(&fs), 0);
             nth += 1;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const LINES: usize = 1000;
 
-/// What looks like an acknowledgement and is none.
+/// Answers that look like an acknowledgement and are none.
 const PROVE_NOTHING: [Act; 6] = [
     Act::Reply(b"2A\0\0\0\0"),
     Act::Reply(b"1A\0\0\0\x01"),
@@ -87,7 +87,7 @@ impl Place for FakeLumberjack {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct LogstashTrial {
     authority: Authority,
     good: Certificate,

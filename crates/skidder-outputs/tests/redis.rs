@@ -21,7 +21,7 @@ const MEMORY: Act = Act::Error("-OOM command not allowed when used memory > 'max
 /// A key for each event, so that each has a command of its own.
 const MANY: &str = "logs-%{[log.offset]}";
 
-/// What looks like success and is none.
+/// Answers that look like success and are none.
 const PROVE_NOTHING: [Act; 8] = [
     Act::Reply("$-1\r\n"),
     Act::Reply(":0\r\n"),
@@ -77,7 +77,7 @@ impl Place for FakeRedis {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct RedisTrial {
     authority: Authority,
 }
@@ -199,7 +199,7 @@ async fn broken_answers_and_connections_are_survived() {
     for act in [Act::Close, Act::Nonsense, Act::Half, Act::OkAndClose] {
         survives(&format!("{act:?}"), &[act, Act::Ok, act, act]).await;
     }
-    // What was taken and not answered comes again.
+    // Events that were taken and not answered come again.
     let mut fixture = Fixture::new();
     fixture.push(LINES, 70);
     let server = FakeRedis::start([Act::TakeAndClose, Act::Ok, Act::TakeAndClose]).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Port of a host that names none.
 const DEFAULT_PORT: u16 = 5044;
 
-/// What to do instead of a password.
+/// The hint instead of a password.
 const NO_USERS: &str =
     "the protocol knows no users; Logstash may ask for a certificate (`ssl.certificate`)";
 

@@ -4,7 +4,7 @@
 //! acknowledgement settles the first events of the oldest window; when the connection fails, the others go back
 //! to be sent again, by this worker or another.
 //!
-//! Bound: one share of events ready for all workers, one window in bytes for each, and what is under way in the
+//! Bound: one share of events ready for all workers, one window in bytes for each, and windows under way in the
 //! queue's own bounds.
 
 mod check;
@@ -23,7 +23,7 @@ use crate::crew::{run_all, share_out};
 use crate::supply::{Share, Supply};
 use crate::trial::{Trial, TrialSizes, Tunable, sized};
 use frames::FrameWriter;
-use session::{End, Kept, Session};
+use session::{End, Session, WorkerState};
 use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
@@ -86,7 +86,7 @@ impl Logstash {
         Worker {
             current: seed as usize % routes.len().max(1),
             routes,
-            kept: Kept {
+            kept: WorkerState {
                 supply: Arc::clone(supply),
                 frames: FrameWriter::new(&self.context, beat, config.escape_html, level),
                 slow_start: config.slow_start.then(|| SlowStart::new(config.bulk_max_size)),
@@ -124,7 +124,7 @@ impl Tunable for Logstash {
     }
 }
 
-/// Where Logstash sends what it gets: it has no place for trials.
+/// Trials go where Logstash sends its events: it has no place for them.
 impl Trial for Logstash {
     fn output(&self, sizes: TrialSizes) -> Box<dyn Output> {
         Box::new(self.sized(sizes))
@@ -165,7 +165,7 @@ struct Worker {
     routes: Vec<Arc<Route>>,
     /// Which of them is in use.
     current: usize,
-    kept: Kept,
+    kept: WorkerState,
 }
 
 impl Worker {

@@ -67,7 +67,7 @@ impl RequestWriter {
         }
     }
 
-    /// What events become.
+    /// The datatype of the commands.
     pub(crate) fn datatype(&self) -> DataType {
         self.datatype
     }

@@ -63,7 +63,7 @@ impl fmt::Display for Reply {
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     timeout: Duration,
-    /// What came and is not read yet begins at `start`.
+    /// Received bytes; the unread ones begin at `start`.
     buffer: Vec<u8>,
     start: usize,
     /// Bytes of all answers.

@@ -329,7 +329,7 @@ impl Worker {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Commands whose events were not taken.

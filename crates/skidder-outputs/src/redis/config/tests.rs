@@ -1,4 +1,4 @@
-//! What `output.redis` is read as.
+//! Reading `output.redis`.
 
 use super::*;
 use skidder_config::{Problems, Settings};
