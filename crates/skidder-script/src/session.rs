@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What all sessions of a program have in common.
+/// The common part of all sessions of a program.
 pub(crate) struct Program {
-    /// Where it is from, for messages.
+    /// Its origin, for messages.
     pub(crate) name: String,
     /// Its text.
     pub(crate) text: String,
-    /// What `register` is given.
+    /// The argument of `register`.
     pub(crate) params: Option<Setting>,
     /// How long `process` may take for one event; no bound if nothing.
     pub(crate) timeout: Option<Duration>,
-    /// What it may look at, and the processors it may use.
+    /// The files and processors that it may use.
     pub(crate) context: Context,
 }
 

@@ -1,4 +1,4 @@
-//! Where a program is: in the configuration, in a file, in several files.
+//! The text of a program: in the configuration, in a file, in several files.
 
 use crate::processor::{FILE, FILES, SOURCE};
 use skidder_config::Section;

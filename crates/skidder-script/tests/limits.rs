@@ -39,7 +39,7 @@ fn read(settings: &str) -> Vec<Compiled> {
     list
 }
 
-/// What comes out of each message.
+/// The result for each message.
 fn run(list: &[Compiled], messages: &[&str]) -> Vec<serde_json::Value> {
     let plan = Plan::compile(list, &Map::new(), &[]);
     let bound = plan.bind(&Map::new(), &Map::new(), Shape::Lines);
