@@ -55,7 +55,7 @@ pub enum ClientAuthentication {
 /// `ssl` of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsServerSettings {
-    /// What servers and clients have in common. `identity` is there; `verification_mode` has no meaning.
+    /// The common settings of servers and clients. `identity` is there; `verification_mode` has no meaning.
     pub common: TlsSettings,
     /// `ssl.client_authentication`.
     pub client_authentication: ClientAuthentication,
