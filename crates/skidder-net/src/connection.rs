@@ -189,7 +189,7 @@ impl Connection {
         let (head, body) = self.start(request).await?.into_parts();
         read_body(body, answer, bytes_max).await?;
         self.used = true;
-        // Only the headers of a refusal are shown.
+        // Only the answer of a refusal is shown.
         if !head.status.is_success() {
             redactor.hide(answer);
         }

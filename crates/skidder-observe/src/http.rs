@@ -2,7 +2,7 @@
 //!
 //! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Every client there can
 //! read them, and nothing else: every route only looks. The page, `/files`, `/sources`, `/lag` and `/problems` show more,
-//! and authenticate (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
+//! and check the client (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
 //! `http.timeout` for the head of a request.
 
 mod auth;
