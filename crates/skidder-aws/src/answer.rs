@@ -1,4 +1,4 @@
-//! Answers in XML, of which one or two texts are wanted.
+//! Answers in XML, of which one or two texts are needed.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;

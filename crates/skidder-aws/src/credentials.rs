@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Bytes of a file with credentials that are read: more is none.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// What a request is signed with.
+/// The credentials for signing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// As `AKIAIOSFODNN7EXAMPLE`.
@@ -53,20 +53,20 @@ pub enum ProfileError {
         /// Why.
         source: io::Error,
     },
-    /// It is there, and does not say it.
+    /// The profile is there, but unusable.
     #[error("profile `{profile}` in `{}` {what}", .path.display())]
     Profile {
         /// The file.
         path: PathBuf,
         /// The section.
         profile: String,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }
 
 impl ProfileFile {
-    /// What the file says now.
+    /// The current credentials of the file.
     ///
     /// # Errors
     ///

@@ -13,10 +13,10 @@ use std::fmt::Write as _;
 /// The digest of a request without a body.
 pub const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Where and when a request is made.
+/// Place and time of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// Year to second in UTC, as [`time_text`] writes it. Servers refuse what is 15 minutes off.
+    /// Year to second in UTC, as [`time_text`] writes it. Servers refuse a time that is 15 minutes off.
     pub time: &'a str,
     /// As `eu-central-1`.
     pub region: &'a str,
@@ -24,7 +24,7 @@ pub struct Scope<'a> {
     pub service: &'a str,
 }
 
-/// What is signed of a request.
+/// The signed parts of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// As `PUT`.

@@ -16,7 +16,7 @@ const DATAGRAM_BYTES_MAX: usize = 10 << 10;
 /// The receive buffer in bytes, the default of the `udp` input.
 const READ_BUFFER_BYTES: usize = 8 << 20;
 
-/// What it prints once it receives.
+/// Its output once it receives.
 pub const READY: &str = "receives datagrams";
 
 /// Receives datagrams at `port` of 127.0.0.1 until it is killed.
@@ -39,7 +39,7 @@ pub fn drain(port: u16) -> Result<()> {
     }
 }
 
-/// Waits for datagrams and takes what is there.
+/// Waits for datagrams and takes all that are there.
 fn receive(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<SockaddrStorage>,

@@ -14,13 +14,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Lines that are compressed to tell the ratio of a plain file.
+/// Lines that are compressed to measure the ratio of a plain file.
 const RATIO_LINES_MAX: u64 = 50_000;
 
 /// Lines of the main workload, if none are said.
 const LINES: u64 = 2_000_000;
 
-/// The same for `page`: runs of less than some seconds ask the page too seldom to tell what it costs.
+/// The same for `page`: in runs of less than some seconds the page sends too few requests to measure their cost.
 const PAGE_LINES: u64 = 12_000_000;
 
 /// The end-to-end benchmark of skidder.

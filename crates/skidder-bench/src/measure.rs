@@ -1,4 +1,4 @@
-//! Runs a program and asks the kernel what it cost.
+//! Runs a program and reads its cost from the kernel.
 
 use anyhow::{Context, Result, ensure};
 use skidder_os::{Clock, SystemClock};
@@ -56,7 +56,7 @@ fn forget_own_memory_peak() -> Result<()> {
     std::fs::write("/proc/self/clear_refs", "5").context("cannot write `/proc/self/clear_refs`")
 }
 
-/// Waits for `child`; the inner error says how it ended badly.
+/// Waits for `child`; the inner error is how it failed.
 fn wait(child: Child) -> Result<Result<Cost>> {
     let (status, cost) = reap(child.id(), 0)?.context("wait4 returned without a child")?;
     if !libc::WIFEXITED(status) {
@@ -78,7 +78,7 @@ fn reap(id: u32, options: libc::c_int) -> Result<Option<(libc::c_int, Cost)>> {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: both pointers are to live values of the types that the call writes. By the contract of this
-        // function `id` names a child that nobody has waited for.
+        // function `id` names a child that was not waited for.
         let waited = unsafe { libc::wait4(id, &raw mut status, options, &raw mut usage) };
         if waited == 0 {
             return Ok(None);
@@ -98,7 +98,7 @@ fn reap(id: u32, options: libc::c_int) -> Result<Option<(libc::c_int, Cost)>> {
     Ok(Some((status, cost)))
 }
 
-/// A program that runs until it is told to end. Dropped, it is killed.
+/// A program that runs until it is stopped. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Running {
     id: u32,
@@ -133,7 +133,7 @@ impl Running {
         Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
     }
 
-    /// Asks it to end (SIGTERM), waits for so long, then kills it. How it ends is its own affair; having ended before
+    /// Sends SIGTERM, waits for so long, then kills it. Its exit code is not checked; having ended before
     /// is an error.
     pub fn end(mut self, patience: Duration) -> Result<Cost> {
         self.still_runs()?;
@@ -234,13 +234,13 @@ pub fn kill(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Tells on standard error what is going on: standard output is for results.
+/// Logs progress on standard error: standard output is for results.
 #[expect(clippy::print_stderr, reason = "a tool for the terminal")]
 pub fn note(text: &str) {
     eprintln!("{text}");
 }
 
-/// Lets `span` pass: a window of measurement, or a delay that was asked for.
+/// Lets `span` pass: a window of measurement, or a simulated delay.
 pub fn pause(span: Duration) {
     let (_sender, receiver) = mpsc::channel::<()>();
     let outcome = receiver.recv_timeout(span);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_running_program_is_measured_and_ends_when_it_is_told() {
-        // A program that has used some CPU, and so is the one that was asked for.
+        // A program that has used some CPU, and so is the right one.
         let busy = || {
             let mut command = Command::new("sh");
             command.args(["-c", "while :; do :; done"]);

@@ -1,4 +1,4 @@
-//! What every experiment needs: the program, its input files, its configuration.
+//! The common part of every experiment: the program, its input files, its configuration.
 
 use crate::sink::Sink;
 use crate::workload::{self, Kind, Plan, Workload};
@@ -41,12 +41,12 @@ pub struct Home {
     directory: TempDir,
 }
 
-/// What differs between the configurations.
+/// The differences between the configurations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Read `.gz` files.
     pub compressed: bool,
-    /// Log at debug level, which tells of resumed readers.
+    /// Log at debug level, which logs resumed readers.
     pub debug: bool,
     /// `parsers` of the input, as YAML in one line; empty for none.
     pub parsers: &'static str,
@@ -285,7 +285,7 @@ fn configuration(paths: &str, url: &str, settings: Settings) -> String {
     )
 }
 
-/// Lets this process and its children open as many files as this user may, and says how many.
+/// Raises the limit of open files for this process and its children as far as allowed, and returns it.
 pub fn allow_many_open_files() -> Result<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;

@@ -11,7 +11,7 @@ use crate::workload::civil;
 pub struct Row {
     /// Its letter in the list of goals.
     pub letter: &'static str,
-    /// What is measured.
+    /// The measured quantity.
     pub what: String,
     /// Not to be exceeded.
     pub must: f64,

@@ -13,7 +13,7 @@ impl Acceptor {
     /// Reads the keys.
     ///
     /// # Errors
-    /// If there are none, with what the library says.
+    /// If there are none, with the library's reason.
     pub fn new() -> Result<Self, String> {
         let credentials = Cred::acquire(None, None, CredUsage::Accept, None);
         credentials.map(Self).map_err(|error| error.to_string())
@@ -22,7 +22,7 @@ impl Acceptor {
     /// The principal that sent a request with this value of `Authorization`.
     ///
     /// # Errors
-    /// If it is no token, not for this server, or one that came before; with what the library says.
+    /// If it is no token, not for this server, or a replay; with the library's reason.
     pub fn accept(&self, header: &str) -> Result<String, String> {
         let token = header.strip_prefix("Negotiate ").ok_or("it does not negotiate")?;
         let token = BASE64.decode(token).map_err(|error| error.to_string())?;

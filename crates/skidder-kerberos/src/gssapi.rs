@@ -79,7 +79,7 @@ impl Login {
     pub fn header(&self, host: &str) -> Result<String, LoginError> {
         let service = self.settings.service_of(host);
         let failed =
-            |error: Error| LoginError::Service { service: service.clone(), why: told(&error) };
+            |error: Error| LoginError::Service { service: service.clone(), why: one_line(&error) };
         let credentials = self.credentials()?;
         let name = Name::new(service.as_bytes(), Some(GSS_NT_KRB5_PRINCIPAL)).map_err(failed)?;
         let mut context =
@@ -109,13 +109,13 @@ impl Login {
 
     fn acquire(&self) -> Result<Cred, LoginError> {
         self.acquire_for(&GSS_MECH_SPNEGO).map_err(|error| {
-            // SPNEGO only says that none of its mechanisms has credentials; the one that counts says why.
+            // SPNEGO only reports that none of its mechanisms has credentials; Kerberos reports why.
             let error = self.acquire_for(&GSS_MECH_KRB5).err().unwrap_or(error);
             let by = match &self.settings.auth {
                 Auth::Keytab(path) => format!("the keys in `{}`", path.display()),
                 Auth::Password(_) => "its password".to_owned(),
             };
-            LoginError::User { principal: self.settings.principal(), by, why: told(&error) }
+            LoginError::User { principal: self.settings.principal(), by, why: one_line(&error) }
         })
     }
 
@@ -190,8 +190,8 @@ fn checked(major: u32, minor: u32) -> Result<(), Error> {
     Err(Error { major: MajorFlags::from_bits_retain(major), minor })
 }
 
-/// In one line.
-fn told(error: &Error) -> String {
+/// The error in one line.
+fn one_line(error: &Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -31,9 +31,9 @@ pub enum LoginError {
         "`kerberos.config_path` is `{wanted}` here and `{used}` elsewhere; there can be one in a process"
     )]
     OtherConfig {
-        /// What these settings say.
+        /// The path in these settings.
         wanted: String,
-        /// What is in use.
+        /// The path in use.
         used: String,
     },
     /// A path or a name has a zero byte.
@@ -46,7 +46,7 @@ pub enum LoginError {
         principal: String,
         /// The proof of identity.
         by: String,
-        /// What the library says.
+        /// The library's reason.
         why: String,
     },
     /// There is no ticket for the server.
@@ -54,7 +54,7 @@ pub enum LoginError {
     Service {
         /// The principal of the server.
         service: String,
-        /// What the library says.
+        /// The library's reason.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What stands for [`Login`] in a build without Kerberos: there is never one.
+//! The replacement of [`Login`] in a build without Kerberos: there is never one.
 
 use crate::{LoginError, Settings};
 

@@ -1,5 +1,5 @@
-//! Logging in at a real KDC of MIT Kerberos (`tests/servers/kerberos.sh`), with keys and with a password; what is wrong
-//! is told. One test, as there is one configuration of Kerberos in a process.
+//! Logging in at a real KDC of MIT Kerberos (`tests/servers/kerberos.sh`), with keys and with a password, and the
+//! errors of wrong logins. One test, as there is one configuration of Kerberos in a process.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 use skidder_config::Secret;
@@ -17,7 +17,7 @@ fn settings(folder: &Path, auth: Auth) -> Settings {
     }
 }
 
-/// What is said of a login with these settings at `host`.
+/// The result of a login with these settings at `host`.
 fn refused(settings: &Settings, host: &str) -> String {
     Login::new(settings).unwrap().header(host).unwrap_err().to_string()
 }
@@ -56,7 +56,7 @@ fn a_server_knows_who_sent_each_request() {
     let said = Login::new(&elsewhere).unwrap_err().to_string();
     assert!(said.contains("there can be one in a process"), "{said}");
 
-    // Tickets that are there go on; who has none waits for the realm.
+    // Tickets that are there go on; a user without one waits for the realm.
     kdc.stop().unwrap();
     assert!(server.accept(&logins[0].header("localhost").unwrap()).is_ok());
     let late = Login::new(&by_keys).unwrap();

@@ -1,4 +1,4 @@
-//! What processors that look something up cost on an event of their example when they know the answer already, as JSON in
+//! The cost of processors with look-ups on an event of their example when the answer is cached, as JSON in
 //! `benches/results/processors/lookups.json`, from which `docs/processors.md` has its figures.
 
 #[path = "../tests/cloudfoundry_api/mod.rs"]

@@ -1,4 +1,4 @@
-//! Work that goes on beside the pipeline, in a thread of its own.
+//! Background work, in a thread of its own.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! What was learned, each for its own time, at most a number of things.
+//! A cache of answers, each for its own time, at most a number of things.
 
 use skidder_os::Monotonic;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ impl<T: Clone> Cache<T> {
         Self { entries: RwLock::new(HashMap::with_capacity(initial)), max }
     }
 
-    /// What is known and not too old.
+    /// The answer, if it is cached and not too old.
     pub(crate) fn get(&self, key: &str, now: Monotonic) -> Option<T> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.get(key).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())

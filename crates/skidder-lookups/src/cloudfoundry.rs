@@ -1,7 +1,7 @@
 //! `add_cloudfoundry_metadata`: names of an application, its space and its organisation, by its id.
 //!
-//! Asked of the Cloud Controller's API, version 2 (<https://v2-apidocs.cloudfoundry.org/>), with a token of the UAA. What
-//! was learned is remembered, failures too; only what nobody remembers is asked, and the event waits for it.
+//! From the Cloud Controller's API, version 2 (<https://v2-apidocs.cloudfoundry.org/>), with a token of the UAA. Answers
+//! are cached, failures too; only for an id that is not in the cache the event waits for a request.
 
 use crate::cache::Cache;
 use crate::tls;
@@ -48,7 +48,7 @@ settings! {
         .about("how long it is remembered that one could not be found");
 }
 
-/// How long an event waits for what nobody remembers, everything together.
+/// How long an event waits for answers that are not in the cache, all together.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Applications that are remembered.
 const APPLICATIONS_MAX: usize = 10_000;
@@ -69,7 +69,7 @@ fn path(text: &str) -> Path {
 pub(crate) struct AddCloudFoundryMetadata {
     api: HttpClient,
     tls: Option<Arc<TlsClient>>,
-    /// Instead of what the API says.
+    /// Overrides the address from the API.
     uaa: Option<String>,
     id: String,
     secret: Secret,
@@ -105,19 +105,19 @@ impl AddCloudFoundryMetadata {
         let configured = tls::read(settings, context).ok()?;
         let tls = match configured {
             None if address.starts_with("https") => {
-                let told =
+                let report =
                     |error: TlsError| settings.problem(tls::SSL.name(), error.to_string(), "");
                 let client = TlsClient::new(&TlsSettings::default(), Arc::clone(&context.fs));
-                Some(client.map_err(told).ok()?)
+                Some(client.map_err(report).ok()?)
             }
             configured => configured,
         };
-        let told = |error| {
+        let report = |error| {
             let message =
                 format!("`{}` is `{address}`; {error}", settings.path_of(API_ADDRESS.name()));
             settings.problem(API_ADDRESS.name(), message, "");
         };
-        let api = HttpClient::parse(&address, tls.clone(), TIMEOUT).map_err(told).ok()?;
+        let api = HttpClient::parse(&address, tls.clone(), TIMEOUT).map_err(report).ok()?;
         if id.is_empty() || secret.is_empty() {
             return None;
         }

@@ -1,9 +1,9 @@
-//! Processors that ask somebody over the network.
+//! Processors that look up values over the network.
 //!
-//! Whoever is asked may be slow or gone: every look-up has a time-out, every result a cache, and the
-//! pipeline waits for none longer than its configuration says. What is the same for all events of a
-//! source is looked up once for it (`bound`, `epoch` and `fold` of [`skidder_processors::Processor`]),
-//! so that it costs nothing per event.
+//! A server may be slow or gone: every look-up has a time-out, every result a cache, and the
+//! pipeline waits for none longer than configured. Values that are the same for all events of a
+//! source are looked up once for it (`bound`, `epoch` and `fold` of [`skidder_processors::Processor`]),
+//! so that they cost nothing per event.
 
 mod background;
 mod cache;

@@ -1,9 +1,9 @@
-//! What somebody told about things that come and go: containers, pods, allocations.
+//! Fields of things that come and go: containers, pods, allocations.
 //!
-//! The fields of a thing stand under its keys. A thing that is gone stays for as long as somebody has asked for
-//! it within the time of the clean-up, since its last lines are read later. Sources ask when they are bound and
-//! not for each event. So before anything is forgotten the epoch grows once, whoever still has lines binds again,
-//! and with that asks; only what nobody asked for until that time has passed once more is forgotten.
+//! The fields of a thing stand under its keys. A thing that is gone stays for as long as it is looked up
+//! within the time of the clean-up, since its last lines are read later. Sources look up when they are bound and
+//! not for each event. So before anything is forgotten the epoch grows once, and sources with unread lines bind
+//! again, which looks up; a thing that is not looked up until that time has passed once more is forgotten.
 
 use skidder_event::Map;
 use skidder_os::{Clock, Monotonic};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often it is looked for what can be forgotten.
+/// How often to look for what can be forgotten.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Keys at once. A node has some hundred pods; more than this is no node, and what comes is left out.
 const KEYS_MAX: usize = 200_000;
@@ -36,15 +36,15 @@ struct State {
 /// Something that is gone.
 #[derive(Clone, Copy)]
 struct Gone {
-    asked: Monotonic,
+    looked_up: Monotonic,
     /// Whether the epoch grew for it since.
     announced: bool,
 }
 
-/// Whether somebody tells anything.
+/// Whether the watcher has reached its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
-    /// Nobody has answered yet.
+    /// There is no answer yet.
     None,
     /// The first attempt was in vain.
     Failed,
@@ -77,7 +77,7 @@ impl Store {
         let lost: Vec<Box<str>> =
             state.known.keys().filter(|key| !there.contains(&***key)).cloned().collect();
         for key in lost {
-            state.gone.entry(key).or_insert(Gone { asked: now, announced: false });
+            state.gone.entry(key).or_insert(Gone { looked_up: now, announced: false });
         }
         for (key, fields) in things {
             state.put(&key, fields);
@@ -97,14 +97,14 @@ impl Store {
 
     /// A thing that went.
     pub(crate) fn forget(&self, key: &str) {
-        let asked = self.clock.monotonic();
+        let looked_up = self.clock.monotonic();
         let mut state = self.state();
         if state.known.contains_key(key) {
-            state.gone.entry(key.into()).or_insert(Gone { asked, announced: false });
+            state.gone.entry(key.into()).or_insert(Gone { looked_up, announced: false });
         }
     }
 
-    /// Nobody could be asked.
+    /// The first attempt has failed.
     pub(crate) fn failed(&self) {
         let mut state = self.state();
         if state.contact == Contact::None {
@@ -118,9 +118,9 @@ impl Store {
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Map>> {
         let mut state = self.state();
         let fields = state.known.get(key).cloned()?;
-        let asked = self.clock.monotonic();
+        let looked_up = self.clock.monotonic();
         if let Some(gone) = state.gone.get_mut(key) {
-            *gone = Gone { asked, announced: false };
+            *gone = Gone { looked_up, announced: false };
         }
         Some(fields)
     }
@@ -142,14 +142,14 @@ impl Store {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Announces what will be forgotten, and forgets what was announced and not asked for.
+    /// Announces what will be forgotten, and forgets what was announced and not looked up.
     pub(crate) fn sweep(&self) {
         let mut state = self.state();
         let State { known, gone, epoch, .. } = &mut *state;
         let now = self.clock.monotonic();
         let mut announced = false;
         gone.retain(|key, thing| {
-            let age = now.since(thing.asked);
+            let age = now.since(thing.looked_up);
             if thing.announced && age >= self.cleanup * 2 {
                 known.remove(key);
                 return false;

@@ -27,15 +27,15 @@ mod own {
     }
 }
 
-/// The settings are wrong, which was told.
+/// The settings are wrong; the problem is reported.
 #[derive(Debug)]
-pub(crate) struct Told;
+pub(crate) struct InvalidTls;
 
-/// What connections need; nothing if there is no `ssl`, or if it is turned off.
+/// The TLS of connections; nothing if there is no `ssl`, or if it is turned off.
 pub(crate) fn read(
     settings: &Section<'_>,
     context: &Context,
-) -> Result<Option<Arc<TlsClient>>, Told> {
+) -> Result<Option<Arc<TlsClient>>, InvalidTls> {
     let Some(section) = settings.optional_part(&SSL) else { return Ok(None) };
     let mut tls = TlsSettings::read(&section);
     if let Some(authority) = section.get(&own::CERTIFICATE_AUTHORITY).optional() {
@@ -48,7 +48,7 @@ pub(crate) fn read(
         Ok(client) => Ok(Some(client)),
         Err(error) => {
             settings.problem(error.setting(), error.to_string(), "");
-            Err(Told)
+            Err(InvalidTls)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `dns` remembers, and for how long; and a real Unbound.
+//! The cache of `dns`, and its times; and a real Unbound.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod names;
@@ -26,7 +26,7 @@ fn plan(yaml: &str, clock: &SimClock) -> Plan {
     Plan::compile(&list, &Map::new(), &[])
 }
 
-/// What becomes of an event with these fields of its own.
+/// The result for an event with these fields of its own.
 fn run(plan: &Plan, fields: &Json) -> Json {
     let bound = plan.bind(&Map::new(), &Map::new(), Shape::Any);
     let base: Arc<Base> = Arc::clone(bound.input_base());
@@ -38,7 +38,7 @@ fn run(plan: &Plan, fields: &Json) -> Json {
 
 #[test]
 fn answers_are_remembered_for_the_time_of_the_server_or_longer_and_failures_for_theirs() {
-    let (server, asked) = names::serve();
+    let (server, queries) = names::serve();
     let clock = SimClock::new();
     let plan = plan(
         &format!(
@@ -65,25 +65,25 @@ fn answers_are_remembered_for_the_time_of_the_server_or_longer_and_failures_for_
         assert!(found != (document["tags"] == json!(["failed"])), "{document}");
         assert_eq!(found, name != "nobody.test", "{document}");
         expected += u32::from(is_asked);
-        assert_eq!(asked.load(Ordering::SeqCst), expected, "{name} after {after} s");
+        assert_eq!(queries.load(Ordering::SeqCst), expected, "{name} after {after} s");
     }
 }
 
 #[test]
 fn a_server_that_does_not_answer_is_asked_once_for_a_value() {
     let clock = SimClock::new();
-    let (server, asked) = names::silent();
+    let (server, queries) = names::silent();
     let settings = format!("type: A, nameservers: ['{server}'], timeout: 50ms, fields: {{a: b}}");
     let plan = plan(&format!("processors: [{{dns: {{{settings}}}}}]"), &clock);
     for _ in 0..100 {
         assert_eq!(run(&plan, &json!({ "a": "host.test" }))["b"], Json::Null);
     }
     let limit = Duration::from_secs(10);
-    wait_until("the server has seen the question", limit, || asked.load(Ordering::SeqCst) > 0);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    wait_until("the server has seen the question", limit, || queries.load(Ordering::SeqCst) > 0);
+    assert_eq!(queries.load(Ordering::SeqCst), 1);
 }
 
-/// What one processor makes of a name or an address.
+/// The result of one processor for a name or an address.
 fn ask(settings: &str, value: &str) -> Json {
     let clock = SimClock::new();
     let settings = format!("{settings}, timeout: 5s, tag_on_failure: [failed], fields: {{a: b}}");
@@ -118,7 +118,7 @@ fn unbound_is_asked() {
     assert_eq!(big.as_array().map(Vec::len), Some(20), "over TCP, as it fits into no datagram");
 }
 
-/// The certificate authorities of the system are those that the environment says, so that it is another process that asks.
+/// The certificate authorities of the system are set by the environment, so that another process does the look-up.
 #[test]
 #[ignore = "needs Unbound"]
 fn unbound_is_asked_over_tls() {

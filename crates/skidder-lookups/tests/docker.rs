@@ -51,7 +51,7 @@ fn containers_are_known_when_they_start_and_for_a_while_after_they_died() {
 
     let epoch = plan.epoch();
     docker.run('b', "second", json!({"a.b": "c"}));
-    docker.tell("start", 'b');
+    docker.send_event("start", 'b');
     wait_until("the epoch grows", LIMIT, || plan.epoch() > epoch);
     let image = json!({"name": "image:1"});
     let labels = json!({"a_b": "c"});
@@ -59,9 +59,9 @@ fn containers_are_known_when_they_start_and_for_a_while_after_they_died() {
     assert_eq!(container(&plan, 'b'), expected);
 
     let epoch = plan.epoch();
-    docker.tell("die", 'a');
+    docker.send_event("die", 'a');
     docker.run('c', "third", json!({}));
-    docker.tell("start", 'c');
+    docker.send_event("start", 'c');
     wait_until("the container after it is known", LIMIT, || plan.epoch() > epoch);
     assert_eq!(container(&plan, 'a')["name"], "first", "its last lines are still read");
     let epoch = plan.epoch();

@@ -1,4 +1,4 @@
-//! Every processor does what its golden file says, and leaves an event as it came when it fails.
+//! Every processor passes its golden file, and leaves an event unchanged when it fails.
 
 mod cloudfoundry_api;
 mod clouds;

@@ -48,7 +48,7 @@ fn plan_by(
     Plan::compile(&list, &Map::new(), &[])
 }
 
-/// What becomes of an event with `value` in `a`: the values, or the message of the failure.
+/// The result for an event with `value` in `a`: the values, or the message of the failure.
 fn run(plan: &Plan, value: &str) -> Json {
     let bound = plan.bind(&Map::new(), &Map::new(), Shape::Any);
     let base: Arc<Base> = Arc::clone(bound.input_base());
@@ -113,7 +113,7 @@ fn a_server_that_does_not_answer_is_left_alone_for_a_while() {
     assert_eq!(run(&plan, "jane"), json!(["Jane Doe"]));
 }
 
-/// A port on which nobody listens; it is held, so that nobody else gets it.
+/// A port without a listener; it is held, so that no other program gets it.
 fn dead_port() -> (TcpSocket, u16) {
     let held = TcpSocket::new_v4().unwrap();
     held.bind("127.0.0.1:0".parse().unwrap()).unwrap();

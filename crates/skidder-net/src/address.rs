@@ -9,7 +9,7 @@ pub fn read_credentials(text: &str) -> Result<(String, Secret), String> {
     Ok((decode_percent(user)?, Secret::new(decode_percent(password)?)))
 }
 
-/// What a mistake in the address of a proxy is told with.
+/// The hint for a mistake in the address of a proxy.
 pub(crate) const PROXY_HINT: &str = "a proxy is `scheme://[user:password@]host[:port]`; what is special in a user or \
                                      password is percent-encoded: `/` is `%2F`, `@` is `%40`";
 

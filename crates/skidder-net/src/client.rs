@@ -29,7 +29,7 @@ const SHOWN_BYTES_MAX: usize = 512;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// Nobody listens at the unix socket.
+    /// There is no listener at the unix socket.
     #[error("cannot connect to `{path}`: {source}")]
     Socket {
         /// The socket.
@@ -72,7 +72,7 @@ pub struct HttpClient {
     target: Target,
     /// For the header `host`.
     host: String,
-    /// What every path begins with; no slash at its end.
+    /// The prefix of every path; no slash at its end.
     base: String,
     timeout: Duration,
     answer_bytes_max: usize,
@@ -114,7 +114,7 @@ impl<'a> HttpRequest<'a> {
 #[derive(Debug)]
 pub struct AnswerStream {
     body: Incoming,
-    /// What came behind the last line that was returned.
+    /// Bytes received after the last returned line.
     rest: Vec<u8>,
     bytes_max: usize,
     _connection: Connection,
@@ -126,7 +126,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// What is wrong with the URL.
+    /// The error of the URL.
     pub fn parse(
         url: &str,
         tls: Option<Arc<TlsClient>>,
@@ -206,7 +206,7 @@ impl HttpClient {
         if status.is_success() { Ok(body) } else { Err(refused(status, &body)) }
     }
 
-    /// Asks for JSON.
+    /// Requests JSON.
     ///
     /// # Errors
     ///

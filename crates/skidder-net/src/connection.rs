@@ -44,7 +44,7 @@ pub enum ConnectionError {
     TooLong(usize),
 }
 
-/// An error of hyper with what is behind it.
+/// An error of hyper with its cause.
 fn chain(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -135,7 +135,7 @@ impl Connection {
             .await
             .map_err(ConnectionError::Broken)?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is told the same error.
+            // The waiting request fails with the same error.
             if let Err(error) = connection.await {
                 tracing::trace!(%error, "a connection ended");
             }
@@ -189,7 +189,7 @@ impl Connection {
         let (head, body) = self.start(request).await?.into_parts();
         read_body(body, answer, bytes_max).await?;
         self.used = true;
-        // Only what says no is shown.
+        // Only the answer of a refusal is shown.
         if !head.status.is_success() {
             redactor.hide(answer);
         }

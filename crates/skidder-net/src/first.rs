@@ -1,9 +1,9 @@
-//! Several ways to the same end, tried one after the other and beside each other.
+//! Several ways to the same end, tried one after the other and in parallel.
 
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// What the first attempt gives that succeeds. Each has `pause` for itself before the next one begins beside it
+/// The result of the first attempt that succeeds. Each has `pause` for itself before the next one begins in parallel
 /// (RFC 8305 in its simplest form): one that swallows packets does not hide those behind it. The others end with it.
 ///
 /// Must be called within a runtime.

@@ -53,7 +53,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What a message shows of an answer: the printable characters of its first `bytes_max` bytes.
+/// The excerpt of an answer for a message: the printable characters of its first `bytes_max` bytes.
 pub fn excerpt(answer: &[u8], bytes_max: usize) -> String {
     let text = String::from_utf8_lossy(&answer[..answer.len().min(bytes_max)]);
     let printable = |character: &char| !character.is_control() && *character != '\u{fffd}';

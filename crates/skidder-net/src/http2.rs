@@ -21,7 +21,7 @@ pub struct Http2Answer {
     pub status: u16,
     /// Its headers.
     pub headers: HeaderMap,
-    /// What follows the body, as the status of gRPC; empty if nothing does.
+    /// Trailers, such as the status of gRPC; empty if there are none.
     pub trailers: HeaderMap,
     /// Its body.
     pub body: Vec<u8>,
@@ -48,7 +48,7 @@ impl Http2 {
             .await
             .map_err(ConnectionError::Broken)?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is told the same error.
+            // The waiting request fails with the same error.
             if let Err(error) = connection.await {
                 tracing::trace!(%error, "a connection ended");
             }

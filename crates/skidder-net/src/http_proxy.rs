@@ -1,4 +1,4 @@
-//! Proxies of HTTP (RFC 9110, 9.3.6): asked for a tunnel with `CONNECT` for what is encrypted.
+//! HTTP proxies (RFC 9110, 9.3.6): a tunnel with `CONNECT` for encrypted connections.
 
 use crate::address::{read_address, read_credentials};
 use crate::headers::basic_login;

@@ -17,8 +17,8 @@ impl Login {
         Self { kerberos, host: Arc::from(host) }
     }
 
-    /// The value for one request. The servers of the realm may have to be asked, which is done on a thread for what
-    /// blocks.
+    /// The value for one request. May contact the servers of the realm, on a thread for blocking
+    /// work.
     pub async fn header(&self) -> Result<HeaderValue, ConnectionError> {
         let Self { kerberos, host } = self.clone();
         let made = tokio::task::spawn_blocking(move || kerberos.header(&host)).await;

@@ -1,4 +1,4 @@
-//! Documents posted to a URL, beside the events: each over a connection of its own, which is closed behind the answer.
+//! Documents posted to a URL, apart from the events: each over its own connection, closed after the answer.
 
 use crate::HostUrl;
 use crate::connection::{Connection, ConnectionError, Pieces};
@@ -54,7 +54,7 @@ pub struct Poster {
 pub struct Posted {
     /// Its status.
     pub status: u16,
-    /// How long it wants to be left alone, if it says so in seconds.
+    /// The `Retry-After` of the server, if it is in seconds.
     pub retry_after: Option<Duration>,
     /// Its body.
     pub body: Vec<u8>,
@@ -68,19 +68,19 @@ pub struct PostError {
     error: ConnectionError,
 }
 
-/// The setting that says where the documents go, and what its URL may leave out.
+/// The setting with the target URL, and which parts the URL may omit.
 #[derive(Clone, Copy, Debug)]
 pub struct PosterDefaults {
     /// Its default is a whole URL.
     pub endpoint: &'static Key<String>,
-    /// What its path ends with, and is added if it does not.
+    /// The end of its path, which is added if it is missing.
     pub path: &'static str,
     /// Its port without TLS; with TLS it is 443.
     pub port: u16,
 }
 
 impl Poster {
-    /// Reads the endpoint, `headers`, `timeout`, `compression`, `ssl` and `proxy_url`; mistakes are told to the section's
+    /// Reads the endpoint, `headers`, `timeout`, `compression`, `ssl` and `proxy_url`; reports mistakes to the section's
     /// problems.
     pub fn read(
         section: &Section<'_>,
@@ -161,7 +161,7 @@ impl Poster {
         Ok(Posted { status, retry_after: retry_after(&headers), body: answer })
     }
 
-    /// What to say of an answer that is no success.
+    /// The error text for an answer that is no success.
     pub fn refusal(&self, posted: &Posted) -> String {
         let mut text = format!("{}: the server answered {}", self.url, posted.status);
         let shown = excerpt(&posted.body, SHOWN_BYTES_MAX);

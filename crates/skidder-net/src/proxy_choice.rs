@@ -52,7 +52,7 @@ pub struct Environment {
 enum Except {
     All,
     Network(IpAddr, u8),
-    /// A name, with what is below it (`true`), or only that (a leading dot); and a port.
+    /// A name, with the names below it (`true`), or only those (a leading dot); and a port.
     Name {
         name: String,
         itself: bool,
@@ -239,16 +239,16 @@ mod tests {
     fn the_settings_win_over_the_environment() {
         let variables =
             [("HTTP_PROXY", "proxy:3128"), ("https_proxy", "http://u:p@secure"), ("NO_PROXY", "")];
-        let (plain, told) = choice("{}", &variables);
-        assert_eq!(told, "");
+        let (plain, problems) = choice("{}", &variables);
+        assert_eq!(problems, "");
         assert_eq!(of(&plain, false, "es"), "http://proxy:3128");
         assert_eq!(of(&plain, true, "es"), "http://secure:80");
         for here in ["localhost", "127.0.0.1", "[::1]"] {
             assert_eq!(of(&plain, true, here), "direct");
         }
-        let (own, told) = choice("proxy_url: https://own", &variables);
+        let (own, problems) = choice("proxy_url: https://own", &variables);
         assert_eq!(
-            (of(&own, false, "localhost"), told.as_str()),
+            (of(&own, false, "localhost"), problems.as_str()),
             ("https://own:443".to_owned(), "")
         );
         let (socks, _) = choice("proxy_url: socks5://own", &variables);
@@ -261,12 +261,21 @@ mod tests {
     #[test]
     fn proxies_that_are_none_are_told_without_passwords() {
         let none = |text: &str, what: &str| {
-            let told = choice(&format!("proxy_url: '{text}'"), &[]).1;
-            assert!(told.starts_with("error: x:1:12: `proxy_url` is `xxxxx`; "), "{text}: {told}");
-            assert!(told.contains(what) && told.contains("\nhint: a proxy is"), "{text}: {told}");
+            let problems = choice(&format!("proxy_url: '{text}'"), &[]).1;
+            assert!(
+                problems.starts_with("error: x:1:12: `proxy_url` is `xxxxx`; "),
+                "{text}: {problems}"
+            );
+            assert!(
+                problems.contains(what) && problems.contains("\nhint: a proxy is"),
+                "{text}: {problems}"
+            );
             let (_, of_environment) = choice("{}", &[("HTTPS_PROXY", text)]);
             assert!(of_environment.contains(what), "{text}: {of_environment}");
-            assert!(!format!("{told}{of_environment}").contains("SECRET"), "{text}: {told}");
+            assert!(
+                !format!("{problems}{of_environment}").contains("SECRET"),
+                "{text}: {problems}"
+            );
         };
         for text in ["http://", "http://u:SECRET@", "https://u:SECRET@/", "socks5://:1080", ":80"] {
             none(text, "it names no host");

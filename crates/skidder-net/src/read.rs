@@ -18,7 +18,7 @@ mod https {
     use super::*;
 
     settings! {
-        /// `ssl` of what uses TLS only with servers whose URL says `https`.
+        /// `ssl` where TLS is used only with `https` URLs.
         pub static HTTPS = Group::new("https", "TLS with servers whose URL says `https`.");
 
         pub(super) SECTION: Part = Key::part("ssl", &SSL).about("[TLS](outputs.md#ssl) of `https`");
@@ -44,7 +44,7 @@ pub fn read_hosts(section: &Section<'_>, key: &Key<Vec<String>>, port: u16) -> V
     section.get(key).try_each(host).at_least_one("host").required()
 }
 
-/// Headers that a request carries, under `key`. Mistakes are told to the section's problems; empty after one.
+/// Headers that a request carries, under `key`. Reports mistakes to the section's problems; empty after one.
 pub fn read_headers(
     section: &Section<'_>,
     key: &Key<BTreeMap<String, String>>,

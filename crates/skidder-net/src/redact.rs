@@ -1,4 +1,4 @@
-//! What proves who we are does not come back in an answer: some servers and proxies repeat the request in an error,
+//! Removes our credentials from answers: some servers and proxies repeat the request in an error,
 //! and errors are shown in the log.
 //!
 //! Bytes are replaced by as many others, so that lengths inside of an answer stay right.
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderValue};
 
-/// What stands in the place of each byte, as in other messages.
+/// Replaces each byte, as in other messages.
 const HIDDEN: u8 = b'x';
 /// Shorter texts are no secrets, and are found in any answer.
 const SHORTEST: usize = 4;
@@ -61,7 +61,7 @@ pub fn redact(text: &str, secret: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A header's value, what is behind its scheme, and user and password that this stands for.
+/// A header's value, the part after its scheme, and user and password that this stands for.
 fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
     if let Some(at) = value.iter().position(|byte| *byte == b' ') {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// How long an address has the wire for itself before the next one is tried beside it, as in Go.
+/// Head start of an address before the next one is tried in parallel, as in Go.
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(300);
 
 /// Why a server cannot be reached.
@@ -72,7 +72,7 @@ pub enum NetError {
     NoHandshake(Duration),
 }
 
-/// What a person can do about a connection that is not made, behind what is said of it; empty if that cannot be told.
+/// How to fix a failed connection, for use after the error; empty if unknown.
 pub fn connect_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "; is the server running, and is this its port?",
@@ -153,7 +153,7 @@ impl fmt::Display for Host {
 pub enum Proxy {
     /// SOCKS5.
     Socks(SocksProxy),
-    /// HTTP: asked for a tunnel for what is encrypted; what is not goes to it as it is.
+    /// HTTP: a tunnel for encrypted connections; other requests go to it as they are.
     Http(HttpProxy),
 }
 
@@ -217,7 +217,7 @@ impl Route {
         tokio::time::timeout(timeout, encrypting).await.unwrap_or(late)
     }
 
-    /// What TLS of the next connection needs.
+    /// The TLS settings for the next connection.
     fn session(&self, tls: &TlsClient) -> Arc<ClientConfig> {
         let mut config = tls.config();
         if self.http2 {
@@ -237,7 +237,7 @@ impl Route {
         })
     }
 
-    /// Opens a connection and tells each step of it; `None` if one failed.
+    /// Opens a connection and reports each step of it; `None` if one failed.
     pub async fn check(&self, steps: &mut Steps<'_>, timeout: Duration) -> Option<Box<dyn Stream>> {
         steps.line(1, "connection...");
         steps.ok(2, "parse host", "");

@@ -49,7 +49,7 @@ impl fmt::Display for SocksProxy {
 }
 
 impl SocksProxy {
-    /// Reads `proxy_url` and `proxy_use_local_resolver`; mistakes are told to the section's problems.
+    /// Reads `proxy_url` and `proxy_use_local_resolver`; reports mistakes to the section's problems.
     pub fn read(section: &Section<'_>) -> Option<Self> {
         let local_resolver = section.get(&LOCAL_RESOLVER).value();
         let url = section.get(&PROXY_URL).hint(PROXY_HINT);
@@ -121,7 +121,7 @@ impl SocksProxy {
         if status != 0 {
             return Err(format!("cannot connect to {target}: {}", reason(status)));
         }
-        // The address that the proxy sends from, and its port: nobody needs it.
+        // The address that the proxy sends from, and its port: unused.
         match kind {
             IPV4 => drop(receive::<6>(tcp).await?),
             IPV6 => drop(receive::<18>(tcp).await?),
@@ -243,8 +243,12 @@ mod tests {
         assert!(!SocksProxy::parse("socks5://u:SECRET", false).unwrap_err().contains("SECRET"));
     }
 
-    /// What a proxy that reads `expected` and answers each part is asked, and how that ends.
-    async fn told(proxy: &str, target: &str, talk: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), String> {
+    /// The result of a connection through a proxy that expects and answers `talk`.
+    async fn connect_result(
+        proxy: &str,
+        target: &str,
+        talk: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = tokio::spawn(async move {
@@ -270,20 +274,23 @@ mod tests {
         let greeting = (vec![5, 1, 0], vec![5, 0]);
         let name = vec![5, 1, 0, 3, 2, b'e', b's', 1, 2];
         let connected = vec![greeting.clone(), (name.clone(), good.clone())];
-        assert_eq!(told("socks5://p", "es", connected).await, Ok(()));
+        assert_eq!(connect_result("socks5://p", "es", connected).await, Ok(()));
         let address = vec![5, 1, 0, 1, 10, 0, 0, 1, 1, 2];
         let connected = vec![greeting.clone(), (address, vec![5, 0, 0, 3, 1, b'x', 0, 0])];
-        assert_eq!(told("socks5://p", "10.0.0.1", connected).await, Ok(()));
+        assert_eq!(connect_result("socks5://p", "10.0.0.1", connected).await, Ok(()));
         let secret = (vec![5, 1, 2], vec![5, 2]);
         let login = vec![1, 1, b'u', 2, b'p', b'w'];
         let connected =
             vec![secret.clone(), (login.clone(), vec![1, 0]), (name.clone(), good.clone())];
-        assert_eq!(told("socks5://u:pw@p", "es", connected).await, Ok(()));
-        let refused = told("socks5://u:pw@p", "es", vec![secret, (login, vec![1, 1])]).await;
+        assert_eq!(connect_result("socks5://u:pw@p", "es", connected).await, Ok(()));
+        let refused =
+            connect_result("socks5://u:pw@p", "es", vec![secret, (login, vec![1, 1])]).await;
         assert!(refused.unwrap_err().contains("refuses the user"));
-        let unwilling = told("socks5://p", "es", vec![(vec![5, 1, 0], vec![5, 255])]).await;
+        let unwilling =
+            connect_result("socks5://p", "es", vec![(vec![5, 1, 0], vec![5, 255])]).await;
         assert!(unwilling.unwrap_err().contains("wants a user"));
-        let failed = told("socks5://p", "es", vec![greeting, (name, vec![5, 5, 0, 1])]).await;
+        let failed =
+            connect_result("socks5://p", "es", vec![greeting, (name, vec![5, 5, 0, 1])]).await;
         assert!(failed.unwrap_err().ends_with("cannot connect to es:258: connection refused"));
     }
 }

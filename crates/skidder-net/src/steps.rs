@@ -4,18 +4,18 @@ use std::fmt::Display;
 
 /// Reports the steps of a check in Filebeat's words: `dns lookup... OK`.
 pub struct Steps<'a> {
-    tell: &'a mut (dyn FnMut(&str) + Send),
+    report: &'a mut (dyn FnMut(&str) + Send),
 }
 
 impl<'a> Steps<'a> {
-    /// `tell` is given each line without a line feed.
-    pub fn new(tell: &'a mut (dyn FnMut(&str) + Send)) -> Self {
-        Self { tell }
+    /// `report` gets each line without a line feed.
+    pub fn new(report: &'a mut (dyn FnMut(&str) + Send)) -> Self {
+        Self { report }
     }
 
     /// A line, indented by two spaces a level.
     pub fn line(&mut self, level: usize, text: &str) {
-        (self.tell)(&format!("{:1$}{text}", "", 2 * level));
+        (self.report)(&format!("{:1$}{text}", "", 2 * level));
     }
 
     /// A step that is good.

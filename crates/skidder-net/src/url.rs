@@ -17,7 +17,7 @@ pub struct HostUrl {
     pub name: String,
     /// TCP port.
     pub port: u16,
-    /// What every path begins with, without a slash at its end; empty for none.
+    /// The prefix of every path, without a slash at its end; empty for none.
     pub path: String,
     /// User and password of the URL.
     pub credentials: Option<(String, Secret)>,
@@ -29,7 +29,7 @@ impl HostUrl {
     ///
     /// # Errors
     ///
-    /// What is wrong: the end of the sentence "`hosts` is …; ".
+    /// The mistake: the end of the sentence "`hosts` is …; ".
     pub fn parse(
         text: &str,
         protocol: &str,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Files of one answer, if the question does not say: about 2 MB.
+/// Files of one answer by default: about 2 MB.
 const LIMIT: usize = 5000;
 /// Files of one answer, at most.
 const LIMIT_MAX: usize = 10_000;
@@ -31,8 +31,8 @@ pub(crate) enum FilesError {
     Later(String),
 }
 
-/// A question: `?output=ID&input=N&after=PATH&limit=N&path=PATH…`. Inputs are counted on from one output to the next,
-/// or within the one that is asked for.
+/// A query: `?output=ID&input=N&after=PATH&limit=N&path=PATH…`. Inputs are counted on from one output to the next,
+/// or within the given one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilesQuestion {
     output: Option<String>,
@@ -112,8 +112,8 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         add(next, "output", output);
     }
     let id = of.id.as_deref().filter(|_| several);
-    let told = |file| file_json(&source.id, id, file, output_full);
-    let files: Vec<Json> = page.files.iter().map(told).collect();
+    let to_json = |file| file_json(&source.id, id, file, output_full);
+    let files: Vec<Json> = page.files.iter().map(to_json).collect();
     Ok(json!({"files": files, "next": next}))
 }
 
@@ -132,7 +132,7 @@ fn find<'a>(
     None
 }
 
-/// What to ask to get the files behind a page.
+/// The query for the files after a page.
 fn next_question(
     page: &FilePage,
     input: usize,
@@ -162,7 +162,7 @@ pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full
         (reason, state) => (state.name(), reason.as_ref().map(ToString::to_string)),
     };
     let modified = (file.modified != Timestamp::default()).then(|| time_text(file.modified));
-    let mut told = json!({
+    let mut json = json!({
         "path": file.path.to_string_lossy(),
         "input": input,
         "key": file.key,
@@ -181,9 +181,9 @@ pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full
         "error": file.error.as_ref().map(error_json),
     });
     if let Some(output) = output {
-        told["output"] = output.into();
+        json["output"] = output.into();
     }
-    told
+    json
 }
 
 /// An error as it is shown.

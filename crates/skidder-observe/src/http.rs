@@ -1,8 +1,8 @@
 //! The HTTP endpoint: a small HTTP/1 server on a TCP port or a Unix socket.
 //!
-//! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Whoever can reach it can
+//! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Every client there can
 //! read them, and nothing else: every route only looks. The page, `/files`, `/sources`, `/lag` and `/problems` show more,
-//! and ask who it is (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
+//! and check the client (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
 //! `http.timeout` for the head of a request.
 
 mod auth;
@@ -45,10 +45,10 @@ const SOCKET_MODE: u32 = 0o740;
 const CONNECTION_TIME_MAX: Duration = Duration::from_mins(1);
 /// Request line and headers; more is answered with 431 or 414.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
-/// What an answer under way gets when the program stops or its connection's time is over. Short: the
+/// Time for an answer under way when the program stops or its connection's time is over. Short: the
 /// end of the program waits for it.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often it is looked for a place while the program works for all who have one.
+/// How often to look for a free place while all connections are busy.
 const PLACE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the endpoint could not be started. All of these stop the program's start.
@@ -64,7 +64,7 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
-    /// Somebody listens there already: change the port, or stop the other.
+    /// The address is in use: change the port, or stop the other process.
     #[error(
         "the HTTP endpoint cannot listen on {}: another process does already; set `{setting}` to another one or stop that process",
         shown(.address)
@@ -97,7 +97,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// What to say of a listener that could not be bound: the setting is that of the part that is wrong.
+    /// The error for a listener that could not be bound: the setting is that of the part that is wrong.
     fn of(error: ListenError) -> Self {
         match error {
             ListenError::Resolve { host, source } => Self::Resolve { host, source },
@@ -139,7 +139,7 @@ pub struct Serving {
     pub task: JoinHandle<()>,
 }
 
-/// What is served.
+/// The served sources.
 struct Served {
     sources: Arc<Sources>,
     page: Page,
@@ -224,7 +224,7 @@ struct Client {
 async fn respond(request: &Request<Incoming>, client: &Client, served: &Served) -> Response<Body> {
     client.place.works();
     let answer = answer(request, client, served).await;
-    // What streams has bounds of its own.
+    // Streams have bounds of their own.
     if matches!(answer.body(), Either::Left(_)) {
         client.place.waits();
     }

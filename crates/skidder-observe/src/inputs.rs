@@ -56,7 +56,7 @@ impl Counts {
         }
     }
 
-    /// What it adds to a sum over several outputs.
+    /// Its share of a sum over several outputs.
     fn in_sum(&self) -> ReadNumbers {
         match self {
             Self::Task { is_counted: false, .. } => ReadNumbers::default(),
@@ -82,9 +82,9 @@ pub struct InputList(Arc<RwLock<Lists>>);
 #[derive(Clone, Debug, Default)]
 struct Lists {
     now: Arc<[InputSource]>,
-    /// What inputs count that are not in the list any more, while they still read or wait for verdicts.
+    /// Counts of inputs that are not in the list any more, while they still read or wait for verdicts.
     leaving: Vec<Counts>,
-    /// What all others have counted that were in the list.
+    /// Counts of all others that were in the list.
     gone: ReadNumbers,
 }
 
@@ -129,7 +129,7 @@ impl InputList {
         of_files.map(|input| input.number).collect()
     }
 
-    /// Inputs that are tasks; of all outputs together each once, if only those that are counted are wanted.
+    /// Inputs that are tasks; each once over all outputs, if `only_counted`.
     pub(crate) fn tasks(&self, only_counted: bool) -> Vec<(InputSource, Arc<InputTask>)> {
         let now = self.list();
         let tasks = now.iter().filter_map(|input| match &input.counts {
@@ -141,7 +141,7 @@ impl InputList {
         tasks.collect()
     }
 
-    /// What all have counted, each once.
+    /// The counts of all, each once.
     pub(crate) fn total(&self) -> ReadNumbers {
         let lists = self.read();
         let mut total = lists.gone;

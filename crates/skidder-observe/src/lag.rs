@@ -1,7 +1,7 @@
-//! How far every file is behind: all files of all inputs, from one round of questions to the scanner.
+//! How far every file is behind: all files of all inputs, from one round of requests to the scanner.
 //!
-//! Nothing is known of yesterday: rates and ages are of the time since somebody looks, so they cost nothing before. A round is
-//! made when it is asked for and the last one is old enough; it is forgotten when nobody has asked for a while.
+//! There is no history: rates and ages count from the first request on, so they cost nothing before. A round is
+//! made on request if the last one is old enough; it is forgotten after a while without requests.
 
 mod numbers;
 mod view;
@@ -27,7 +27,7 @@ use view::View;
 const FILES_MAX: usize = 20_000;
 /// Files of one question to the scanner.
 const PAGE: usize = 2_000;
-/// A round is at least so old when another is made, if nobody asks for a newer one.
+/// A round is at least so old when another is made, if no newer one is requested.
 const AGE_MIN: Duration = Duration::from_secs(1);
 /// Rounds take at most this part of the scanner's time.
 const PART_OF_TIME: u32 = 20;
@@ -35,16 +35,16 @@ const PART_OF_TIME: u32 = 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the sums are waited for; what comes later is for the next question.
 const PATIENCE_FOR_SUMS: Duration = Duration::from_secs(2);
-/// A round is forgotten when nobody has asked for so long: longer than the periods of collectors.
+/// A round is forgotten after so long without requests: longer than the periods of collectors.
 const KEPT: Duration = Duration::from_mins(3);
 
-/// The last round, and what is needed to compare the next one with it.
+/// The last round, and its data for comparing the next one with it.
 #[derive(Default)]
 pub struct Lag {
     state: Mutex<Option<Round>>,
     /// The sums of the last round, also while the next one is made.
     sums: Mutex<Option<(Monotonic, Arc<Sums>)>>,
-    /// Somebody lets go of it when nobody has asked for long.
+    /// A task frees it after a time without requests.
     is_watched: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ pub struct Lag {
 struct Round {
     made: Monotonic,
     took: Duration,
-    asked: Monotonic,
+    requested: Monotonic,
     files: Vec<BoardFile>,
     marks: HashMap<(usize, String), Mark>,
     sums: Arc<Sums>,
@@ -69,8 +69,8 @@ pub(crate) struct Sums {
     pub(crate) outputs: BTreeMap<usize, LagNumbers>,
 }
 
-/// Whose files are asked about.
-struct Asked {
+/// The input of the files in an answer.
+struct InputContext {
     /// Place of the output in the sources.
     output: usize,
     input: Arc<str>,
@@ -176,7 +176,7 @@ impl Lag {
                 }
             },
         };
-        round.asked = now;
+        round.requested = now;
         *self.lock_sums() = Some((round.made, Arc::clone(&round.sums)));
         let used = use_it(&round, now);
         *state = Some(round);
@@ -184,19 +184,19 @@ impl Lag {
     }
 
     /// The sums, and how old they are; those of the round before if this one takes too long. Nothing if there are none, or
-    /// there is nobody to ask.
+    /// no scanner.
     pub(crate) async fn sums(sources: &Arc<Sources>) -> Option<(Arc<Sums>, Duration)> {
         if sources.outputs.iter().all(|output| output.looks.is_none()) {
             return None;
         }
-        let asked = Arc::clone(sources);
+        let shared = Arc::clone(sources);
         let asking = tokio::task::spawn_blocking(move || {
-            let made = asked.lag.with_round(&asked, AGE_MIN, |_, _| ());
+            let made = shared.lag.with_round(&shared, AGE_MIN, |_, _| ());
             if let Err(error) = made {
                 tracing::debug!(?error, "how far files are behind is not known");
             }
         });
-        // Whatever became of it: what there is then is told.
+        // In every case, what there is then is shown.
         drop(tokio::time::timeout(PATIENCE_FOR_SUMS, asking).await);
         Self::watch(sources);
         Self::known(sources)
@@ -208,7 +208,7 @@ impl Lag {
         Some((sums, sources.clock.monotonic().since(made)))
     }
 
-    /// Lets go of the last round when nobody has asked for long. To be called behind a question.
+    /// Frees the last round after a time without requests. To be called after a request.
     pub(crate) fn watch(sources: &Arc<Sources>) {
         if sources.lag.is_watched.swap(true, Ordering::AcqRel) {
             return;
@@ -224,15 +224,15 @@ impl Lag {
         });
     }
 
-    /// Lets go of the last round if nobody has asked for long; says whether there is none any more.
+    /// Frees the last round after a time without requests; returns whether there is none any more.
     fn forget_old(&self, now: Monotonic) -> bool {
-        // Whoever holds it makes a round, which may take long: this is no place to wait.
+        // A locked state means that a round is being made, which may take long: this is no place to wait.
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        if state.as_ref().is_some_and(|round| now.since(round.asked) < KEPT) {
+        if state.as_ref().is_some_and(|round| now.since(round.requested) < KEPT) {
             return false;
         }
         *state = None;
@@ -250,12 +250,12 @@ impl Lag {
     }
 }
 
-/// Asks for all files.
+/// Requests all files.
 fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result<Round, AskError> {
     let mut round = Round {
         made: now,
         took: Duration::ZERO,
-        asked: now,
+        requested: now,
         files: Vec::new(),
         marks: HashMap::new(),
         sums: Arc::default(),
@@ -269,7 +269,7 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
         let mut of_output = LagNumbers::default();
         for input in of.inputs.list().iter() {
             let input_id = input.id.as_str().into();
-            let at = Asked { output, input: input_id, interval, is_stuck: stuck.is_some() };
+            let at = InputContext { output, input: input_id, interval, is_stuck: stuck.is_some() };
             let of_input = sums.inputs.entry((output, input.slot)).or_default();
             let mut query = FileQuery { limit: PAGE, ..FileQuery::default() };
             loop {
@@ -314,7 +314,7 @@ fn stuck(output: &OutputSource, now: Monotonic) -> Option<String> {
 
 impl Mark {
     /// The place from which the next rate counts, and the rate until now: over at least `interval`, or sooner if
-    /// something has moved. Nothing if it is too early to tell.
+    /// something has moved. Nothing if it is too early to measure it.
     fn pace(
         &self,
         cursor: u64,
@@ -336,7 +336,7 @@ impl Round {
     fn take(
         &mut self,
         look: FileLook,
-        at: &Asked,
+        at: &InputContext,
         last: Option<&Self>,
         wall: Timestamp,
         sums: &mut LagNumbers,
@@ -419,13 +419,13 @@ mod tests {
         let mut round = Round {
             made: Monotonic(Duration::from_secs(second)),
             took: Duration::ZERO,
-            asked: Monotonic::default(),
+            requested: Monotonic::default(),
             files: Vec::new(),
             marks: HashMap::new(),
             sums: Arc::default(),
         };
         let interval = Duration::from_secs(10);
-        let at = Asked { output: 0, input: Arc::from("i"), interval, is_stuck: false };
+        let at = InputContext { output: 0, input: Arc::from("i"), interval, is_stuck: false };
         let wall = Timestamp(1_800_000_000_000_000_000 + second as i64 * 1_000_000_000);
         round.take(look, &at, last, wall, &mut LagNumbers::default());
         round

@@ -1,4 +1,4 @@
-//! What a run can be asked about while it lives, and what it says of itself at the end.
+//! The numbers and states of a run while it lives, and its summary at the end.
 //!
 //! The stages keep counters; [`Sources`] knows where they are and takes them as one [`Snapshot`]. One
 //! table ([`names`]) gives each number its name in Filebeat's `/stats` and its Prometheus name; the

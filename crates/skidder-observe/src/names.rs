@@ -21,13 +21,13 @@ use skidder_event::DropReason;
 pub const LABEL_OUTCOME: &str = "outcome";
 /// Why a line was dropped, [`DropReason::name`]; empty for other outcomes.
 pub const LABEL_REASON: &str = "reason";
-/// What became of an event that an output had: `acked`, `failed`, `dropped`, `duplicate`, `dead_letter`.
+/// The outcome of an event that an output had: `acked`, `failed`, `dropped`, `duplicate`, `dead_letter`.
 pub const LABEL_RESULT: &str = "result";
 /// The id of an output, if there are several.
 pub const LABEL_OUTPUT: &str = "output";
 /// The id of an input.
 pub const LABEL_INPUT: &str = "input";
-/// What an input or output is doing.
+/// The state of an input or output.
 pub const LABEL_STATE: &str = "state";
 /// The values of [`LABEL_OUTCOME`].
 pub const OUTCOMES: [&str; 3] = ["delivered", "dropped", "dead_lettered"];
@@ -59,7 +59,7 @@ pub enum Value {
 pub struct Series {
     /// Name of the family.
     pub name: &'static str,
-    /// What tells it from the others of its family.
+    /// The labels that distinguish it within its family.
     pub labels: &'static [(&'static str, &'static str)],
 }
 
@@ -72,7 +72,7 @@ pub struct Metric {
     pub series: Option<Series>,
     /// How it behaves.
     pub kind: Kind,
-    /// What it counts, for Prometheus; the first of a family counts.
+    /// Its help text for Prometheus; the first of a family counts.
     pub help: &'static str,
     read: fn(&Snapshot) -> Option<Value>,
 }

@@ -37,7 +37,7 @@ pub struct ReadNumbers {
     pub pinned_bytes: u64,
     pub pins_given_up: u64,
     pub files_stalled: u64,
-    /// What inputs count that are tasks.
+    /// The counts of inputs that are tasks.
     pub sources: SourceNumbers,
 }
 
@@ -60,9 +60,9 @@ pub struct SourceNumbers {
 pub struct InputNumbers {
     /// Its `id`.
     pub id: String,
-    /// What it is called for people.
+    /// Its name for people.
     pub title: String,
-    /// What tells it from the other inputs: its `id`, or also its number if another one has the same or it has none.
+    /// Its unique name: its `id`, or also its number if another one has the same or it has none.
     pub name: String,
     /// Its `type`.
     pub kind: String,
@@ -70,7 +70,7 @@ pub struct InputNumbers {
     pub output: Option<String>,
     /// Its number in the configuration; the first is 0.
     pub number: usize,
-    /// Its number for those who ask the scanner.
+    /// Its number in requests to the scanner.
     pub slot: usize,
     /// The task, if it reads no files.
     pub task: Option<Arc<InputTask>>,
@@ -80,9 +80,9 @@ pub struct InputNumbers {
     pub ledger: Ledger,
     /// The last error that was met with one of its files.
     pub error: Option<FileError>,
-    /// How far behind its files are, if somebody has looked.
+    /// How far behind its files are, if measured.
     pub lag: Option<LagNumbers>,
-    /// What it is doing, if somebody has looked.
+    /// Its state, if measured.
     pub state: Option<InputState>,
     /// The output that it is blocked on, and for how long.
     pub blocked: Option<(String, Duration)>,
@@ -126,7 +126,7 @@ pub struct QueueNumbers {
     pub consumed: u64,
     /// Events that are settled.
     pub removed: u64,
-    /// What is on the disk, with `queue.disk`.
+    /// The numbers of the disk, with `queue.disk`.
     pub disk: Option<DiskNumbers>,
 }
 
@@ -157,7 +157,7 @@ pub struct RegistrarNumbers {
 }
 
 impl InputNumbers {
-    /// If its id is not its name, it is called by its address, or by its number beside its id.
+    /// If its id is not its name, its title is its address, or its number next to its id.
     pub(crate) fn of(
         source: &InputSource,
         output: Option<&String>,

@@ -18,55 +18,55 @@ use prost::Message as _;
 /// The name of the service, and of the scope.
 const SERVICE: &str = "skidder";
 
-/// What a server says that took only some of the numbers.
+/// The answer of a server that took only some of the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// How many it did not take.
     pub points: i64,
-    /// Why; or, if it took all, what it has to say.
+    /// Why; or, if it took all, its remark.
     pub message: String,
 }
 
 /// An `ExportMetricsServiceRequest`; `attributes` are further ones of the resource, which win over ours.
 pub fn otlp(snapshot: &Snapshot, version: &str, attributes: &[(String, String)]) -> Vec<u8> {
-    let mut told = Told::new(snapshot);
+    let mut families = Families::new(snapshot);
     for metric in output_metrics() {
         let Some(series) = metric.series else { continue };
         if snapshot.outputs.is_empty() {
-            told.add(series, metric.kind, metric.help, metric.value(snapshot), &[]);
+            families.add(series, metric.kind, metric.help, metric.value(snapshot), &[]);
         }
         for (id, one) in &snapshot.outputs {
             let of_output = [(LABEL_OUTPUT, &**id)];
-            told.add(series, metric.kind, metric.help, metric.value(one), &of_output);
+            families.add(series, metric.kind, metric.help, metric.value(one), &of_output);
         }
     }
     for metric in INPUT_METRICS {
         for input in &snapshot.inputs {
             let mut labels = vec![(LABEL_INPUT, &*input.name)];
             labels.extend(input.output.as_deref().map(|id| (LABEL_OUTPUT, id)));
-            told.add(metric.series, metric.kind, metric.help, (metric.read)(input), &labels);
+            families.add(metric.series, metric.kind, metric.help, (metric.read)(input), &labels);
         }
     }
     for metric in process_metrics() {
         let Some(series) = metric.series else { continue };
-        told.add(series, metric.kind, metric.help, metric.value(snapshot), &[]);
+        families.add(series, metric.kind, metric.help, metric.value(snapshot), &[]);
     }
     let scope = Scope { name: SERVICE.to_owned(), version: version.to_owned() };
     let metrics = ResourceMetrics {
         resource: Some(resource(snapshot, version, attributes)),
-        scope_metrics: vec![ScopeMetrics { scope: Some(scope), metrics: told.metrics }],
+        scope_metrics: vec![ScopeMetrics { scope: Some(scope), metrics: families.metrics }],
     };
     ExportRequest { resource_metrics: vec![metrics] }.encode_to_vec()
 }
 
-/// What an answer says that is a success; nothing if there is nothing to say.
+/// The refused part in a successful answer; nothing if there is none.
 pub fn otlp_refused(answer: &[u8]) -> Option<Refused> {
     let partial = ExportResponse::decode(answer).ok()?.partial_success?;
     let refused = Refused { points: partial.rejected_data_points, message: partial.error_message };
     (refused.points > 0 || !refused.message.is_empty()).then_some(refused)
 }
 
-/// Who tells it.
+/// The program that sends the numbers.
 fn resource(snapshot: &Snapshot, version: &str, more: &[(String, String)]) -> Resource {
     let program = &snapshot.program;
     let ours = [
@@ -85,15 +85,15 @@ fn attribute((key, text): (&str, &str)) -> KeyValue {
     KeyValue { key: key.to_owned(), value }
 }
 
-/// What was told so far.
-struct Told {
+/// The metrics written so far.
+struct Families {
     start: u64,
     now: u64,
     family: &'static str,
     metrics: Vec<Metric>,
 }
 
-impl Told {
+impl Families {
     fn new(snapshot: &Snapshot) -> Self {
         let nanos = |at: skidder_os::Timestamp| u64::try_from(at.0).unwrap_or(0);
         let (start, now) = (nanos(snapshot.program.start.wall), nanos(snapshot.time));
@@ -154,7 +154,7 @@ fn name_of(series: &str) -> String {
     name.replacen('_', ".", dots)
 }
 
-/// The unit, in the words of UCUM; what is counted in braces.
+/// The unit, in the words of UCUM; counted things in braces.
 fn unit_of(series: &str) -> &'static str {
     let has = |word: &str| series.split('_').any(|other| other == word);
     match () {

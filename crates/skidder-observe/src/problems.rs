@@ -1,4 +1,4 @@
-//! What is wrong with a run, with the cause and what to do: one list for `status`, `top`, the page and the end of `--once`.
+//! The problems of a run, with cause and remedy: one list for `status`, `top`, the page and the end of `--once`.
 //!
 //! An [`Error`](Severity::Error) keeps lines from being delivered, or loses them; a [`Warning`](Severity::Warning) may be
 //! meant so. Without problems all is well.
@@ -37,7 +37,7 @@ pub enum Severity {
 pub struct Problem {
     /// How serious it is.
     pub severity: Severity,
-    /// What kind of problem: `output_failing`, `file_behind`, …
+    /// The kind of problem: `output_failing`, `file_behind`, …
     pub kind: String,
     /// The output that has it, if there are several.
     pub output: Option<String>,
@@ -45,11 +45,11 @@ pub struct Problem {
     pub input: Option<String>,
     /// The file that has it.
     pub path: Option<String>,
-    /// What is wrong: `the output main (elasticsearch) is blocked`.
+    /// The problem: `the output main (elasticsearch) is blocked`.
     pub what: String,
     /// Why: host and error.
     pub cause: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: Option<String>,
     /// Since when, in RFC 3339.
     pub since: Option<String>,
@@ -72,7 +72,7 @@ impl Problems {
     /// Default of [`Self::failing`]: where one of several hosts is away, others take something meanwhile.
     pub const FAILING: Duration = Duration::from_secs(2);
 
-    /// All of them, the most serious first; asks the scanner, and blocks until it answers.
+    /// All of them, the most serious first; requests them from the scanner, and blocks until it answers.
     pub fn of(&self, sources: &Sources) -> Vec<Problem> {
         let mut problems = self.of_outputs(sources);
         self.add_files(sources, &mut problems);
@@ -81,8 +81,8 @@ impl Problems {
         problems
     }
 
-    /// Answers `/problems?behind_ms=N`; blocks. What a server says of an event it refuses may quote it, and is left out for who
-    /// may not see events.
+    /// Answers `/problems?behind_ms=N`; blocks. A server's reason for a refusal may quote the event: hidden from clients
+    /// that may not see events.
     pub(crate) fn answer(
         sources: &Arc<Sources>,
         query: &Query,
@@ -139,7 +139,7 @@ impl Problem {
         Self { cause: Some(masked(cause.as_ref()).into_owned()), ..self }
     }
 
-    /// What to do.
+    /// Adds the remedy.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }

@@ -1,4 +1,4 @@
-//! What the kernel says of this process and its machine.
+//! The kernel's numbers of this process and its machine.
 //!
 //! `/proc/self/stat` as in proc(5). What cannot be read is `None` and left out of every output.
 
@@ -13,7 +13,7 @@ const STAT_BYTES_MAX: usize = 4096;
 /// Load averages are fixed-point numbers with 16 bits after the point, see sysinfo(2).
 const LOAD_SCALE: f64 = 65536.0;
 
-/// What this process uses.
+/// The resources of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
     /// Processor time in user mode; in steps of a clock tick (10 ms).
@@ -32,7 +32,7 @@ pub struct Process {
     pub descriptors_hard: Option<u64>,
 }
 
-/// What the machine is doing.
+/// The load of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct System {
     /// Processors that this process may use.
@@ -42,7 +42,7 @@ pub struct System {
 }
 
 impl Process {
-    /// Asks the kernel.
+    /// Reads them from the kernel.
     pub fn look(fs: &dyn Fs) -> Self {
         let limits = getrlimit(Resource::Nofile);
         let mut process = read_stat(fs).and_then(|line| parse_stat(&line)).unwrap_or_default();
@@ -64,14 +64,14 @@ impl Process {
 }
 
 impl System {
-    /// Asks the kernel.
+    /// Reads them from the kernel.
     pub(crate) fn look(cores: u64) -> Self {
         let load = rustix::system::sysinfo().loads.map(|load| load as f64 / LOAD_SCALE);
         Self { cores, load }
     }
 }
 
-/// Processors that this process may use. Asked once: the answer costs several files.
+/// Processors that this process may use. Read once: it costs several files.
 pub(crate) fn cores() -> u64 {
     static CORES: OnceLock<u64> = OnceLock::new();
     *CORES
@@ -84,7 +84,7 @@ fn read_stat(fs: &dyn Fs) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The fields of `/proc/self/stat` that are wanted. The second one is the name in parentheses and may
+/// The needed fields of `/proc/self/stat`. The second one is the name in parentheses and may
 /// itself hold spaces and parentheses, so counting begins behind the last of them.
 fn parse_stat(line: &str) -> Option<Process> {
     let (_, rest) = line.rsplit_once(')')?;

@@ -1,7 +1,7 @@
 //! `/debug/pprof/`: profiles of this program under the paths of Go's, if `http.pprof.enabled`.
 //!
-//! A CPU profile has a thread of its own while it is recorded, and ends with its question: when the client goes, or the program stops.
-//! They show names of functions, no events; who may ask is the same as for the page (`page/access.rs`).
+//! A CPU profile has a thread of its own while it is recorded, and ends with its request: when the client goes, or the program stops.
+//! They show names of functions, no events; access is the same as for the page (`page/access.rs`).
 
 use crate::page::{Answer, Query, failed};
 use crate::snapshot::Sources;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 /// Where they are.
 const ROOT: &str = "/debug/pprof";
-/// Seconds of a CPU profile, if the question does not say, and at most.
+/// Seconds of a CPU profile by default, and at most.
 const SECONDS: u64 = 30;
 const SECONDS_MAX: u64 = 300;
 
@@ -79,7 +79,7 @@ impl Profiling {
     }
 }
 
-/// What is served below [`ROOT`].
+/// The documents below [`ROOT`].
 pub(crate) struct Profiles {
     sources: Arc<Sources>,
     profiling: Profiling,
@@ -152,7 +152,7 @@ impl Profiles {
         let work = move || {
             let profile = record(&sources, Duration::from_secs(seconds), &send);
             drop(place);
-            // Whoever has asked may be gone.
+            // The client may be gone.
             drop(send.send(profile));
         };
         if let Err(error) = std::thread::Builder::new().name("profile".to_owned()).spawn(work) {
@@ -197,11 +197,11 @@ impl Profiles {
     }
 }
 
-/// Records for as long as was asked for, or until nobody waits for it.
+/// Records for the requested time, or until the client is gone.
 fn record<T>(
     sources: &Sources,
     span: Duration,
-    asked: &oneshot::Sender<T>,
+    reply: &oneshot::Sender<T>,
 ) -> Result<Vec<u8>, CpuError> {
     let clock = &sources.clock;
     let mut recorder = Recorder::start()?;
@@ -210,7 +210,7 @@ fn record<T>(
         std::thread::park_timeout(DRAIN_EVERY);
         recorder.drain();
         let took = clock.monotonic().since(begin);
-        if took >= span || asked.is_closed() {
+        if took >= span || reply.is_closed() {
             return Ok(recorder.finish(clock.wall().0, took));
         }
     }

@@ -8,7 +8,7 @@ use crate::names::{
 use crate::snapshot::Snapshot;
 use std::fmt::Write as _;
 
-/// What the `Content-Type` header says.
+/// The `Content-Type` header.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All metrics that have a Prometheus name, and `skidder_build_info`. Each of several outputs has lines of its own, with

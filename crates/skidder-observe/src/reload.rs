@@ -1,4 +1,4 @@
-//! What became of reading the configuration again.
+//! The results of reading the configuration again.
 
 use crate::snapshot::Snapshot;
 use serde_json::{Value as Json, json};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Who runs: constant for the life of the process.
+/// The program: constant for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Filebeat's `beat`: `filebeat`, so that dashboards match.
@@ -61,7 +61,7 @@ impl Start {
     }
 }
 
-/// What the processors of an input have become.
+/// The resolved processors of an input.
 pub trait Describe: std::fmt::Debug + Send + Sync {
     /// The steps, with what they cost as far as that was measured.
     fn steps(&self) -> Vec<Step>;
@@ -75,13 +75,13 @@ pub trait Describe: std::fmt::Debug + Send + Sync {
 pub struct Step {
     /// When it is run.
     pub when: String,
-    /// What it does.
+    /// Its action.
     pub step: String,
-    /// What it cost; nothing if it is not run for each event, or was not measured.
+    /// Its cost; nothing if it is not run for each event, or was not measured.
     pub cost: Option<StepCost>,
 }
 
-/// What a step cost on events that passed.
+/// The cost of a step on events that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepCost {
     /// Events that came to it.
@@ -97,19 +97,19 @@ pub struct StepCost {
 pub struct InputSource {
     /// Its `id`.
     pub id: String,
-    /// What it is called: its `id`, or what else tells it from other inputs.
+    /// Its name for people: its `id`, or else what distinguishes it from other inputs.
     pub title: String,
     /// Its `type`: `filestream`, `stdin`, …
     pub kind: String,
     /// Its number in the configuration; the first is 0.
     pub number: usize,
-    /// Its number for those who ask the scanner: it stays when other inputs come and go.
+    /// Its number in requests to the scanner: it stays when other inputs come and go.
     pub slot: usize,
-    /// What it counts. Inputs that share the counters show the same numbers; the totals count them once.
+    /// Its counts. Inputs that share the counters show the same numbers; the totals count them once.
     pub counts: Counts,
     /// Its plan, if there is one to show.
     pub plan: Option<Arc<dyn Describe>>,
-    /// What it finds, if that can be told.
+    /// A survey of what it finds, if it supports one.
     pub survey: Option<Arc<Survey>>,
 }
 
@@ -128,13 +128,13 @@ pub struct OutputSource {
     pub queue: Queue,
     /// With `queue.disk`: the queue, of which `queue` is the end at the readers.
     pub disk: Option<Arc<DiskQueue>>,
-    /// What it counts.
+    /// Its counts.
     pub metrics: Arc<OutputMetrics>,
     /// Set when it has ended by itself.
     pub ended: Arc<AtomicBool>,
-    /// Where to ask what the files are doing; `None` if there is nobody to ask.
+    /// For requests about files; `None` if there is no scanner.
     pub looks: Option<Arc<Looks>>,
-    /// What the registrar counts; `None` leaves `registrar.*` out.
+    /// The registrar's counts; `None` leaves `registrar.*` out.
     pub registrar: Option<Arc<RegistrarMetrics>>,
     /// The file of its dead letters, if it keeps them.
     pub dead_letters: Option<PathBuf>,
@@ -143,15 +143,15 @@ pub struct OutputSource {
 /// Where all numbers of a run are.
 #[derive(Clone)]
 pub struct Sources {
-    /// Who runs.
+    /// The program.
     pub program: Arc<Program>,
     /// The outputs, in the order of the configuration; at least one.
     pub outputs: Vec<OutputSource>,
-    /// What became of configurations that were read again.
+    /// The results of reloads.
     pub reloads: Arc<Reloads>,
     /// Our own log; `None` if it counts nothing.
     pub log: Option<Arc<Log>>,
-    /// How far all files are behind, for those who ask.
+    /// How far all files are behind, on request.
     pub lag: Arc<Lag>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
@@ -163,7 +163,7 @@ pub struct Sources {
 /// one after the other and may be some events ahead of it or behind. Of several outputs these are the sums.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Who runs.
+    /// The program.
     pub program: Arc<Program>,
     /// When it was taken.
     pub time: Timestamp,
@@ -181,17 +181,17 @@ pub struct Snapshot {
     pub inputs: Vec<InputNumbers>,
     /// The registrar, if there is one.
     pub registrar: Option<RegistrarNumbers>,
-    /// How far behind all files are, if somebody has looked.
+    /// How far behind all files are, if measured.
     pub lag: Option<LagNumbers>,
     /// Of one output: what it is doing, and for how long it has been blocked.
     pub state: Option<(OutputState, Option<Duration>)>,
     /// Of one of several outputs: whether it works, or has ended by itself.
     pub working: Option<bool>,
-    /// Each of several outputs with its id: what is its own, and nothing of process and machine. Empty if there is one.
+    /// Each of several outputs with its id: its own numbers, and nothing of process and machine. Empty if there is one.
     pub outputs: Vec<(String, Snapshot)>,
-    /// What became of configurations that were read again.
+    /// The results of reloads.
     pub reloads: ReloadNumbers,
-    /// What our own log counts.
+    /// The counts of our own log.
     pub log: LogNumbers,
     /// This process.
     pub process: Process,

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Sources of one answer, if the question does not say.
+/// Sources of one answer by default.
 const LIMIT: usize = 100;
 /// Sources of one answer, at most.
 const LIMIT_MAX: usize = 5_000;

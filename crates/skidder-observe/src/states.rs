@@ -1,4 +1,4 @@
-//! What inputs and outputs are doing, in one word.
+//! The states of inputs and outputs, in one word.
 
 use crate::lag::LagNumbers;
 use crate::snapshot::OutputSource;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// batches that wait, too, but not for long.
 const BLOCKED_AFTER: Duration = Duration::from_secs(2);
 
-/// What an output is doing.
+/// The state of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputState {
     /// Events are on their way.
@@ -28,7 +28,7 @@ pub enum OutputState {
     Ended,
 }
 
-/// What an input is doing for an output.
+/// The state of an input, seen from an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputState {
     /// It reads.

@@ -24,7 +24,7 @@ pub fn stats(snapshot: &Snapshot) -> Json {
     document
 }
 
-/// The document of `/`: who runs.
+/// The document of `/`: the program.
 pub fn info(program: &Program, fs: &dyn Fs) -> Json {
     let uid = rustix::process::getuid().as_raw();
     let mut info = json!({
@@ -45,7 +45,7 @@ pub fn info(program: &Program, fs: &dyn Fs) -> Json {
     info
 }
 
-/// The document of `/state`: what is configured.
+/// The document of `/state`: the configuration.
 pub fn state(snapshot: &Snapshot) -> Json {
     let program = &snapshot.program;
     let mut names: Vec<&str> = snapshot.inputs.iter().map(|input| &*input.kind).collect();
@@ -205,7 +205,7 @@ fn file_entry(input: &InputNumbers) -> Json {
     })
 }
 
-/// Adds what an input is doing and how far behind it is, if somebody has looked.
+/// Adds what an input is doing and how far behind it is, if measured.
 fn add_state(ours: &mut Json, input: &InputNumbers, snapshot: &Snapshot) {
     let Some(state) = input.state else { return };
     ours["state"] = state.name().into();
@@ -229,7 +229,7 @@ pub(crate) fn nested(values: impl Iterator<Item = (&'static str, Value)>) -> Jso
     Json::Object(root)
 }
 
-/// Whether the value says something in a line of non-zero metrics.
+/// Whether the value belongs into a line of non-zero metrics.
 pub(crate) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Count(number) => *number == 0,

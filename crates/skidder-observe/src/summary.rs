@@ -1,4 +1,4 @@
-//! What a run says of itself: the periodic line of metrics, and the ledger for people.
+//! The summaries of a run: the periodic line of metrics, and the ledger for people.
 
 use crate::names::{Kind, Metric, Value, metrics};
 use crate::snapshot::Snapshot;
@@ -18,7 +18,7 @@ pub struct Summary {
     pub metrics: Json,
 }
 
-/// Makes the periodic line. It keeps what was told last and tells the difference.
+/// Makes the periodic line. It keeps the last snapshot and logs the difference.
 #[derive(Debug)]
 pub struct SummaryLine {
     period: Duration,
@@ -29,12 +29,12 @@ impl SummaryLine {
     /// `logging.metrics.period`, by default.
     pub const PERIOD: Duration = Duration::from_secs(30);
 
-    /// A line that is told every `period`; the first one counts from the start of the process.
+    /// A line for every `period`; the first one counts from the start of the process.
     pub fn new(period: Duration) -> Self {
         Self { period, previous: None }
     }
 
-    /// How often to tell it.
+    /// How often to log it.
     pub fn period(&self) -> Duration {
         self.period
     }
@@ -57,7 +57,7 @@ impl SummaryLine {
     }
 }
 
-/// What the periodic line shows of one metric.
+/// The value of one metric in the periodic line.
 fn change(
     metric: &Metric,
     previous: Option<&Snapshot>,
@@ -109,7 +109,7 @@ fn in_files(files: Option<u64>, write: fn(u64) -> String) -> String {
     files.map_or(String::new(), |files| format!(" in {} {}", write(files), plural(files, "file")))
 }
 
-/// What is there with a disk queue only.
+/// The numbers of a disk queue.
 fn part(name: &str, count: u64) -> String {
     if count == 0 { String::new() } else { format!("{name} {count}") }
 }

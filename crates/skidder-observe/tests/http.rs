@@ -348,7 +348,7 @@ async fn a_port_in_use_is_an_error_that_names_the_setting() {
 
 #[tokio::test]
 async fn a_host_that_is_not_ours_is_an_error_that_names_the_setting() {
-    // TEST-NET-1, RFC 5737: nobody has this address.
+    // TEST-NET-1, RFC 5737: no host has this address.
     let endpoint = Endpoint::Tcp { host: "192.0.2.1".to_owned(), port: 0 };
     let error = start(&HttpConfig { endpoint, ..on_loopback() }).await.err().unwrap();
     assert!(matches!(error, ServeError::Bind { setting: "http.host", .. }), "{error}");

@@ -1,4 +1,4 @@
-//! The page over real sockets: who gets what, and with which headers.
+//! The page over real sockets: access, and headers of the answers.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -168,7 +168,7 @@ async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
 
 #[tokio::test]
 async fn elsewhere_than_on_the_loopback_the_page_is_closed_and_filebeats_paths_are_not() {
-    // Whoever comes from this machine is let in by any address of it, so that `skidder status` works there.
+    // Clients on this machine are let in by any address of it, so that `skidder status` works there.
     let at_all = start("0.0.0.0", by_default()).await;
     assert_eq!(at_all.ask("/lag", "").await.status, 200);
     assert_eq!(at_all.ask("/ui/tail?viewer=a", "").await.status, 401, "events need more");
@@ -193,10 +193,10 @@ async fn with_a_token_the_page_asks_for_it_everywhere() {
     for host in ["0.0.0.0", "localhost"] {
         let auth = HttpAuth { token: Some(Secret::new("long-enough")), ..HttpAuth::default() };
         let server = start(host, auth).await;
-        let asked = server.ask("/ui/", "").await;
-        assert_eq!(asked.status, 401);
-        assert!(asked.header("www-authenticate").unwrap().starts_with("basic realm"));
-        assert!(!asked.body.contains("long-enough"));
+        let unauthorized = server.ask("/ui/", "").await;
+        assert_eq!(unauthorized.status, 401);
+        assert!(unauthorized.header("www-authenticate").unwrap().starts_with("basic realm"));
+        assert!(!unauthorized.body.contains("long-enough"));
         let known = server.ask("/ui/live", "authorization: Bearer long-enough\r\n").await;
         assert_eq!(known.status, 200);
         let wrong = server.ask("/ui/live", "authorization: Bearer long-enougx\r\n").await;
@@ -237,7 +237,7 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
         assert!(!matches!(shown.status, 401 | 403), "{path} shows no events: {}", shown.body);
         assert!(!shown.body.contains("token-of-the-data"));
     }
-    // What a server says of an event may quote it.
+    // A server's reason may quote the event.
     server.sources.outputs[0].metrics.note_refused(1, "it said: 'a secret'");
     for path in ["/problems", "/ui/problems"] {
         let (others, owner) = (server.ask(path, "").await, server.ask(path, OWNER).await);
@@ -260,7 +260,7 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
     for half in [format!("cookie: {pair}\r\n"), format!("x-skidder-key: {key}\r\n")] {
         assert_eq!(server.ask("/ui/letters", &half).await.status, 401, "{half}");
     }
-    // With `http.auth` the browser asks, and there is no session.
+    // With `http.auth` the browser prompts, and there is no session.
     let auth = HttpAuth { token: Some(Secret::new("long-enough")), ..by_default() };
     let server = start("localhost", auth).await;
     assert_eq!(server.ask("/ui/letters", OWNER).await.status, 401, "what is configured counts");
@@ -271,7 +271,7 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
     assert_eq!((session.header("set-cookie"), &session.json()["key"]), (None, &Json::Null));
 }
 
-/// Asks a viewer's question until it was given so many events, and gives their numbers and how many were missed.
+/// Polls as a viewer until so many events came, and returns their numbers and how many were missed.
 async fn watch(server: &Server, question: &str, events: usize) -> (BTreeSet<u64>, u64) {
     let (mut seen, mut missed) = (BTreeSet::new(), 0);
     let look = async {
@@ -337,7 +337,7 @@ async fn events_are_watched_as_they_pass_each_once_and_those_before_are_not_kept
     assert_eq!((&first["events"], &first["last"]), (&Json::Array(Vec::new()), &0.into()));
     queue.push(batch(0, 7)).unwrap();
     assert_eq!(watch(&server, "viewer=a", 7).await, ((1..=7).collect(), 0));
-    // Another one scrolls back to what is kept, and an own filter begins anew.
+    // Another one scrolls back to the kept events, and a filter of its own begins anew.
     assert_eq!(watch(&server, "viewer=b&after=2", 5).await.0, (3..=7).collect());
     assert_eq!(watch(&server, "viewer=a&q=message:MESSAGE", 7).await.0.len(), 7);
     let other = server.ask("/ui/tail?viewer=a&q=-message", OWNER).await.json();
@@ -357,7 +357,7 @@ async fn a_question_for_the_head_alone_takes_no_event_and_starts_no_search() {
     let queue = &server.sources.outputs[0].queue;
     server.ask("/ui/tail?viewer=a", OWNER).await;
     queue.push(batch(0, 7)).unwrap();
-    // Until all are there to be taken, another viewer is asked.
+    // Another viewer polls until all are there to be taken.
     watch(&server, "viewer=b", 7).await;
     for path in ["/ui/tail?viewer=a", "/ui/search?q=x"] {
         let head = server.request("HEAD", path, OWNER).await;
@@ -375,7 +375,7 @@ async fn what_is_too_much_to_show_is_counted_and_holds_nobody_up() {
     let queue = &server.sources.outputs[0].queue;
     server.ask("/ui/tail?viewer=a", OWNER).await;
     for _ in 0..3 {
-        // It is not waited for: who pushes goes on at once, though nobody takes what is shown.
+        // There is no waiting: `push` goes on at once, though nothing reads what is shown.
         queue.push(batch(0, 700)).unwrap();
     }
     let mut total = 0;

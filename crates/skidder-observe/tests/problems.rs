@@ -1,4 +1,4 @@
-//! What is called a problem, with its cause and its remedy.
+//! The problems that are reported, with cause and remedy.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -47,7 +47,7 @@ fn an_output_that_fails_says_where_and_what_since_when_and_what_to_do() {
     let since: jiff::Timestamp = found.since.unwrap().parse().unwrap();
     assert_eq!(since.as_millisecond(), began.0 / 1_000_000);
     assert!(found.remedy.unwrap().contains("skidder test output"));
-    // It knows better sometimes.
+    // The output adds a remedy.
     metrics.write_error_with("b:9200", "no rights", Some("give the user a role"));
     assert_eq!(only(&run).remedy.as_deref(), Some("give the user a role"));
     metrics.acked.add(1);

@@ -68,7 +68,7 @@ fn how_far_behind_the_files_are_is_told_with_the_states() {
     let ours = &document[0]["skidder"];
     assert_eq!((&ours["state"], &ours["blocked_on"]), (&"blocked".into(), &"elasticsearch".into()));
     assert_eq!(ours["blocked_since"], "2026-01-01T00:01:17.500Z");
-    // Nobody has looked: nothing is told of it.
+    // Without a measurement, nothing is shown of it.
     let text = prometheus(&run.snapshot());
     assert!(!text.contains("skidder_lag_") && !text.contains("skidder_input_state"), "{text}");
 }

@@ -13,7 +13,7 @@ use skidder_outputs::{Context, Rules, moment};
 use skidder_pipeline::Delivery;
 use std::sync::Arc;
 
-/// What an action does with its document.
+/// The operation on a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -55,7 +55,7 @@ impl Holds {
         if !format.is_dated_only() {
             return Self::Event;
         }
-        // Dates can have fractions of a second; nobody names an index by them.
+        // Dates can have fractions of a second; index names do not use them.
         let text = |nanoseconds: i64| {
             let mut text = Vec::new();
             let batch = moment(nanoseconds);
@@ -192,7 +192,7 @@ impl Actions {
         Ok(operation)
     }
 
-    /// Builds `line`; says too for which events it holds.
+    /// Builds `line`; returns also for which events it holds.
     fn build(&mut self, event: EventRef<'_>) -> Result<(Operation, Holds), ActionError> {
         let (index, index_holds) = self.index_name(event)?;
         let (pipeline, pipeline_holds) = self.pipeline_name(event)?;
@@ -231,7 +231,7 @@ impl Actions {
                 return named(lower(index), Holds::Base);
             }
         }
-        // What a rule looks at may be different in each event.
+        // The fields of a rule may be different in each event.
         let mut holds = Holds::Base;
         if !self.indices.is_empty() {
             if self.indices.select(event, &mut self.scratch) {
@@ -255,7 +255,7 @@ impl Actions {
             Some(name) => (lower(name), Holds::Base),
             None => self.pipeline_of_settings(event)?,
         };
-        // The name by which Elasticsearch itself says "none".
+        // Elasticsearch's own name for "none".
         Ok((if name == "_none" { String::new() } else { name }, holds))
     }
 

@@ -1,6 +1,6 @@
 //! The answer to a bulk request: one status for each item, and the error of each that has one.
 //!
-//! Asked with `filter_path=errors,items.*.error,items.*.status`; a server that sends more is
+//! Requested with `filter_path=errors,items.*.error,items.*.status`; a server that sends more is
 //! understood too. See <https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-bulk>.
 
 use super::action::Operation;
@@ -9,7 +9,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// What became of one item.
+/// The outcome of one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is there.
@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
     Failed,
     /// It can never be taken.
     Rejected,
-    /// The answer does not say: again, later.
+    /// The answer does not include it: again, later.
     Unproven,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct ItemAnswer<'a> {
     pub(crate) error: &'a str,
 }
 
-/// What an item says was done: the name of its operation.
+/// The operation that an item reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Did {
@@ -61,9 +61,9 @@ pub(crate) enum Did {
 }
 
 impl ItemAnswer<'_> {
-    /// What it says of an event that was sent with this operation.
-    pub(crate) fn verdict(&self, asked: Operation) -> Verdict {
-        let own = match asked {
+    /// The verdict for an event that was sent with this operation.
+    pub(crate) fn verdict(&self, operation: Operation) -> Verdict {
+        let own = match operation {
             Operation::Create | Operation::Index => Did::Write,
             Operation::Delete => Did::Delete,
         };
@@ -83,7 +83,7 @@ pub(crate) enum Answer<'a> {
     Items(Vec<ItemAnswer<'a>>),
 }
 
-/// Why an answer says nothing: all items must be sent again.
+/// Why an answer is unusable: all items must be sent again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("the answer is no bulk answer: {0}{REMEDY}")]
@@ -96,7 +96,7 @@ pub(crate) enum AnswerError {
     Unproven,
 }
 
-/// What a person can do about an answer that says nothing.
+/// How to fix the cause of an unusable answer.
 const REMEDY: &str =
     "; is there a proxy before the server that answers for it, or changes what it answers?";
 
@@ -250,14 +250,14 @@ mod tests {
             ("create", 100, Operation::Create, Verdict::Unproven),
             ("create", 600, Operation::Create, Verdict::Unproven),
         ];
-        for (name, status, asked, expected) in table {
+        for (name, status, operation, expected) in table {
             let body =
                 format!("{{\"errors\":false,\"items\":[{{\"{name}\":{{\"status\":{status}}}}}]}}");
             let verdict = match read(body.as_bytes(), 1).unwrap() {
                 Answer::AllCreated => continue,
-                Answer::Items(items) => items[0].verdict(asked),
+                Answer::Items(items) => items[0].verdict(operation),
             };
-            assert_eq!(verdict, expected, "{body} for {asked:?}");
+            assert_eq!(verdict, expected, "{body} for {operation:?}");
         }
     }
 

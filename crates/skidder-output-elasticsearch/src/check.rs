@@ -1,4 +1,4 @@
-//! `skidder test output`: goes to each host step by step and tells what it finds.
+//! `skidder test output`: checks each host step by step and reports the results.
 
 use super::Elasticsearch;
 use super::client::Failure;
@@ -8,11 +8,11 @@ use http::Method;
 use skidder_net::{Connection, ConnectionError, Pieces, Steps, within};
 
 impl Elasticsearch {
-    /// Tries every host; says whether all of them would take events.
-    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+    /// Tries every host; returns whether all of them would take events.
+    pub async fn check(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
         let mut good = true;
         for target in &self.targets {
-            let mut steps = Steps::new(tell);
+            let mut steps = Steps::new(report);
             steps.line(0, &format!("elasticsearch: {}...", target.host));
             good &= self.check_host(target, &mut steps).await.is_some();
         }
@@ -28,11 +28,11 @@ impl Elasticsearch {
         let mut answer = Vec::new();
         let headers = target.get_headers();
         let root = target.root.clone();
-        let asked = connection
+        let result = connection
             .send(Method::GET, root, headers, Pieces::new(&[]), &mut answer, timeout)
             .await;
-        let asked = greeting(asked.map(|(status, _)| status), &answer, target.host.https);
-        let info = steps.step(1, "talk to server", asked)?;
+        let result = greeting(result.map(|(status, _)| status), &answer, target.host.https);
+        let info = steps.step(1, "talk to server", result)?;
         steps.line(1, &format!("version: {} ({})", info.version, info.flavour.name()));
         if !self.config.allow_older_versions && info.is_older_than(&self.context.version) {
             let too_old = format!("it is older than {}", self.context.version);
@@ -43,13 +43,13 @@ impl Elasticsearch {
     }
 }
 
-/// What a server is by its answer to `GET /`.
+/// Name and version of a server, from its answer to `GET /`.
 fn greeting(
-    asked: Result<u16, ConnectionError>,
+    result: Result<u16, ConnectionError>,
     answer: &[u8],
     https: bool,
 ) -> Result<ServerInfo, Failure> {
-    match asked {
+    match result {
         Err(error) => Err(Failure::greeting(error, https)),
         Ok(200..300) => ServerInfo::read(answer).map_err(Failure::NotElasticsearch),
         Ok(status) => Err(Failure::status(status, answer)),

@@ -1,4 +1,4 @@
-//! One worker's way to one server: connects, asks what it is, sends bulk requests.
+//! One worker's connection to one server: connects, asks for its version, sends bulk requests.
 
 use super::answer::AnswerError;
 use super::manage::Asking;
@@ -20,9 +20,9 @@ const SHOWN_BYTES_MAX: usize = 512;
 pub(crate) enum Failure {
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    #[error("the server answered {status}{}", told(.answer))]
+    #[error("the server answered {status}{}", suffix(.answer))]
     Status { status: u16, answer: String },
-    #[error("the server refused the credentials ({status}){}; {}", told(.answer), credentials_remedy(*.status))]
+    #[error("the server refused the credentials ({status}){}; {}", suffix(.answer), credentials_remedy(*.status))]
     Credentials { status: u16, answer: String },
     #[error("{0}; if this port speaks TLS, use `https://` in `hosts`")]
     Plain(ConnectionError),
@@ -39,8 +39,8 @@ pub(crate) enum Failure {
     TooOld { theirs: String, ours: String },
 }
 
-/// What an answer says, behind its status.
-fn told(answer: &str) -> String {
+/// The text of an answer, after its status.
+fn suffix(answer: &str) -> String {
     if answer.is_empty() { String::new() } else { format!(": {answer}") }
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Client {
     pub(crate) target: Arc<Target>,
     pub(crate) route: Route,
     pub(crate) timeout: Duration,
-    /// What sets the server up before events come.
+    /// The setup of the server before events come.
     pub(crate) installer: Option<Arc<Installer>>,
     pub(crate) idle: Duration,
     /// Version below which a server is refused.
@@ -86,9 +86,9 @@ pub(crate) struct Client {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) connection: Option<Connection>,
     pub(crate) last_used: Monotonic,
-    /// What the server is; unknown at first and after the connection failed.
+    /// Name and version of the server; unknown at first and after the connection failed.
     pub(crate) known: Option<ServerInfo>,
-    /// What was logged, so that it is not logged again.
+    /// The last logged one, so that it is not logged again.
     pub(crate) logged: Option<ServerInfo>,
     pub(crate) answer: Vec<u8>,
 }
@@ -99,12 +99,12 @@ impl Client {
         &self.answer
     }
 
-    /// Closes the connection; what is known of the server stays.
+    /// Closes the connection; name and version of the server stay known.
     pub(crate) fn close(&mut self) {
         self.connection = None;
     }
 
-    /// Asks the server what it is, unless that is known.
+    /// Asks the server for name and version, unless they are known.
     pub(crate) async fn greet(&mut self) -> Result<(), Failure> {
         if self.known.is_some() {
             return Ok(());

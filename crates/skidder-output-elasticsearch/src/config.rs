@@ -10,7 +10,7 @@ use skidder_tls::TlsSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a request proves who sends it.
+/// How a request is authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Credentials {
     /// Not at all.
@@ -22,10 +22,10 @@ pub enum Credentials {
     ApiKey(Secret),
 }
 
-/// What `@metadata` of events decides about their way.
+/// How `@metadata` of events steers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steering {
-    /// Index, pipeline, `_id` and what is done with it.
+    /// Index, pipeline, `_id` and operation.
     #[default]
     All,
     /// The pipeline: in trials all events go to one index.
@@ -97,11 +97,11 @@ pub struct Config {
     /// `non_indexable_policy.dead_letter_index.index`: where events go that the server refuses; those that it
     /// refuses there too, or without one, go to the dead letters.
     pub dead_letter_index: Option<String>,
-    /// What `@metadata` of events decides.
+    /// How `@metadata` of events steers them.
     pub steering: Steering,
-    /// What servers should have before events come; none if `index` is another one than that of the template.
+    /// The setup of servers before events come; none if `index` is another one than that of the template.
     pub setup: Option<Arc<Setup>>,
-    /// `exactly_once`, our own: each event has an `_id` that says where it was read.
+    /// `exactly_once`, our own: each event has an `_id` made from the place where it was read.
     pub exactly_once: bool,
     /// `escape_html`: `<`, `>` and `&` of documents are escaped.
     pub escape_html: bool,

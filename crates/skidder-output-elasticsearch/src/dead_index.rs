@@ -1,7 +1,7 @@
-//! `non_indexable_policy.dead_letter_index`: what the server refuses, once more under another name.
+//! `non_indexable_policy.dead_letter_index`: events that the server refuses, sent again to another index.
 //!
 //! The document is libbeat's (`outputs/elasticsearch/dead_letter_index.go`): the original as a text in `message`,
-//! with status and error beside it. One difference: no pipeline, because that may be what refused it.
+//! with status and error next to it. One difference: no pipeline, because that may be the cause of the refusal.
 
 use super::action::Operation;
 use super::request::{BodyWriter, Item, Request};
@@ -81,7 +81,7 @@ fn text_of<'a>(request: &'a Request, item: &Item) -> &'a [u8] {
     &request.plain[item.chunk as usize][item.start as usize..item.end as usize]
 }
 
-/// The first line, and what is behind it.
+/// The first line, and the rest.
 fn lines_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
     text.iter().position(|&byte| byte == b'\n').map(|end| text.split_at(end + 1))
 }
@@ -91,7 +91,7 @@ pub(crate) fn action_of<'a>(request: &'a Request, item: &Item) -> Option<&'a [u8
     lines_of(text_of(request, item)).map(|(action, _)| action)
 }
 
-/// What is to be done with an item.
+/// The operation of an item.
 pub(crate) fn operation_of(request: &Request, item: &Item) -> Operation {
     let text = text_of(request, item);
     if text.starts_with(b"{\"delete\"") {

@@ -18,7 +18,7 @@ pub(crate) struct BulkEncoder {
     items_max: usize,
     /// Most uncompressed bytes of a request; a single larger event goes alone.
     bytes_max: u64,
-    /// What the last request had: the next one gets room for as much at once.
+    /// The size of the last request: the next one gets as much room at once.
     usual: Usual,
 }
 
@@ -100,7 +100,7 @@ impl BulkEncoder {
                         }
                     }
                     Err(error) => {
-                        request.refusals.push(Refusal::unasked(front, row, error));
+                        request.refusals.push(Refusal::unsent(front, row, error));
                         front.rows.start += 1;
                         continue;
                     }

@@ -1,6 +1,6 @@
 //! `exactly_once`: an `_id` that is the same whenever a line is sent, so that the server recognises it.
 //!
-//! It says where the line was read: who reads (the agent), which source and generation, which offset; and a checksum
+//! It names the place of the line: the agent, source and generation, the offset; and a checksum
 //! of the line, so that a place that holds another line by now has another id. See
 //! docs/decisions/0015-exactly-once.md.
 //!
@@ -26,7 +26,7 @@ const HASH_BYTES: usize = 12;
 #[derive(Debug)]
 pub(crate) struct Ids {
     agent: String,
-    /// What `prefix` is of: generation and key.
+    /// The source of `prefix`: generation and key.
     source: Option<(u32, Arc<str>)>,
     prefix: String,
 }

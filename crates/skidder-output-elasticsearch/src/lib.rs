@@ -13,7 +13,7 @@
 
 mod action;
 mod answer;
-mod asked;
+mod ask;
 mod build;
 mod check;
 mod client;
@@ -23,6 +23,7 @@ mod declared;
 mod encode;
 mod ids;
 mod manage;
+mod outcome;
 mod preset;
 mod read;
 mod ready;
@@ -31,25 +32,24 @@ mod server;
 mod setup;
 #[cfg(test)]
 mod testing;
-mod told;
 mod trial;
 mod tuner;
 mod worker;
 
-pub use asked::AskError;
+pub use ask::AskError;
 pub use build::build;
 pub use config::{Auto, Config, Credentials, Steering};
 pub use declared::ELASTICSEARCH;
 #[doc(hidden)]
 pub use encode::BulkBench;
+#[doc(hidden)]
+pub use outcome::{AnswerBench, WaitingRequest};
 pub use preset::Preset;
 pub use read::read;
 pub use read::{DEFAULT_PORT, parse_host};
 pub use server::TargetError;
 pub use setup::{Enabled, Lifecycle, SETUP, Setup, Template};
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
-#[doc(hidden)]
-pub use told::{AnswerBench, WaitingRequest};
 
 use crate::tuner::{Bounds, Sizes, Tuner};
 use client::Client;
@@ -85,7 +85,7 @@ pub enum SetupError {
     /// A request to the host cannot be made.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Nobody can log in as `kerberos` says.
+    /// The login as configured in `kerberos` fails.
     #[error(transparent)]
     Kerberos(#[from] LoginError),
 }
@@ -125,7 +125,7 @@ impl Elasticsearch {
             }
             tls = Some(TlsClient::new(&config.tls, Arc::clone(&context.fs))?);
         } else if config.tls.enabled && config.tls.names_certificates() {
-            // Told as for https, so that a change of `hosts` brings no surprise.
+            // Checked as for https, so that a change of `hosts` brings no surprise.
             TlsClient::new(&config.tls, Arc::clone(&context.fs))?;
         }
         let kerberos = config.kerberos.as_ref().map(skidder_kerberos::Login::new);
@@ -188,7 +188,7 @@ impl Elasticsearch {
         }
     }
 
-    /// What finds the sizes that are `auto`.
+    /// The tuner of sizes that are `auto`.
     fn tuner(&self, feed: &Feed) -> Tuner {
         let Config { workers, bulk_max_size, compression_level, auto, .. } = *self.config;
         let sizes = Sizes {
@@ -202,7 +202,7 @@ impl Elasticsearch {
             plain: auto.level,
             hosts: self.workers().len() / self.workers_max(),
             request_bytes: self.config.bulk_max_bytes as u64,
-            // What is encoded is longer than what is queued; both together stay within a few times of it.
+            // The encoded form is longer than the queued one; both together stay within a few times of it.
             bytes: (feed.queue.limits().bytes as u64).saturating_mul(4),
         };
         Tuner::new(bounds, sizes, feed)

@@ -1,4 +1,4 @@
-//! What is asked of a server besides taking events: setting it up, and what we may do there.
+//! Requests other than events: setup, and the check of our rights.
 
 use super::Elasticsearch;
 use super::client::Failure;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Privileges that a user needs on the index: to write, and to make the data stream.
 const PRIVILEGES: [&str; 2] = ["create_doc", "auto_configure"];
 
-/// Asks over an open connection.
+/// Requests over an open connection.
 pub(crate) struct Asking<'a> {
     pub(crate) connection: &'a mut Connection,
     pub(crate) target: &'a Target,
@@ -41,11 +41,11 @@ impl Ask for Asking<'_> {
 }
 
 impl Elasticsearch {
-    /// Loads policy and template, the template also over one that is there. Every line that a person should read goes
-    /// to `tell`. Says whether it worked.
-    pub async fn set_up(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+    /// Loads policy and template, the template also over one that is there. Sends every line for the user
+    /// to `report`. Returns whether it worked.
+    pub async fn set_up(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
         let Some(installer) = &self.installer else {
-            tell(
+            report(
                 "elasticsearch: nothing to set up: `setup.template` is off, or not named for `index`",
             );
             return true;
@@ -54,7 +54,7 @@ impl Elasticsearch {
             match self.set_up_at(target, installer).await {
                 Ok(steps) => {
                     for step in steps {
-                        tell(&match step {
+                        report(&match step {
                             Step::Loaded(what) => format!("{what}: loaded"),
                             Step::Kept(what) => format!("{what}: it is there already"),
                             Step::Skipped(what) => format!("not set up: {what}"),
@@ -62,7 +62,7 @@ impl Elasticsearch {
                     }
                     return true;
                 }
-                Err(error) => tell(&format!("{}: {error}", target.host)),
+                Err(error) => report(&format!("{}: {error}", target.host)),
             }
         }
         false
@@ -89,7 +89,7 @@ impl Elasticsearch {
         Ok(installer.install(&info, &mut asking, true).await?)
     }
 
-    /// Who we are to the server, and whether we may write to the index. `None` if not.
+    /// Our user on the server, and whether we may write to the index. `None` if not.
     pub(crate) async fn check_rights(
         &self,
         asking: &mut Asking<'_>,
@@ -100,14 +100,14 @@ impl Elasticsearch {
             steps.line(1, "credentials: OpenSearch cannot be asked for them");
             return Some(());
         }
-        let asked = asking.ask(Method::GET, "/_security/_authenticate", None).await;
-        let (status, answer) = steps.step(1, "ask for the credentials", asked)?;
-        let who: Value = serde_json::from_slice(&answer).unwrap_or_default();
-        let Some(who) = who["username"].as_str().filter(|_| status == 200) else {
+        let response = asking.ask(Method::GET, "/_security/_authenticate", None).await;
+        let (status, answer) = steps.step(1, "ask for the credentials", response)?;
+        let user: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let Some(user) = user["username"].as_str().filter(|_| status == 200) else {
             steps.line(1, "credentials: the server has no security, or does not tell");
             return Some(());
         };
-        steps.line(1, &format!("credentials: {who}"));
+        steps.line(1, &format!("credentials: {user}"));
         let mut index = self.config.index.clone();
         self.context.bind(&mut index);
         let Some(index) = index.constant().filter(|_| self.config.indices.is_empty()) else {
@@ -117,8 +117,8 @@ impl Elasticsearch {
         let index = index.to_lowercase();
         let question = json!({ "index": [{ "names": [index], "privileges": PRIVILEGES }] });
         let path = "/_security/user/_has_privileges";
-        let asked = asking.ask(Method::POST, path, Some(&question)).await;
-        let (status, answer) = steps.step(1, "ask for the rights", asked)?;
+        let response = asking.ask(Method::POST, path, Some(&question)).await;
+        let (status, answer) = steps.step(1, "ask for the rights", response)?;
         let may: Value = serde_json::from_slice(&answer).unwrap_or_default();
         if status != 200 || !may["index"][&index].is_object() {
             steps.line(1, &format!("rights: it answered {status}, and does not tell"));

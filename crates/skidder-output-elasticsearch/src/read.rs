@@ -11,7 +11,7 @@ use skidder_outputs::{QueueSettings, Rules, read_backoff};
 /// Port of a host that names none.
 pub const DEFAULT_PORT: u16 = 9200;
 
-/// Reads the section; mistakes are told to its problems. `None` if no host is named.
+/// Reads the section; reports mistakes to its problems. `None` if no host is named.
 ///
 /// The settings of the queue are those that a preset implies: they win over what the user wrote,
 /// here or under `queue` at the top.
@@ -130,7 +130,7 @@ fn read_times(section: &Section<'_>, config: &mut Config) {
     config.idle_connection_timeout = section.get(&declared::IDLE_CONNECTION_TIMEOUT).value();
 }
 
-/// Overwrites what the preset says, and tells which of the user's settings that concerns.
+/// Applies the preset, and reports which of the user's settings it overwrites.
 fn apply(column: &Column, section: &Section<'_>, config: &mut Config) {
     let overwritten: Vec<String> = column
         .keys()

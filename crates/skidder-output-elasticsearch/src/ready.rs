@@ -77,7 +77,7 @@ impl Ready {
         state.encoders -= 1;
         state.fresh -= 1;
         self.room.notify_one();
-        self.tell_end(&state);
+        self.notify_if_ended(&state);
     }
 
     /// The next request; nothing when there will be no more. Each one must be followed by
@@ -110,10 +110,10 @@ impl Ready {
     pub(crate) fn done(&self) {
         let mut state = self.lock();
         state.held -= 1;
-        self.tell_end(&state);
+        self.notify_if_ended(&state);
     }
 
-    /// A request could not be sent; somebody else may try.
+    /// A request could not be sent; another worker may try.
     pub(crate) fn put_back(&self, request: Request) {
         let mut state = self.lock();
         state.held -= 1;
@@ -139,7 +139,7 @@ impl Ready {
         }
     }
 
-    fn tell_end(&self, state: &State) {
+    fn notify_if_ended(&self, state: &State) {
         if state.ended() {
             self.wake.notify_waiters();
             self.end.notify_waiters();

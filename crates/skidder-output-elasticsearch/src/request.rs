@@ -28,11 +28,11 @@ pub(crate) struct Item {
 pub(crate) struct Request {
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) items: Vec<Item>,
-    /// What the items point into, uncompressed. A piece may begin with the end of the one before.
+    /// The bytes of the items, uncompressed. A piece may begin with the end of the one before.
     pub(crate) plain: Vec<Bytes>,
     /// Bytes of the items, uncompressed.
     pub(crate) plain_bytes: u64,
-    /// What is sent.
+    /// The body to send.
     pub(crate) body: Vec<Bytes>,
     /// Whether that is compressed.
     pub(crate) gzip: bool,
@@ -93,8 +93,8 @@ impl BodyWriter {
         Some(gzip)
     }
 
-    /// A buffer for the next piece of `request`, and how much is in it already: what the compressor wants to see
-    /// of the piece before.
+    /// A buffer for the next piece of `request`, and how much is in it already: the end of the piece before,
+    /// which the compressor needs.
     pub(crate) fn piece_behind(&self, request: &Request) -> (Vec<u8>, usize) {
         let mut buffer = self.buffers.take();
         if self.level == Gzip::FAST

@@ -1,4 +1,4 @@
-//! What is sent with every request, and what a server says of itself on `GET /`.
+//! Headers of every request, and the server's description of itself on `GET /`.
 
 use super::config::{Config, Credentials};
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use skidder_net::{HostUrl, Login, Proxy, basic_login, basic_login_of, encode_per
 use skidder_outputs::Context;
 use std::sync::Arc;
 
-/// Answer fields that are asked for: without it a server repeats index and id of every event.
+/// Requested answer fields: without it a server repeats index and id of every event.
 const FILTER_PATH: &str = "errors,items.*.error,items.*.status";
 
 /// Length of a compressed body before compression, which servers log.
@@ -23,14 +23,14 @@ pub(crate) struct Target {
     pub(crate) host: HostUrl,
     pub(crate) root: Uri,
     pub(crate) bulk: Uri,
-    /// What stands before every path.
+    /// The prefix of every path.
     before: String,
     headers: HeaderMap,
     /// Makes a header for each request, if these need one.
     pub(crate) login: Option<Login>,
 }
 
-/// Why a host cannot be asked anything. A mistake of the configuration.
+/// Why no request can be sent to a host. A mistake of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The path or a parameter does not fit in a URL.
@@ -78,7 +78,7 @@ impl Target {
         for (name, value) in &config.headers {
             headers.insert(name.clone(), value.clone());
         }
-        // A proxy of HTTP is told the whole URL of what is not encrypted.
+        // An HTTP proxy gets the whole URL of an unencrypted request.
         let mut before = host.path.clone();
         if let Some(Proxy::Http(proxy)) = proxy.filter(|_| !host.https) {
             before = format!("http://{authority}{}", host.path);
@@ -161,7 +161,7 @@ fn user_agent(context: &Context) -> String {
     format!("Elastic-{beat}/{} ({os}; {arch}; Standalone; {privilege})", context.version)
 }
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerInfo {
     /// `version.number`.
@@ -172,7 +172,7 @@ pub(crate) struct ServerInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {
     Elasticsearch,
-    /// Elasticsearch as a service, whose version says nothing.
+    /// Elasticsearch as a service, whose version has no meaning.
     Serverless,
     OpenSearch,
 }

@@ -1,7 +1,7 @@
 //! An index for trials: made, filled with other sizes than the configured ones, and removed.
 
 use super::Elasticsearch;
-use super::asked::AskError;
+use super::ask::AskError;
 use super::config::{Auto, Config, Steering};
 use http::Method;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ impl Trial for InIndex {
 }
 
 impl Elasticsearch {
-    /// The same for one index, whatever events say, without setting up the server.
+    /// The same for one index, whatever index events name, without setting up the server.
     fn in_index(&self, index: &str, pipelines: bool) -> Self {
         let mut config = Config {
             index: Format::parse(index).expect("a name of an index has no `%`"),
@@ -73,7 +73,7 @@ impl Elasticsearch {
         self.config.index.constant().unwrap_or_default()
     }
 
-    /// Makes the index. Pipelines that a template gives to it do not run, unless they were asked for.
+    /// Makes the index. Pipelines of its template do not run, unless they are configured.
     async fn make_index(&self) -> Result<(), TrialError> {
         let none = json!({ "default_pipeline": "_none", "final_pipeline": "_none" });
         let is_asked = self.config.steering == Steering::Pipeline;
@@ -87,7 +87,7 @@ impl Elasticsearch {
         self.ask_of_index(Method::DELETE, None, &[200, 404]).await
     }
 
-    /// Asks for something about the index.
+    /// Sends a request about the index.
     async fn ask_of_index(
         &self,
         method: Method,

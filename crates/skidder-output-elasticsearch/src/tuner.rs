@@ -7,7 +7,7 @@ mod search;
 
 pub(crate) use search::{Bounds, Ended, Sizes};
 
-use search::{Report, Search, Told};
+use search::{Effect, Report, Search};
 use skidder_os::Clock;
 use skidder_pipeline::{Feed, Queue};
 use std::fmt;
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 /// The sizes of one output, shared by its workers.
 pub(crate) struct Tuner {
     search: Mutex<Search>,
-    /// What `search` says, to be read without a lock.
+    /// The sizes of `search`, to be read without a lock.
     workers: AtomicUsize,
     events: AtomicUsize,
     level: AtomicU32,
@@ -26,7 +26,7 @@ pub(crate) struct Tuner {
     fixed: bool,
     /// Workers beyond those allowed wait here.
     more: Notify,
-    /// The queue has ended: nobody waits any longer.
+    /// The queue has ended: no worker waits any longer.
     ended: std::sync::atomic::AtomicBool,
     queue: Queue,
     clock: Arc<dyn Clock>,
@@ -115,9 +115,10 @@ impl Tuner {
         let now = self.clock.monotonic();
         let wanted = self.wanted();
         let mut search = self.search.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = search.report(Report { now, events, bytes, ended, wanted });
-        let yielded = ended == Ended::TooMany && (told == Told::Changed || told == Told::Known);
-        if told != Told::Changed {
+        let effect = search.report(Report { now, events, bytes, ended, wanted });
+        let yielded =
+            ended == Ended::TooMany && (effect == Effect::Changed || effect == Effect::Known);
+        if effect != Effect::Changed {
             return yielded;
         }
         let sizes = search.sizes();

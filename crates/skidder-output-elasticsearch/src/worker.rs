@@ -5,9 +5,9 @@ use super::answer::{self, AnswerError};
 use super::client::{Client, Failure};
 use super::dead_index;
 use super::encode::BulkEncoder;
+use super::outcome::{Outcome, refusal};
 use super::ready::Ready;
 use super::request::{BodyWriter, Item, Request};
-use super::told::{Told, refusal};
 use crate::tuner::{Ended, Tuner};
 use skidder_net::ConnectionError;
 use skidder_outputs::{Backoff, Failures, Refusal, Refuser};
@@ -24,7 +24,7 @@ const BROKEN_MAX: u32 = 5;
 /// How long a request waits that was too much, if the next ones are fewer or smaller: that is what helps.
 const YIELDED_PAUSE: Duration = Duration::from_millis(20);
 
-/// What the encoding half works with.
+/// The state of the encoding half.
 pub(crate) struct Encoding {
     pub(crate) encoder: BulkEncoder,
     /// The worker's number among those of its host.
@@ -76,7 +76,7 @@ pub(crate) async fn encode(encoding: Encoding) {
 /// Takes events that are there to those that wait, up to `limits.events` of both.
 fn top_up(queue: &Queue, limits: TakeLimits, waiting: &mut VecDeque<Delivery>) {
     let left: usize = waiting.iter().map(|delivery| delivery.rows.len()).sum();
-    // 0 would say that there is no limit.
+    // 0 would mean that there is no limit.
     if left < limits.events {
         let mut taken = Vec::new();
         queue.try_take(TakeLimits { events: limits.events - left, ..limits }, &mut taken);
@@ -105,15 +105,15 @@ pub(crate) struct Sender {
     pub(crate) dead_letter_index: Option<Arc<str>>,
 }
 
-/// What comes after an attempt.
+/// The next step after an attempt.
 enum Next {
     /// The request is settled.
     Done,
     /// These events of it must be sent again, after a pause.
     Again(Box<Request>),
-    /// The server did not take it at all: whoever can may have it.
+    /// The server did not take it at all: any worker may send it.
     Failed(Box<Request>, Failure),
-    /// The server has too much to do, and gets fewer or smaller requests from now on: whoever can may have it,
+    /// The server is overloaded, and gets fewer or smaller requests from now on: any worker may send it,
     /// soon.
     Yielded(Box<Request>),
 }
@@ -229,12 +229,13 @@ impl Sender {
             Err(failure) => Next::Failed(Box::new(request), failure),
             Ok(status @ 200..300) => match answer::read(client.answer(), events) {
                 Ok(answer) => {
-                    let told = Told::new(&request, &answer, std::mem::take(&mut self.delivered));
-                    if told.unproven == events {
-                        self.delivered = told.delivered;
+                    let outcome =
+                        Outcome::new(&request, &answer, std::mem::take(&mut self.delivered));
+                    if outcome.unproven == events {
+                        self.delivered = outcome.delivered;
                         return self.unreadable(request, status, AnswerError::Unproven);
                     }
-                    self.settle(request, told).await
+                    self.settle(request, outcome).await
                 }
                 Err(error) => self.unreadable(request, status, error),
             },
@@ -256,35 +257,35 @@ impl Sender {
         }
     }
 
-    /// The answer says nothing about any event.
+    /// The answer has no verdict for any event.
     fn unreadable(&self, request: Request, status: u16, error: AnswerError) -> Next {
         self.metrics.read_errors.add(1);
         Next::Failed(Box::new(request), Failure::Unreadable { status, error })
     }
 
     /// Gives each item the verdict of the server.
-    async fn settle(&mut self, request: Request, told: Told) -> Next {
+    async fn settle(&mut self, request: Request, outcome: Outcome) -> Next {
         let metrics = &self.metrics;
-        metrics.duplicates.add(told.duplicates);
-        metrics.too_many.add(told.too_many);
-        metrics.failed.add(told.again.len() as u64);
-        metrics.read_errors.add(u64::from(told.unproven > 0));
-        let taken = told.delivered.iter().map(|&rows| u64::from(rows)).sum::<u64>();
+        metrics.duplicates.add(outcome.duplicates);
+        metrics.too_many.add(outcome.too_many);
+        metrics.failed.add(outcome.again.len() as u64);
+        metrics.read_errors.add(u64::from(outcome.unproven > 0));
+        let taken = outcome.delivered.iter().map(|&rows| u64::from(rows)).sum::<u64>();
         if request.dead_letters {
             metrics.dead_letter.add(taken);
-            for (delivery, &rows) in request.deliveries.iter().zip(&told.delivered) {
+            for (delivery, &rows) in request.deliveries.iter().zip(&outcome.delivered) {
                 delivery.ticket.dead_lettered(rows);
             }
         } else {
-            metrics.acked.add(taken - told.duplicates);
-            let verdicts = request.deliveries.iter().zip(&told.delivered);
+            metrics.acked.add(taken - outcome.duplicates);
+            let verdicts = request.deliveries.iter().zip(&outcome.delivered);
             Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
         }
-        self.delivered = told.delivered;
-        self.refuse(&request, told.refused).await;
-        let ended = if told.too_many > 0 { Ended::TooMany } else { Ended::Taken };
+        self.delivered = outcome.delivered;
+        self.refuse(&request, outcome.refused).await;
+        let ended = if outcome.too_many > 0 { Ended::TooMany } else { Ended::Taken };
         let yielded = self.tuner.report(taken, request.plain_bytes, ended);
-        if told.again.is_empty() {
+        if outcome.again.is_empty() {
             self.backoff.reset();
             let failures = self.failures.clear();
             if failures > 0 {
@@ -294,19 +295,19 @@ impl Sender {
             return Next::Done;
         }
         let host = &self.clients[self.current].target.host;
-        let (events, status) = (told.again.len(), told.again_status);
+        let (events, status) = (outcome.again.len(), outcome.again_status);
         let why = format_args!("the server could not take {events} events ({status})");
         self.metrics.note_failure(host, why, None);
         if yielded {
-            return Next::Yielded(Box::new(self.writer.part(&request, told.again)));
+            return Next::Yielded(Box::new(self.writer.part(&request, outcome.again)));
         }
         if let Some(failures) = self.failures.add() {
             tracing::warn!(
-                %host, events, status, without_verdict = told.unproven, failures,
+                %host, events, status, without_verdict = outcome.unproven, failures,
                 "the server could not take some events; trying again"
             );
         }
-        Next::Again(Box::new(self.writer.part(&request, told.again)))
+        Next::Again(Box::new(self.writer.part(&request, outcome.again)))
     }
 
     /// Sends events that were refused to the index for them, if there is one; else to the dead letters.
@@ -375,7 +376,7 @@ mod tests {
             top_up(&queue, limits(enough), &mut waiting);
             assert_eq!(waiting.len(), 3);
         }
-        // What is there, without waiting for more.
+        // Takes the events at hand, without waiting for more.
         top_up(&queue, limits(100), &mut waiting);
         top_up(&queue, limits(100), &mut waiting);
         assert_eq!(rows(&waiting), [(0, 1), (1, 2), (0, 2), (2, 3), (0, 1)]);

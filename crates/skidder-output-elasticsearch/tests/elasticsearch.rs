@@ -57,7 +57,7 @@ impl Place for FakeServer {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct ElasticsearchTrial {
     authority: Authority,
 }
@@ -172,7 +172,7 @@ async fn refused_events_go_to_the_index_for_them_once() {
     assert_eq!(fixture.feed.metrics.dead_letter.get(), 10);
 }
 
-/// The network is cut after the server read a request and before its answer arrived: nobody knows what became of it.
+/// The network is cut after the server read a request and before its answer arrived: its fate is unknown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_answer_is_lost_is_taken_exactly_once() {
     for exactly_once in [true, false] {
@@ -376,7 +376,7 @@ async fn a_dead_host_holds_nothing_back() {
         let mut fixture = Fixture::new();
         fixture.push(5000, 100);
         let server = FakeServer::start([]).await;
-        // Its port is held, so that nobody else gets it, and nobody listens there.
+        // Its port is held, so that no other program gets it, and there is no listener.
         let held = tokio::net::TcpSocket::new_v4().unwrap();
         held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let dead = FakeServer { address: held.local_addr().unwrap().to_string(), ..server.clone() };

@@ -28,9 +28,9 @@ fn config(server: &FakeServer, kerberos: Settings) -> Config {
 
 async fn check(config: Config) -> (bool, String) {
     let output = Elasticsearch::new(config, context()).unwrap();
-    let mut told = String::new();
-    let good = output.check(&mut |line: &str| told.push_str(line)).await;
-    (good, told)
+    let mut printed = String::new();
+    let good = output.check(&mut |line: &str| printed.push_str(line)).await;
+    (good, printed)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +48,7 @@ async fn every_request_shows_a_ticket_of_its_own() {
     let mut fixture = Fixture::new();
     fixture.push(1000, 100);
     let output = Elasticsearch::new(config(&server, settings.clone()), context()).unwrap();
-    // The output has told the library of the realm, where the server has its keys from.
+    // The output has configured the library for the realm, from which the server has its keys.
     let acceptor = Acceptor::new().unwrap();
     server.state.lock().unwrap().allows = Some(Arc::new(move |sender| {
         acceptor.accept(sender).is_ok_and(|user| user == "shipper@EXAMPLE.TEST")
@@ -57,9 +57,9 @@ async fn every_request_shows_a_ticket_of_its_own() {
     fixture.judge(&server.taken());
     assert!(server.bulks().len() >= 10, "{}", server.bulks().len());
 
-    let (good, told) = check(config(&server, settings.clone())).await;
-    assert!(good, "{told}");
+    let (good, printed) = check(config(&server, settings.clone())).await;
+    assert!(good, "{printed}");
     let wrong = Settings { auth: Auth::Password(Secret::new("guess")), ..settings };
-    let (good, told) = check(config(&server, wrong)).await;
-    assert!(!good && told.contains("does not let `shipper@EXAMPLE.TEST` in"), "{told}");
+    let (good, printed) = check(config(&server, wrong)).await;
+    assert!(!good && printed.contains("does not let `shipper@EXAMPLE.TEST` in"), "{printed}");
 }

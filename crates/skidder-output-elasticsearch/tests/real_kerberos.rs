@@ -40,7 +40,7 @@ fn config(server: &Server, realm: &Server, auth: Auth, index: &str) -> Config {
 
 async fn check(config: Config) -> (bool, String) {
     let output = Elasticsearch::new(config, context()).unwrap();
-    common::told(async |tell| output.check(tell).await).await
+    common::told(async |report| output.check(report).await).await
 }
 
 /// How often each line is in an index.
@@ -59,10 +59,13 @@ async fn elasticsearch_knows_its_user_by_keys_and_by_password() {
     let keytab = || Auth::Keytab(realm.folder().join("shipper.keytab"));
     let password = |text: &str| Auth::Password(Secret::new(text));
 
-    // It is let in, and may do nothing yet: that is told of the role, not of the ticket.
-    let (good, told) = check(config(&server, &realm, keytab(), "none")).await;
-    assert!(!good && told.contains("credentials: shipper@EXAMPLE.TEST\n"), "{told}");
-    assert!(told.contains("give the role of the user, or the API key, `create_doc`"), "{told}");
+    // It is let in, and may do nothing yet: the error is about the role, not the ticket.
+    let (good, printed) = check(config(&server, &realm, keytab(), "none")).await;
+    assert!(!good && printed.contains("credentials: shipper@EXAMPLE.TEST\n"), "{printed}");
+    assert!(
+        printed.contains("give the role of the user, or the API key, `create_doc`"),
+        "{printed}"
+    );
 
     let rights = json!({
         "cluster": ["monitor"],
@@ -75,8 +78,8 @@ async fn elasticsearch_knows_its_user_by_keys_and_by_password() {
     for auth in [keytab(), password("secret")] {
         let index = unique_name("kerberos");
         let config = config(&server, &realm, auth, &index);
-        let (good, told) = check(config.clone()).await;
-        assert!(good, "{told}");
+        let (good, printed) = check(config.clone()).await;
+        assert!(good, "{printed}");
         let mut fixture = Fixture::new();
         fixture.push(LINES, 200);
         fixture.run(Elasticsearch::new(config, context()).unwrap()).await;
@@ -85,6 +88,6 @@ async fn elasticsearch_knows_its_user_by_keys_and_by_password() {
         assert_eq!(fixture.feed.metrics.write_errors.get(), 0);
     }
 
-    let (good, told) = check(config(&server, &realm, password("guess"), "none")).await;
-    assert!(!good && told.contains("does not let `shipper@EXAMPLE.TEST` in"), "{told}");
+    let (good, printed) = check(config(&server, &realm, password("guess"), "none")).await;
+    assert!(!good && printed.contains("does not let `shipper@EXAMPLE.TEST` in"), "{printed}");
 }

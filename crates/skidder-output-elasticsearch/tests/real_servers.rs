@@ -112,7 +112,7 @@ async fn the_contract_is_kept_with_opensearch_itself() {
     keeps_the_contract(Server::opensearch().unwrap()).await;
 }
 
-/// What every server must do.
+/// The tests of every server.
 async fn takes_refuses_and_recognises(server: Server) {
     for compression_level in [0, 1] {
         let index = unique_name("taken");
@@ -201,18 +201,18 @@ async fn is_set_up(server: Server) {
     assert_eq!(template.status, 200);
     let mappings = &template.body["index_templates"][0]["index_template"]["template"]["mappings"];
     assert_eq!(mappings["properties"]["app"]["type"], "long");
-    // What the server made of it: the documents are in the index behind a data stream.
+    // The result on the server: the documents are in the index behind a data stream.
     let hits = server.search(&name, &json!({ "match": { "message": "line" } })).unwrap();
     assert_eq!(hits.len(), LINES);
     let made = server.request("GET", &format!("/{name}/_mapping"), None).unwrap().body;
     let index = made.as_object().unwrap().keys().next().unwrap().clone();
     assert!(index.starts_with(&format!(".ds-{name}-")), "{index}");
     // Again, by the command.
-    let mut told = String::new();
-    assert!(output.set_up(&mut |line| told.push_str(line)).await, "{told}");
-    // One without some of its modules says more between the two.
-    assert!(told.contains(&format!("the index template `{name}`")), "{told}");
-    assert!(told.ends_with(": loaded"), "{told}");
+    let mut printed = String::new();
+    assert!(output.set_up(&mut |line| printed.push_str(line)).await, "{printed}");
+    // One without some of its modules prints more between the two.
+    assert!(printed.contains(&format!("the index template `{name}`")), "{printed}");
+    assert!(printed.ends_with(": loaded"), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -270,17 +270,20 @@ async fn the_secure_server_knows_us_by_password_and_by_api_key() {
     let credentials = Credentials::ApiKey(Secret::new(key));
     let reader = Config { credentials, tls: tls.clone(), ..config(&server, "none") };
     let output = Elasticsearch::new(reader, context()).unwrap();
-    let mut told = String::new();
-    assert!(!output.check(&mut |line| told.push_str(line)).await);
-    assert!(told.contains("give the role of the user, or the API key, `create_doc`"), "{told}");
-    // Without credentials the check says why.
+    let mut printed = String::new();
+    assert!(!output.check(&mut |line| printed.push_str(line)).await);
+    assert!(
+        printed.contains("give the role of the user, or the API key, `create_doc`"),
+        "{printed}"
+    );
+    // Without credentials the check names the cause.
     let output = Elasticsearch::new(Config { tls, ..config(&server, "none") }, context()).unwrap();
-    let mut told = String::new();
-    assert!(!output.check(&mut |line| told.push_str(line)).await);
-    assert!(told.contains("401"), "{told}");
+    let mut printed = String::new();
+    assert!(!output.check(&mut |line| printed.push_str(line)).await);
+    assert!(printed.contains("401"), "{printed}");
 }
 
-/// Blocks are taken away by whoever made room on the disk; meanwhile the server answers each item with 429.
+/// Blocks are removed by hand after making room on the disk; meanwhile the server answers each item with 429.
 async fn waits_for_a_block(server: Server) {
     let index = unique_name("blocked");
     server.put(&format!("/{index}"), &json!({})).unwrap();

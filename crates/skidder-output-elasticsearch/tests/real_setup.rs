@@ -1,5 +1,5 @@
 //! `setup.ilm` and `setup.template` at Elasticsearch itself. Policies are read and checked by its own classes, and an
-//! index says which it has; none is run (`tests/servers/elasticsearch/LifecyclePlugin.java` says what stands in).
+//! index names its own; none is run (`tests/servers/elasticsearch/LifecyclePlugin.java` says what stands in).
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const LINES: usize = 500;
 
-/// A name for policy, template and data stream, and what is asked of a server about them.
+/// A name for policy, template and data stream, and requests to a server about them.
 struct Names {
     server: Server,
     name: String,
@@ -56,10 +56,10 @@ impl Names {
         assert_eq!(fixture.feed.metrics.write_errors.get(), 0);
     }
 
-    /// What `skidder setup` says, and whether it is content.
+    /// The output of `skidder setup`, and whether it succeeds.
     async fn set_up(&self, ilm: &str, folder: &Path) -> (bool, String) {
         let output = self.output(ilm, folder);
-        common::told(async |tell| output.set_up(tell).await).await
+        common::told(async |report| output.set_up(report).await).await
     }
 
     /// How often the policy was put there, and its phases.
@@ -73,14 +73,14 @@ impl Names {
         self.server.put(&format!("/_ilm/policy/{}", self.name), policy).unwrap();
     }
 
-    /// What the one index behind the data stream says of its lifecycle.
+    /// The lifecycle of the one index behind the data stream, as the server explains it.
     fn explained(&self) -> Value {
         let answer = self.server.get(&format!("/{}/_ilm/explain", self.name)).unwrap();
         let indices = answer["indices"].as_object().unwrap();
         assert_eq!(indices.len(), 1, "{answer}");
-        let (index, told) = indices.iter().next().unwrap();
+        let (index, lifecycle) = indices.iter().next().unwrap();
         assert!(index.starts_with(&format!(".ds-{}-", self.name)), "{index}");
-        told.clone()
+        lifecycle.clone()
     }
 }
 
@@ -99,14 +99,17 @@ async fn the_first_event_goes_to_a_data_stream_with_the_policy() {
     assert_eq!(*rollover, json!({ "max_age": "30d", "max_primary_shard_size": "50gb" }));
     assert_eq!((version, phases.as_object().unwrap().len()), (1, 1));
     assert_eq!(names.server.count(&names.name).unwrap(), LINES as u64);
-    let told = names.explained();
-    assert_eq!((&told["managed"], &told["policy"]), (&json!(true), &json!(names.name)));
-    assert_eq!(told["step"], "complete", "{told}");
+    let lifecycle = names.explained();
+    assert_eq!((&lifecycle["managed"], &printed["policy"]), (&json!(true), &json!(names.name)));
+    assert_eq!(lifecycle["step"], "complete", "{printed}");
     // The next start finds it all.
     names.ship("").await;
     assert_eq!(names.policy().0, 1);
-    let (good, told) = names.set_up("", Path::new("/")).await;
-    assert!(good && told.contains(&format!("`{}`: it is there already\n", names.name)), "{told}");
+    let (good, printed) = names.set_up("", Path::new("/")).await;
+    assert!(
+        good && printed.contains(&format!("`{}`: it is there already\n", names.name)),
+        "{printed}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,8 +121,8 @@ async fn a_policy_that_is_there_is_replaced_only_if_that_is_asked_for() {
     for ilm in ["", "check_exists: false"] {
         names.ship(ilm).await;
         assert_eq!(names.policy(), theirs, "{ilm}");
-        let told = names.explained();
-        assert_eq!((&told["managed"], &told["policy"]), (&json!(true), &json!(names.name)));
+        let lifecycle = names.explained();
+        assert_eq!((&lifecycle["managed"], &printed["policy"]), (&json!(true), &json!(names.name)));
     }
     for (version, ilm) in [(2, "overwrite: true"), (3, "overwrite: true, check_exists: false")] {
         names.ship(ilm).await;
@@ -148,15 +151,15 @@ async fn a_policy_of_a_file_is_loaded_or_what_is_wrong_with_it_is_told() {
     };
     // Elasticsearch deletes in a phase of its own.
     write(&json!({ "policy": { "phases": { "hot": { "actions": { "delete": {} } } } } }));
-    let (good, told) = names.set_up("policy_file: policy.json", folder.path()).await;
-    assert!(!good && told.contains("the server answered 400"), "{told}");
-    assert!(told.contains("invalid action [delete] defined in phase [hot]"), "{told}");
+    let (good, printed) = names.set_up("policy_file: policy.json", folder.path()).await;
+    assert!(!good && printed.contains("the server answered 400"), "{printed}");
+    assert!(printed.contains("invalid action [delete] defined in phase [hot]"), "{printed}");
     let template = format!("/_index_template/{}", names.name);
     assert_eq!(names.server.request("GET", &template, None).unwrap().status, 404);
 
     write(&of_another());
-    let (good, told) = names.set_up("policy_file: policy.json", folder.path()).await;
-    assert!(good && told.contains(&format!("policy `{}`: loaded\n", names.name)), "{told}");
+    let (good, printed) = names.set_up("policy_file: policy.json", folder.path()).await;
+    assert!(good && printed.contains(&format!("policy `{}`: loaded\n", names.name)), "{printed}");
     let (version, phases) = names.policy();
     assert_eq!((version, &phases["delete"]["min_age"]), (1, &json!("7d")));
     names.ship("").await;

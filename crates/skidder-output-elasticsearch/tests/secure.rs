@@ -31,7 +31,7 @@ fn config(server: &FakeServer, tls: TlsSettings) -> Config {
 
 async fn check(config: Config) -> (bool, String) {
     let output = Elasticsearch::new(config, context()).unwrap();
-    told(async |tell| output.check(tell).await).await
+    told(async |report| output.check(report).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +55,7 @@ async fn a_client_certificate_is_shown_when_asked_for() {
             .await;
     let client = authority.sign("client");
     let plain = Some((Pem::of(&client.pem()), Pem::of(&client.key_pem())));
-    // The same with a key that has a passphrase, told or in a file.
+    // The same with a key that has a passphrase, in the settings or in a file.
     let client = authority.sign_for("client", include_str!("../../skidder-tls/testdata/plain.pem"));
     let key = include_str!("../../skidder-tls/testdata/pkcs8-aes256.pem");
     let encrypted = Some((Pem::of(&client.pem()), Pem::of(key)));
@@ -82,8 +82,8 @@ async fn a_client_certificate_is_shown_when_asked_for() {
     let settings = TlsSettings { identity: encrypted, ..trusting(&authority) };
     let error = Elasticsearch::new(config(&server, settings), context()).unwrap_err();
     assert!(error.to_string().contains("ssl.key_passphrase"), "{error}");
-    let (good, told) = check(config(&server, trusting(&authority))).await;
-    assert!(!good, "{told}");
+    let (good, printed) = check(config(&server, trusting(&authority))).await;
+    assert!(!good, "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,8 +104,8 @@ async fn each_verification_mode_accepts_what_it_should() {
         let server =
             FakeServer::start_with([], Some(signer.acceptor(&signer.sign(name), false))).await;
         let settings = TlsSettings { verification_mode, ..trusting(&ours) };
-        let (good, told) = check(config(&server, settings)).await;
-        assert_eq!(good, accepted, "{signed} {name} {verification_mode:?}\n{told}");
+        let (good, printed) = check(config(&server, settings)).await;
+        assert_eq!(good, accepted, "{signed} {name} {verification_mode:?}\n{printed}");
     }
 }
 
@@ -135,9 +135,9 @@ async fn a_self_signed_certificate_is_taken_if_it_is_itself_among_the_authoritie
             certificate_authorities: vec![Pem::of(&another.pem()), Pem::of(&trusted.pem())],
             ..TlsSettings::default()
         };
-        let (good, told) = check(config(&server, settings)).await;
-        assert_eq!(good, accepted, "{what:?} {name} {verification_mode:?} {configured}\n{told}");
-        // Its fingerprint says the same, if it is an authority's.
+        let (good, printed) = check(config(&server, settings)).await;
+        assert_eq!(good, accepted, "{what:?} {name} {verification_mode:?} {configured}\n{printed}");
+        // Its fingerprint has the same effect, if it is an authority's.
         if what != Leaf && configured {
             let der = rustls::pki_types::CertificateDer::from_pem_slice(own.pem().as_bytes());
             let settings = TlsSettings {
@@ -146,8 +146,8 @@ async fn a_self_signed_certificate_is_taken_if_it_is_itself_among_the_authoritie
                 ca_trusted_fingerprint: Some(Sha256::digest(der.unwrap()).into()),
                 ..TlsSettings::default()
             };
-            let (good, told) = check(config(&server, settings)).await;
-            assert_eq!(good, accepted, "fingerprint of {what:?} {name}\n{told}");
+            let (good, printed) = check(config(&server, settings)).await;
+            assert_eq!(good, accepted, "fingerprint of {what:?} {name}\n{printed}");
         }
     }
 }
@@ -186,9 +186,9 @@ async fn what_is_wrong_with_a_server_is_told_with_what_to_do() {
     for (scheme, server, expected) in table {
         let mut config = config(server, trusting(&authority));
         config.hosts[0].https = scheme == "https";
-        let (good, told) = check(config.clone()).await;
-        assert!(!good && told.contains(expected), "{expected}:\n{told}");
-        // The log and `status` say the same.
+        let (good, printed) = check(config.clone()).await;
+        assert!(!good && printed.contains(expected), "{expected}:\n{printed}");
+        // The log and `status` have the same text.
         let mut fixture = Fixture::new();
         fixture.push(1, 1);
         let metrics = std::sync::Arc::clone(&fixture.feed.metrics);
@@ -216,8 +216,8 @@ async fn only_the_allowed_protocols_are_spoken() {
             .await;
     for (tls12, tls13, version) in [(true, true, "TLSv1_3"), (true, false, "TLSv1_2")] {
         let settings = TlsSettings { tls12, tls13, ..trusting(&authority) };
-        let (good, told) = check(config(&server, settings)).await;
-        assert!(good && told.contains(version), "{told}");
+        let (good, printed) = check(config(&server, settings)).await;
+        assert!(good && printed.contains(version), "{printed}");
     }
 }
 
@@ -248,8 +248,8 @@ async fn pins_and_fingerprints_are_checked_on_what_the_server_shows() {
         (&server, pinned(&[&their_key]), false, "ssl.ca_sha256"),
     ];
     for (number, (server, settings, accepted, said)) in table.into_iter().enumerate() {
-        let (good, told) = check(config(server, settings)).await;
-        assert!(good == accepted && told.contains(said), "{number}: {told}");
+        let (good, printed) = check(config(server, settings)).await;
+        assert!(good == accepted && printed.contains(said), "{number}: {printed}");
     }
 }
 
@@ -264,12 +264,12 @@ async fn only_the_allowed_suites_and_curves_are_spoken() {
         curve_types: vec![NamedGroup::secp384r1],
         ..trusting(&authority)
     };
-    let (good, told) = check(config(&server, settings.clone())).await;
-    assert!(good && told.contains("ECDSA_WITH_CHACHA20"), "{told}");
+    let (good, printed) = check(config(&server, settings.clone())).await;
+    assert!(good && printed.contains("ECDSA_WITH_CHACHA20"), "{printed}");
     // The certificate of the server is no RSA one.
     let cipher_suites = vec![CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256];
-    let (good, told) = check(config(&server, TlsSettings { cipher_suites, ..settings })).await;
-    assert!(!good && told.contains("ssl.supported_protocols"), "{told}");
+    let (good, printed) = check(config(&server, TlsSettings { cipher_suites, ..settings })).await;
+    assert!(!good && printed.contains("ssl.supported_protocols"), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -299,7 +299,7 @@ async fn certificates_are_read_again_when_they_change() {
         }
     };
     failures(3).await;
-    // What cannot be used leaves the old one in force.
+    // An unusable file leaves the old one in force.
     std::fs::write(&file, "not in PEM").unwrap();
     failures(3).await;
     assert_eq!(fixture.settle.total().delivered(), 0);
@@ -347,7 +347,7 @@ async fn events_go_through_a_proxy_with_and_without_tls() {
             let expected = format!("POST http://localhost:{port}/_bulk?filter_path=");
             assert!(heads[1].starts_with(&expected), "{heads:?}");
         }
-        // A proxy that wants a password, and one that is not there.
+        // A proxy that requires a password, and one that is not there.
         for (url, said) in [
             (format!("http://{}", proxy.address), if secure { "wants a user" } else { "407" }),
             (
@@ -356,8 +356,9 @@ async fn events_go_through_a_proxy_with_and_without_tls() {
             ),
             ("http://127.0.0.1:1".to_owned(), "dial up by the proxy http://127.0.0.1:1... ERROR"),
         ] {
-            let (good, told) = check(proxied(direct.clone(), &format!("proxy_url: '{url}'"))).await;
-            assert!(!good && told.contains(said) && !told.contains("wrong"), "{told}");
+            let (good, printed) =
+                check(proxied(direct.clone(), &format!("proxy_url: '{url}'"))).await;
+            assert!(!good && printed.contains(said) && !printed.contains("wrong"), "{printed}");
         }
     }
 }
@@ -370,7 +371,7 @@ async fn the_check_tells_each_step() {
         timeout: Duration::from_secs(2),
         ..Config::new(vec![parse_host(text, "http", "").unwrap()])
     };
-    let (good, told) = check(plain(&server.address)).await;
+    let (good, printed) = check(plain(&server.address)).await;
     assert!(good);
     let expected = format!(
         "elasticsearch: http://127.0.0.1:{port}...
@@ -388,19 +389,19 @@ async fn the_check_tells_each_step() {
   credentials: the server has no security, or does not tell
 "
     );
-    assert_eq!(told, expected);
+    assert_eq!(printed, expected);
     server.state.lock().unwrap().greeting.push_back((401, ""));
-    let (good, told) = check(plain(&server.address)).await;
+    let (good, printed) = check(plain(&server.address)).await;
     assert!(
         !good
-            && told.contains(
+            && printed.contains(
                 "talk to server... ERROR the server refused the credentials (401); see `username`"
             ),
-        "{told}"
+        "{printed}"
     );
-    let (good, told) = check(plain("nowhere.invalid")).await;
-    assert!(!good && told.contains("dns lookup... ERROR"), "{told}");
-    let (good, told) = check(plain("127.0.0.1:1")).await;
-    assert!(!good && told.contains("dial up... ERROR"), "{told}");
+    let (good, printed) = check(plain("nowhere.invalid")).await;
+    assert!(!good && printed.contains("dns lookup... ERROR"), "{printed}");
+    let (good, printed) = check(plain("127.0.0.1:1")).await;
+    assert!(!good && printed.contains("dial up... ERROR"), "{printed}");
     assert!(server.bulks().is_empty());
 }

@@ -1,4 +1,4 @@
-//! `setup`: what the Elasticsearch output asks of a server besides taking events.
+//! `setup`: requests of the Elasticsearch output to a server other than events.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -51,8 +51,8 @@ async fn empty() -> FakeServer {
     server
 }
 
-fn asked(server: &FakeServer) -> Vec<String> {
-    server.state.lock().unwrap().asked.iter().map(|(what, _)| what.clone()).collect()
+fn requests(server: &FakeServer) -> Vec<String> {
+    server.state.lock().unwrap().requests.iter().map(|(what, _)| what.clone()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,11 +62,11 @@ async fn a_server_is_set_up_once_before_the_first_event() {
     fixture.push(1000, 70);
     fixture.run(output(&server, with_setup("{}"))).await;
     fixture.judge(&server.taken());
-    assert_eq!(asked(&server), [POLICY[0], POLICY[1], TEMPLATE[1]], "three workers, once");
+    assert_eq!(requests(&server), [POLICY[0], POLICY[1], TEMPLATE[1]], "three workers, once");
     let state = server.state.lock().unwrap();
-    let policy: serde_json::Value = serde_json::from_str(&state.asked[1].1).unwrap();
+    let policy: serde_json::Value = serde_json::from_str(&state.requests[1].1).unwrap();
     assert!(policy["policy"]["phases"]["hot"]["actions"]["rollover"].is_object());
-    let template: serde_json::Value = serde_json::from_str(&state.asked[2].1).unwrap();
+    let template: serde_json::Value = serde_json::from_str(&state.requests[2].1).unwrap();
     assert_eq!(template["template"]["settings"]["index"]["lifecycle"]["name"], "filebeat");
 }
 
@@ -92,17 +92,17 @@ async fn the_command_loads_the_template_whatever_is_there() {
     let server = empty().await;
     server.state.lock().unwrap().has.extend([(POLICY[0], (200, "{}")), (TEMPLATE[0], (200, "{}"))]);
     let output: Box<dyn Output> = Box::new(output(&server, with_setup("{}")));
-    let mut told = String::new();
-    let mut tell = |line: &str| told.push_str(&format!("{line}\n"));
-    assert!(output.set_up(&mut tell).unwrap().await);
-    assert!(told.contains("`filebeat`: it is there already\n"), "{told}");
-    assert!(told.contains("`filebeat-9.5.0`: loaded\n"), "{told}");
-    assert_eq!(asked(&server), [POLICY[0], TEMPLATE[1]]);
+    let mut printed = String::new();
+    let mut report = |line: &str| printed.push_str(&format!("{line}\n"));
+    assert!(output.set_up(&mut report).unwrap().await);
+    assert!(printed.contains("`filebeat`: it is there already\n"), "{printed}");
+    assert!(printed.contains("`filebeat-9.5.0`: loaded\n"), "{printed}");
+    assert_eq!(requests(&server), [POLICY[0], TEMPLATE[1]]);
     server.state.lock().unwrap().has.insert(TEMPLATE[1], (403, "{}"));
-    let mut told = String::new();
-    let mut tell = |line: &str| told.push_str(line);
-    assert!(!output.set_up(&mut tell).unwrap().await);
-    assert!(told.contains("manage_index_templates"), "{told}");
+    let mut printed = String::new();
+    let mut report = |line: &str| printed.push_str(line);
+    assert!(!output.set_up(&mut report).unwrap().await);
+    assert!(printed.contains("manage_index_templates"), "{printed}");
     assert!(Discard.set_up(&mut |_| {}).is_none(), "it has nothing to set up");
 }
 
@@ -128,9 +128,9 @@ async fn the_check_says_who_we_are_and_what_we_lack() {
             ("post /_security/user/_has_privileges", (200, &*may.leak())),
         ]);
         let output: Box<dyn Output> = Box::new(output(&server, None));
-        let mut told = String::new();
-        let result = output.check(&mut |line| told.push_str(&format!("{line}\n"))).await;
-        assert_eq!(result, good, "{told}");
-        assert!(told.contains("credentials: me\n") && told.contains(said), "{told}");
+        let mut printed = String::new();
+        let result = output.check(&mut |line| printed.push_str(&format!("{line}\n"))).await;
+        assert_eq!(result, good, "{printed}");
+        assert!(printed.contains("credentials: me\n") && printed.contains(said), "{printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! Questions that any broker can answer: where topics are, and who we are. Each goes over a connection of its own,
+//! Requests that any broker can answer: leaders of topics, and our producer identity. Each has its own connection,
 //! which is closed behind it: there is one every ten minutes when all is well.
 
 use crate::connect::Dialer;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How long a broker has the question for itself before the next one is asked for a connection too.
+/// Head start of a broker before the next one is tried in parallel.
 const NEXT_AFTER: Duration = Duration::from_secs(1);
 
 /// An answer about topics, with the numbers that we gave them.
 pub(crate) type Found = (Vec<u16>, Result<Metadata, AskError>);
 
-/// A task whose result is waited for; it ends when nobody waits any more.
+/// A task with a result; aborted when dropped.
 struct Task<T>(JoinHandle<T>);
 
 impl<T> Drop for Task<T> {
@@ -24,7 +24,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// Questions under way, and answers that nobody looked at yet.
+/// Requests under way, and answers that are not yet read.
 #[derive(Default)]
 pub(crate) struct Asking {
     topics: Option<Task<Found>>,
@@ -42,7 +42,7 @@ impl Asking {
         self.identity.is_some() || self.known.is_some()
     }
 
-    /// Asks about these topics, whose names are given; or, with `full`, about all that there are.
+    /// Asks about these topics by name; or, with `full`, about all topics.
     pub(crate) fn ask_topics(
         &mut self,
         dialer: &Arc<Dialer>,
@@ -98,7 +98,7 @@ async fn ask_topics(
         return connection.metadata(Some(names), false).await;
     }
     let mut all = connection.metadata(None, false).await?;
-    // Nobody creates them when all are asked for.
+    // Topics are not created when all are requested.
     let known = |name: &String| all.topics.contains_key(name);
     let missing: Vec<String> = names.iter().filter(|name| !known(name)).cloned().collect();
     if !missing.is_empty() {

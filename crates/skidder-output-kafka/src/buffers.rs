@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is kept while nobody uses it.
+/// Bytes kept in unused buffers.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// Most room that is made before it is needed: more than this a batch has only for the sake of one large record.
 pub(crate) const ROOM_BYTES_MAX: usize = 512 << 10;
 
-/// Shared by all who clone it.
+/// Shared by all clones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers(Arc<Mutex<Free>>);
 
@@ -45,7 +45,7 @@ impl Buffers {
         }
         free.bytes += buffer.capacity();
         free.list.push(buffer);
-        // What nobody took for the longest time is too small for what is written now.
+        // The buffer unused for the longest time is too small for the current records.
         while free.bytes > KEPT_BYTES_MAX {
             free.bytes -= free.list.remove(0).capacity();
         }

@@ -1,4 +1,4 @@
-//! `skidder test output`: goes to each broker step by step, and then to the topic, and tells what it finds.
+//! `skidder test output`: checks each broker step by step, then the topic, and reports the results.
 
 use crate::ask;
 use crate::codes::Code;
@@ -11,7 +11,7 @@ use skidder_net::Steps;
 use skidder_tls::VerificationMode;
 use std::fmt;
 
-/// How often a topic is asked for that may be under construction.
+/// How often to ask for a topic that may be under construction.
 const TRIES_MAX: usize = 10;
 
 /// An error with what a person can do about it.
@@ -29,7 +29,7 @@ impl fmt::Display for Advised {
 }
 
 impl Kafka {
-    /// Tries every broker, and the topic; says whether all of them would take events.
+    /// Tries every broker, and the topic; returns whether all of them would take events.
     pub(crate) async fn check_all(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
         let mut steps = Steps::new(report);
         let mut reached = 0;
@@ -80,7 +80,7 @@ impl Kafka {
         Some(())
     }
 
-    /// What the brokers know, and whether they would take events of the topic.
+    /// Checks the metadata of the topic, and whether the brokers would take events of it.
     async fn check_topic(&self, steps: &mut Steps<'_>) -> Option<()> {
         let config = &self.0.config;
         steps.line(0, "kafka: cluster...");

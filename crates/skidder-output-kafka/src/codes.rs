@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
     Moved,
     /// The batch cannot be taken; if it has one record only, the record cannot.
     Suspect,
-    /// Nobody can take it.
+    /// No broker can take it.
     Refused,
     /// It was there already.
     Taken,
@@ -40,7 +40,7 @@ impl Code {
         self.0 == 0
     }
 
-    /// What is not named here can pass: a broker that is away, rights that are missing, a topic that is not there yet,
+    /// Any other code can pass: a broker that is away, rights that are missing, a topic that is not there yet,
     /// a mistake in the settings of the broker. As in Filebeat, events wait for it.
     pub(crate) fn meaning(self) -> Meaning {
         match self.0 {
@@ -54,7 +54,7 @@ impl Code {
         }
     }
 
-    /// What a person can do about it; empty if nothing comes to mind.
+    /// The remedy; empty if unknown.
     pub(crate) fn advice(self) -> &'static str {
         match self.0 {
             3 => "create the topic, or allow the brokers to (`auto.create.topics.enable`)",
@@ -69,7 +69,7 @@ impl Code {
         }
     }
 
-    /// The name that the protocol gives it, and what it says.
+    /// The protocol's name for it, and its meaning.
     fn name(self) -> Option<(&'static str, &'static str)> {
         let found = NAMES.binary_search_by_key(&self.0, |(code, ..)| *code).ok()?;
         let (_, name, text) = NAMES[found];

@@ -9,12 +9,12 @@ use std::io::Write as _;
 const WINDOW_BITS: u8 = 15;
 /// Level of Zstandard: its own default, and Kafka's.
 const ZSTD_LEVEL: i32 = 3;
-/// What is compressed at once by Snappy, as by snappy-java.
+/// Bytes that Snappy compresses at once, as by snappy-java.
 const SNAPPY_BLOCK_BYTES: usize = 32 << 10;
 /// Before the blocks of snappy-java: its name, its version and the oldest one that can read it
 /// (<https://github.com/xerial/snappy-java>, `SnappyCodec`).
 const SNAPPY_HEAD: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
-/// What an output of gzip grows by.
+/// The growth step of an output of gzip.
 const STEP_BYTES: usize = 64 << 10;
 
 /// Compresses one batch after the other; keeps its memory.

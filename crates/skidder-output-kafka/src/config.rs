@@ -74,7 +74,7 @@ impl Mechanism {
     }
 }
 
-/// Who we are to the brokers.
+/// The login at the brokers.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// `username`.
@@ -92,7 +92,7 @@ pub struct MetadataConfig {
     pub refresh_frequency: Duration,
     /// `full`: of all topics, not only of those in use.
     pub full: bool,
-    /// `retry.max`: so many times at `retry_backoff`; from then on as `backoff` says.
+    /// `retry.max`: so many times at `retry_backoff`; from then on with `backoff`.
     pub retry_max: u32,
     /// `retry.backoff`.
     pub retry_backoff: Duration,
@@ -200,7 +200,7 @@ impl Config {
         if self.bulk_max_size == 0 { BATCH_RECORDS_MAX } else { self.bulk_max_size }
     }
 
-    /// What may be encoded and without an answer, at most: records, and as many bytes as the queue may hold twice, since
+    /// The limit of encoded and unanswered records: their number, and as many bytes as the queue may hold twice, since
     /// events become longer when they are written.
     pub(crate) fn load_max(&self, limits: &QueueLimits) -> Load {
         let records = match self.bulk_max_size {

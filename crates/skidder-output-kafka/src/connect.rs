@@ -83,7 +83,7 @@ impl Dialer {
         Ok(stream)
     }
 
-    /// Encrypts, if that is wanted. `node` is `host:port`; its host must be in the certificate.
+    /// Encrypts, if configured. `node` is `host:port`; its host must be in the certificate.
     pub(crate) async fn encrypt(
         &self,
         stream: TcpStream,
@@ -101,7 +101,7 @@ impl Dialer {
         Ok(Box::new(encrypted.map_err(ConnectError::Tls)?))
     }
 
-    /// Logs in, if that is wanted.
+    /// Logs in, if configured.
     pub(crate) async fn log_in(&self, stream: &mut dyn Stream) -> Result<(), ConnectError> {
         let Some(credentials) = &self.credentials else { return Ok(()) };
         let nonce = nonce().map_err(|error| ConnectError::Sasl(error.into()))?;

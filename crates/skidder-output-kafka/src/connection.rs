@@ -1,4 +1,4 @@
-//! A connection to one broker on which one question after the other is asked.
+//! A connection to one broker for one request after the other.
 
 use crate::codes::Code;
 use crate::connect::{ConnectError, Dialer, Stream};
@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Room for an answer; it grows with what comes.
 const ROOM_BYTES: usize = 4 << 10;
 
-/// Why a broker was asked in vain.
+/// Why a request to a broker failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub(crate) enum AskError {
 }
 
 impl AskError {
-    /// What a person can do about it; empty if nothing comes to mind.
+    /// The remedy; empty if unknown.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
             Self::Code(code) => code.advice(),
@@ -48,7 +48,7 @@ impl AskError {
     }
 }
 
-/// What came from a broker and is not an answer yet.
+/// Received bytes of an unfinished answer.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming(pub(crate) Vec<u8>);
 
@@ -94,7 +94,7 @@ impl Connection {
         Self::greet(dialer, dialer.open(node).await?).await
     }
 
-    /// On a stream where nothing was asked yet but for a login: learns what the broker speaks.
+    /// On a stream without requests yet but for a login: learns which versions the broker supports.
     pub(crate) async fn greet(dialer: &Dialer, stream: Box<dyn Stream>) -> Result<Self, AskError> {
         let mut connection = Self {
             stream,
@@ -120,11 +120,11 @@ impl Connection {
         Err(AskError::Code(Code::UNSUPPORTED_VERSION))
     }
 
-    /// Asks one question; gives the body of the answer.
+    /// Sends one request; returns the body of the answer.
     async fn ask(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {
         let limit = self.timeout;
-        let asked = tokio::time::timeout(limit, self.exchange(api, version, body)).await;
-        asked.unwrap_or(Err(AskError::Time(limit)))
+        let result = tokio::time::timeout(limit, self.exchange(api, version, body)).await;
+        result.unwrap_or(Err(AskError::Time(limit)))
     }
 
     async fn exchange(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {
@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// What the broker knows of these topics, which it may create for that, or of all (`None`).
+    /// The broker's metadata of these topics, which it may create for that, or of all (`None`).
     pub(crate) async fn metadata(
         &mut self,
         topics: Option<&[String]>,

@@ -85,7 +85,7 @@ impl Pen<'_> {
 }
 
 impl Work {
-    /// The rows that nobody has seen yet, a step's worth; says whether there may be more.
+    /// Starts the rows that are still untouched, a step's worth; returns whether there may be more.
     pub(crate) fn begin_rows(&mut self, now: Instant) -> bool {
         let mut step = STEP;
         while step > 0 && self.has_room() {
@@ -105,7 +105,7 @@ impl Work {
         step == 0
     }
 
-    /// Finds the topic of a flight's next rows and their places there; says how many rows these are. None: there are
+    /// Finds the topic and the places of a flight's next rows; returns the number of these rows. None: there are
     /// too many topics.
     fn begin(&mut self, flight: u32, rows: Range<u32>, now: Instant) -> u32 {
         let item = Item { flight, row: rows.start as u16 };
@@ -155,7 +155,7 @@ impl Work {
     }
 
     /// Brings rows to partitions of their topic, which is known, as long as there is room, which there must be for the
-    /// first; says how many.
+    /// first; returns how many.
     pub(crate) fn place(
         &mut self,
         number: u16,

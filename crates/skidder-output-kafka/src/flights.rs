@@ -22,7 +22,7 @@ struct Flight {
     order: u64,
     /// Rows without a verdict.
     pending: u32,
-    /// Rows that were delivered and not told yet.
+    /// Rows that were delivered and not reported yet.
     delivered: u32,
 }
 
@@ -31,7 +31,7 @@ struct Flight {
 pub(crate) struct Flights {
     list: Vec<Option<Flight>>,
     free: Vec<u32>,
-    /// Those with something to tell.
+    /// Those with something to report.
     touched: Vec<u32>,
     begun: u64,
 }
@@ -92,12 +92,12 @@ impl Flights {
         }
     }
 
-    /// Gives what was delivered its verdict; says how many that were.
+    /// Gives delivered rows their verdict; returns how many there were.
     pub(crate) fn settle(&mut self) -> u64 {
         let mut touched = std::mem::take(&mut self.touched);
         let list = &self.list;
-        let told = touched.iter().filter_map(|place| list[*place as usize].as_ref());
-        Ticket::deliver_all(told.map(|flight| (&*flight.delivery.ticket, flight.delivered)));
+        let delivered = touched.iter().filter_map(|place| list[*place as usize].as_ref());
+        Ticket::deliver_all(delivered.map(|flight| (&*flight.delivery.ticket, flight.delivered)));
         let mut count = 0;
         for place in touched.drain(..) {
             let flight = self.flight(place);

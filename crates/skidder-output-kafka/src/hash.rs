@@ -1,4 +1,4 @@
-//! What Filebeat hashes for a partition: FNV-1a of 32 bits over the key, or over fields.
+//! Filebeat's hash for a partition: FNV-1a of 32 bits over the key, or over fields.
 //!
 //! Follows libbeat's `outputs/kafka/partition.go`, so that the same key goes to the same partition when
 //! Filebeat and skidder write into one topic. `testdata/partitions.go` makes the vectors.

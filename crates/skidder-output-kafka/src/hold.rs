@@ -1,4 +1,4 @@
-//! What waits: topics whose partitions are not known, and lanes whose batches came back.
+//! Waiting: topics whose partitions are not known, and lanes whose batches came back.
 
 use crate::codes::Code;
 use crate::flights::Item;
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Topics that are asked about at once.
-const ASKED_MAX: usize = 1000;
+/// Topics in one request.
+const TOPICS_PER_REQUEST: usize = 1000;
 
 impl Work {
     /// Does what can be done without waiting.
@@ -23,7 +23,7 @@ impl Work {
             match answer {
                 Ok(found) => self.learn(&numbers, found),
                 Err(error) => {
-                    self.tell_trouble("any", &error);
+                    self.report_trouble("any", &error);
                     for number in numbers {
                         self.not_known(number, None);
                     }
@@ -55,7 +55,7 @@ impl Work {
             match (lane.hold, lane.since) {
                 (Hold::Until(at), _) => add(at),
                 (Hold::No, Some(since)) => {
-                    // What is due and cannot be sent waits for news.
+                    // A due batch that cannot be sent waits for an event of a link.
                     let at = since + self.config.bulk_flush_frequency;
                     if at > now {
                         add(at);
@@ -64,7 +64,7 @@ impl Work {
                 _ => {}
             }
         }
-        if let Some(at) = self.who.as_ref().and_then(|who| who.ask_at) {
+        if let Some(at) = self.producer.as_ref().and_then(|producer| producer.ask_at) {
             add(at);
         }
         next
@@ -155,22 +155,22 @@ impl Work {
         if self.asking.is_about_topics() {
             return;
         }
-        let mut asked = Vec::new();
+        let mut names = Vec::new();
         while let Some(number) = self.to_ask.pop_first() {
             if let Some(topic) = self.topics.peek(number) {
-                asked.push((number, topic.name.to_string()));
+                names.push((number, topic.name.to_string()));
             }
-            if asked.len() == ASKED_MAX {
+            if names.len() == TOPICS_PER_REQUEST {
                 break;
             }
         }
-        if !asked.is_empty() {
+        if !names.is_empty() {
             let (nodes, full) = (self.nodes(), self.config.metadata.full);
-            self.asking.ask_topics(&self.links.dialer, nodes, asked, full);
+            self.asking.ask_topics(&self.links.dialer, nodes, names, full);
         }
     }
 
-    /// Whom to ask, in this order: brokers that we talk to, those of `hosts`, others that we know of.
+    /// Nodes to ask, in this order: connected brokers, those of `hosts`, other known brokers.
     fn nodes(&mut self) -> Vec<String> {
         let seed = self.next_seed();
         let hosts = &self.config.hosts;
@@ -189,7 +189,7 @@ impl Work {
         nodes
     }
 
-    /// What the brokers said about topics.
+    /// Applies the brokers' metadata.
     fn learn(&mut self, numbers: &[u16], mut found: Metadata) {
         for (id, node) in &found.brokers {
             if let Some(broker) = self.brokers.get_mut(id) {
@@ -211,7 +211,7 @@ impl Work {
         }
         for (name, state) in found.topics {
             if let Some(number) = self.topics.find(&name) {
-                // Nobody asked about this one: what was known still holds.
+                // The request was not about this one: its known state still holds.
                 if let Err(error) = self.apply(number, state) {
                     tracing::debug!(topic = name, %error, "a topic that nobody asked about");
                 }
@@ -293,7 +293,7 @@ impl Work {
         }
     }
 
-    /// What waits for an answer about a topic asks again at this time; says how many events that are.
+    /// Makes everything that waits for this topic's metadata retry at this time; returns how many events that are.
     fn hold_asking(&mut self, number: u16, at: Instant) -> usize {
         let topic = self.topics.get(number);
         if topic.hold == Hold::Asking {
@@ -310,7 +310,7 @@ impl Work {
         waiting
     }
 
-    /// The brokers did not say where a topic is; `code` is what they said.
+    /// The brokers did not return where a topic is; `code` is their error.
     fn not_known(&mut self, number: u16, code: Option<Code>) {
         let metadata = self.config.metadata;
         let Some(topic) = self.topics.try_get(number) else { return };
@@ -339,7 +339,7 @@ impl Work {
         }
     }
 
-    /// Asks again about topics that are in use, as often as is wanted; forgets those that are not.
+    /// Asks again about topics that are in use, as often as configured; forgets the others.
     fn refresh(&mut self, now: Instant) {
         if self.refresh_at.is_none_or(|at| at > now) {
             return;
@@ -359,23 +359,23 @@ impl Work {
         let known = self.asking.known.take();
         match known {
             Some(Ok(identity)) => {
-                if let Some(who) = &mut self.who {
-                    who.identity = Some(identity);
-                    who.backoff.reset();
+                if let Some(producer) = &mut self.producer {
+                    producer.identity = Some(identity);
+                    producer.backoff.reset();
                 }
             }
             Some(Err(error)) => {
-                self.tell_trouble("any", &error);
-                if let Some(who) = &mut self.who {
-                    who.ask_at = Some(now + who.backoff.next_wait());
+                self.report_trouble("any", &error);
+                if let Some(producer) = &mut self.producer {
+                    producer.ask_at = Some(now + producer.backoff.next_wait());
                 }
             }
             None => {}
         }
         let is_asking = self.asking.is_about_identity();
-        let Some(who) = &mut self.who else { return };
-        if who.ask_at.is_some_and(|at| at <= now) && !is_asking {
-            who.ask_at = None;
+        let Some(producer) = &mut self.producer else { return };
+        if producer.ask_at.is_some_and(|at| at <= now) && !is_asking {
+            producer.ask_at = None;
             let nodes = self.nodes();
             self.asking.ask_identity(&self.links.dialer, nodes);
         }

@@ -1,5 +1,5 @@
-//! The way of records to one partition: what is being written, what waits, what is on its way, all in the order in
-//! which it was read.
+//! The way of records to one partition: a batch in progress, waiting ones, those in flight, all in the order in
+//! which they were read.
 //!
 //! From the front: `flying`, then `sealed`, `groups`, `open`, `parked`. While a lane is held nothing of it is encoded:
 //! only places of events wait, in `groups` where batches must stay what they were, and in `parked`.
@@ -18,9 +18,9 @@ pub(crate) enum Hold {
     No,
     /// Some came back: until all that fly have landed, so that they keep their order.
     Draining,
-    /// Until this time; then the brokers are asked.
+    /// Until this time; then metadata is requested.
     Until(Instant),
-    /// The brokers are asked about it.
+    /// Metadata is requested.
     Asking,
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(crate) struct Flying {
     pub(crate) group: Group,
-    /// What its records count.
+    /// The counted bytes of its records.
     pub(crate) bytes: usize,
     /// The link that has it.
     pub(crate) link: u64,
 }
 
-/// What is encoded, here and on its way.
+/// Encoded records, here and in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) records: usize,
@@ -81,7 +81,7 @@ pub(crate) struct Lane {
     pub(crate) leader: i32,
     pub(crate) hold: Hold,
     pub(crate) flying: VecDeque<Flying>,
-    /// What came back since it is draining.
+    /// Batches that came back since it is draining.
     pub(crate) returned: Vec<Group>,
     /// How long to wait when it has drained.
     pub(crate) pause: Option<Duration>,
@@ -93,7 +93,7 @@ pub(crate) struct Lane {
     /// When the first record came into `open`.
     pub(crate) since: Option<Instant>,
     pub(crate) parked: VecDeque<Item>,
-    /// What a batch has, of late at most: room that the next one is given at once.
+    /// The recent maximum size of a batch: room that the next one gets at once.
     pub(crate) usual: Load,
     /// The number of the next record, for the identity of this generation.
     pub(crate) next: Mark,
@@ -198,12 +198,12 @@ impl Lane {
         }
     }
 
-    /// Wants a pause of at least this before the next try.
+    /// Sets the pause before the next try to at least this.
     pub(crate) fn want_pause(&mut self, pause: Duration) {
         self.pause = Some(self.pause.map_or(pause, |before| before.max(pause)));
     }
 
-    /// Nothing flies any more: puts what came back to the front. Gives what is not encoded any more, and its memory to
+    /// Nothing flies any more: puts returned batches to the front. Gives rows that are not encoded now, and memory to
     /// `free`.
     pub(crate) fn settle_down(&mut self, free: &mut dyn FnMut(Vec<u8>)) -> Load {
         let load = self.put_down(free);

@@ -1,6 +1,6 @@
 //! The connection to one broker that takes batches: a task that compresses, sends, and reads answers.
 //!
-//! Orders are answered in the order in which they came. A link that fails ends, and says why; what had no answer by
+//! Orders are answered in the order in which they came. A failed link ends, and reports why; what had no answer by
 //! then may or may not have been written.
 
 use crate::buffers::Buffers;
@@ -24,9 +24,9 @@ use tokio::time::Instant;
 /// The first version of `Produce` that takes Zstandard.
 const ZSTD_VERSION: i16 = 7;
 
-/// What a link tells.
+/// An event of a link.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum LinkEvent {
     /// The broker takes orders.
     Up,
     /// The oldest order that was not answered is.
@@ -41,15 +41,15 @@ pub(crate) enum News {
     Down(AskError),
 }
 
-/// News, with the number of the link that tells them.
-pub(crate) type Told = (u64, News);
+/// An event, with the number of its link.
+pub(crate) type LinkMessage = (u64, LinkEvent);
 
-/// What links are made of.
+/// The shared parts of all links.
 pub(crate) struct Links {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) config: Arc<Config>,
     pub(crate) buffers: Buffers,
-    pub(crate) told: UnboundedSender<Told>,
+    pub(crate) link_messages: UnboundedSender<LinkMessage>,
 }
 
 /// How long a broker may take to read what it does not answer, in the end.
@@ -68,17 +68,18 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// To `node`, a `host:port`; `number` comes with all its news. Must be called within a runtime.
+    /// To `node`, a `host:port`; `number` comes with all its events. Must be called within a runtime.
     pub(crate) fn new(links: &Links, node: &str, number: u64) -> Self {
         let (orders, incoming) = unbounded_channel();
         let (dialer, config) = (Arc::clone(&links.dialer), Arc::clone(&links.config));
-        let (buffers, told, node) = (links.buffers.clone(), links.told.clone(), node.to_owned());
+        let (buffers, link_messages, node) =
+            (links.buffers.clone(), links.link_messages.clone(), node.to_owned());
         let task = tokio::spawn(async move {
             let opened = Connection::open(&dialer, &node).await;
             let ended = match opened.and_then(|connection| ready(&config, connection)) {
                 Ok((stream, version)) => {
-                    // Nobody listens any more only when this task is ended too.
-                    drop(told.send((number, News::Up)));
+                    // The receiver is gone only when this task is ended too.
+                    drop(link_messages.send((number, LinkEvent::Up)));
                     let (reader, writer) = tokio::io::split(stream);
                     let serving = Serving {
                         reader,
@@ -86,7 +87,7 @@ impl Link {
                         compressor: Compressor::new(config.compression, config.compression_level),
                         config,
                         buffers,
-                        told: told.clone(),
+                        link_messages: link_messages.clone(),
                         link: number,
                         version,
                         incoming: Incoming::default(),
@@ -98,14 +99,14 @@ impl Link {
                 }
                 Err(error) => error,
             };
-            drop(told.send((number, News::Down(ended))));
+            drop(link_messages.send((number, LinkEvent::Down(ended))));
         });
         Self { orders: Some(orders), task }
     }
 
     /// Gives it an order; parcels of a topic stand together.
     pub(crate) fn send(&self, parcels: Vec<Parcel>) {
-        // One that has ended tells so; that answers the order.
+        // A link that has ended reports `Down`; that answers the order.
         if let Some(orders) = &self.orders {
             drop(orders.send(parcels));
         }
@@ -142,7 +143,7 @@ struct Serving {
     config: Arc<Config>,
     compressor: Compressor,
     buffers: Buffers,
-    told: UnboundedSender<Told>,
+    link_messages: UnboundedSender<LinkMessage>,
     /// The number of the link.
     link: u64,
     version: i16,
@@ -189,7 +190,7 @@ impl Serving {
         }
     }
 
-    /// Says that nothing more comes. A broker that has read that has read, and done, all before it.
+    /// Ends our side of the stream. A broker that has read that has read, and done, all before it.
     async fn close(mut self) -> AskError {
         if let Err(error) = self.writer.shutdown().await {
             return error.into();
@@ -247,7 +248,7 @@ impl Serving {
         }
     }
 
-    /// Tells what came in.
+    /// Reports the answers that came in.
     fn answers(&mut self) -> Result<(), AskError> {
         while let Some((number, body)) = self.incoming.next()? {
             let order = self.pending.pop_front().ok_or(Nonsense("nothing was asked"))?;
@@ -262,13 +263,13 @@ impl Serving {
 
     fn done(&self, order: &Pending, outcomes: Vec<Outcome>, read_bytes: u64) {
         let (sent_bytes, took) = (order.sent_bytes as u64, order.since.elapsed());
-        let news = News::Done { outcomes, sent_bytes, read_bytes, took };
-        // Nobody listens any more only when this task is ended too.
-        drop(self.told.send((self.link, news)));
+        let event = LinkEvent::Done { outcomes, sent_bytes, read_bytes, took };
+        // The receiver is gone only when this task is ended too.
+        drop(self.link_messages.send((self.link, event)));
     }
 }
 
-/// Writes a part of a frame, or flushes when there is none left, which is told as nothing written. Nothing is lost
+/// Writes a part of a frame, or flushes when there is none left, and then returns 0. Nothing is lost
 /// when the future is dropped.
 async fn write(
     writer: &mut WriteHalf<Box<dyn Stream>>,

@@ -4,11 +4,11 @@ use crate::codes::Code;
 use crate::wire::{self, Nonsense, Reader};
 use std::collections::BTreeMap;
 
-/// `ApiVersions` that tells the broker who we are.
+/// `ApiVersions` with our name and version.
 pub(crate) const API_VERSIONS: i16 = 3;
 /// Versions of `Metadata` that are spoken.
 const METADATA: (i16, i16) = (1, 8);
-/// From this one on `Metadata` tells what the user may do.
+/// From this version on `Metadata` has the user's rights.
 pub(crate) const METADATA_WITH_RIGHTS: i16 = 8;
 /// Versions of `Produce` that are spoken; before 3, records have another format.
 const PRODUCE: (i16, i16) = (3, 8);
@@ -75,7 +75,7 @@ impl Versions {
     }
 }
 
-/// A partition as the brokers tell it.
+/// A partition in the brokers' metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartitionState {
     pub(crate) id: i32,
@@ -83,17 +83,17 @@ pub(crate) struct PartitionState {
     pub(crate) leader: i32,
 }
 
-/// A topic as the brokers tell it.
+/// A topic in the brokers' metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TopicState {
     pub(crate) code: Code,
     /// In the order of their numbers.
     pub(crate) partitions: Vec<PartitionState>,
-    /// Whether the user may write to it, if that was asked and the broker tells.
+    /// Whether the user may write to it, if requested and answered.
     pub(crate) may_write: Option<bool>,
 }
 
-/// What a broker knows of all of them.
+/// One broker's metadata of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Metadata {
     /// `host:port` by number.
@@ -175,13 +175,13 @@ fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<(String, TopicSta
     let mut may_write = None;
     if version >= METADATA_WITH_RIGHTS {
         let rights = reader.i32()?;
-        // The lowest number means that nobody asked, or that the broker does not tell.
+        // The lowest number means that rights were not requested, or are not supported.
         may_write = (rights != i32::MIN).then_some(rights as u32 >> WRITE & 1 == 1);
     }
     Ok((name, TopicState { code, partitions, may_write }))
 }
 
-/// Who a producer is to the brokers, so that they discard what comes twice.
+/// A producer's identity, by which brokers discard duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) id: i64,

@@ -8,7 +8,7 @@ mod every {
     use super::*;
 
     settings! {
-        /// What each way to choose a partition has.
+        /// Settings of each way to choose a partition.
         pub(super) static EVERY = Group::new("output.kafka.partition.*", "Which partitions are chosen from.");
 
         pub(super) REACHABLE_ONLY: bool = Key::new("reachable_only")
@@ -269,8 +269,8 @@ mod tests {
             ("partition.hash.group_events: 2", "group_events"),
             ("partition.manual: {}", "manual"),
         ] {
-            let (_, told) = read(settings);
-            assert!(told.contains(part), "{settings}: {told}");
+            let (_, problems) = read(settings);
+            assert!(problems.contains(part), "{settings}: {problems}");
         }
     }
 

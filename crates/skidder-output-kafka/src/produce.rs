@@ -8,7 +8,7 @@ use crate::wire::{self, Api, Nonsense, Reader};
 use std::io::IoSlice;
 use std::sync::Arc;
 
-/// Records up to this size are copied beside their head, so that a request of little is one piece.
+/// Records up to this size are copied next to their head, so that a small request is one piece.
 const COPIED_BYTES_MAX: usize = 8 << 10;
 /// Pieces that are given to the system at once.
 const PIECES_MAX: usize = 64;
@@ -22,13 +22,13 @@ pub(crate) struct Parcel {
     pub(crate) sequence: Option<Sequence>,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) code: Code,
-    /// The records that were at fault, by their place in the batch; none if the broker does not say.
+    /// The records that were at fault, by their place in the batch; none if the broker does not report them.
     pub(crate) rows: Vec<usize>,
-    /// What the broker says to it.
+    /// The broker's message.
     pub(crate) text: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Frame {
     written: usize,
 }
 
-/// What is the same for all requests to a broker.
+/// The constant part of all requests to a broker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) version: i16,
@@ -164,7 +164,7 @@ impl Frame {
     }
 }
 
-/// What became of each batch, in the order of `addresses`.
+/// The outcome of each batch, in the order of `addresses`.
 pub(crate) fn read_answer(
     answer: &[u8],
     version: i16,

@@ -19,7 +19,7 @@ const MESSAGE_BYTES_MAX: u64 = 900_000_000;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What to do about `when` of a header.
+/// The hint for `when` of a header.
 const NO_CONDITION: &str = "each record has all headers";
 
 mod header {
@@ -166,7 +166,7 @@ settings! {
     TLS: Part = Key::part("ssl", &SSL).about("[below](#ssl); TLS is off without a section `ssl`");
 }
 
-/// Reads the section; mistakes are told to its problems. `None` if no host is named.
+/// Reads the section; reports mistakes to its problems. `None` if no host is named.
 pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
     section.declared_by(&KAFKA);
     refuse(section);
@@ -210,7 +210,7 @@ pub(crate) fn read(section: &Section<'_>) -> Option<Config> {
     Some(config)
 }
 
-/// What cannot be done here, and what does nothing in Filebeat either.
+/// Reports settings that are not supported here, and those without effect in Filebeat too.
 fn refuse(section: &Section<'_>) {
     let has_kerberos = section.any(&KERBEROS).is_some_and(|kerberos| {
         let kerberos = kerberos.section();

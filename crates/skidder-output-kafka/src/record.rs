@@ -8,10 +8,10 @@ use crc_fast::{CrcAlgorithm, Digest};
 pub(crate) const HEAD_BYTES: usize = 61;
 /// Bytes of a batch that its length does not count: the offset and the length.
 const BEFORE_BYTES: usize = 12;
-/// Where the part begins that the checksum is of.
+/// The first byte of the part with a checksum.
 const SUMMED_FROM: usize = 21;
 
-/// Bytes that are written at once before the key of a record; what is too many is taken back.
+/// Bytes that are written at once before the key of a record; the excess is taken back.
 const HEAD_ROOM: usize = 16;
 
 /// Records of one batch, without the batch's head.
@@ -29,7 +29,7 @@ pub(crate) struct Records {
     widths: (usize, usize),
 }
 
-/// Who sent a batch, and its place among the batches of a partition; nobody in particular without idempotence.
+/// The producer of a batch, and its place among the batches of a partition; none without idempotence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence {
     pub(crate) id: i64,
@@ -65,7 +65,7 @@ impl Records {
         let start = self.bytes.len();
         let (length_width, value_width) = self.widths;
         let bytes = &mut self.bytes;
-        // Both lengths are known only afterwards; where they were guessed wrong, what is behind them moves.
+        // Both lengths are known only afterwards; where they were guessed wrong, the bytes after them move.
         let body = start + length_width;
         let numbers = [
             zigzag(time.wrapping_sub(self.first)),
@@ -216,7 +216,7 @@ fn put_other_length(
     wanted
 }
 
-/// What each record ends with: how many headers there are, and these.
+/// The end of each record: how many headers there are, and these.
 pub(crate) fn headers(headers: &[(String, String)]) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, headers.len() as i64);
@@ -257,8 +257,8 @@ mod tests {
         for (number, size) in sizes.into_iter().enumerate() {
             let key = vec![b'k'; size / 2];
             let key = (number % 2 == 0).then_some(&key[..]);
-            let size_told = push(&mut records, 1000 - number as i64, key, &vec![b'v'; size]);
-            assert_eq!(size_told, size + key.map_or(0, <[u8]>::len));
+            let returned = push(&mut records, 1000 - number as i64, key, &vec![b'v'; size]);
+            assert_eq!(returned, size + key.map_or(0, <[u8]>::len));
         }
         let sequence = Sequence { id: 7, epoch: 3, first: 100 };
         let found = read(&records, Some(sequence));

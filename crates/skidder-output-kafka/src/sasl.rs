@@ -16,7 +16,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most rounds of SCRAM that we go: a hundred times what brokers use by themselves.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// Why nobody was logged in.
+/// Why the login failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaslError {
     /// The connection broke.
@@ -196,7 +196,7 @@ fn salted<H: Hash>(password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
     all
 }
 
-/// What the broker must say in the end.
+/// The final message that the broker must send.
 struct Proof<H> {
     signature: Vec<u8>,
     hash: std::marker::PhantomData<H>,

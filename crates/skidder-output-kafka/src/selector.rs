@@ -41,7 +41,7 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Reads both; mistakes are told to the section's problems.
+    /// Reads both; reports mistakes to the section's problems.
     pub(crate) fn read(section: &Section<'_>) -> Self {
         let rules = Rules::read(section, &TOPICS, &rule::TOPIC);
         let topic = section.get(&TOPIC).try_map(parse).optional();
@@ -58,7 +58,7 @@ impl Topics {
         topics
     }
 
-    /// Puts in what is the same for the whole process.
+    /// Puts in the constants of the process.
     pub(crate) fn bind(&mut self, context: &Context) {
         self.rules.bind(context);
         if let Some(topic) = &mut self.topic {
@@ -92,7 +92,7 @@ fn parse(text: String) -> Result<Format, String> {
     Format::parse(&text).map_err(|error| error.to_string())
 }
 
-/// Kafka's own rule, so that a wrong name is told here and not tried for ever.
+/// Kafka's own rule, so that a wrong name fails here and is not tried for ever.
 fn is_name(name: &[u8]) -> bool {
     let is_legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let is_dots = name == b"." || name == b"..";
@@ -124,8 +124,8 @@ mod tests {
     }
 
     fn selected(settings: &str, fields: &[(&str, &str)]) -> String {
-        let (mut topics, told) = read(settings);
-        assert_eq!(told, "", "{settings}");
+        let (mut topics, problems) = read(settings);
+        assert_eq!(problems, "", "{settings}");
         topics.bind(&context());
         let mut name = b"before".to_vec();
         match topics.select(event(fields).event(0), &mut name) {
@@ -175,8 +175,8 @@ mod tests {
             ("topics: [{topic: x, when: {equal.a: b}}]", "equal"),
             ("topics: [{topic: x, mapping: {a: b}}]", "mapping"),
         ] {
-            let (_, told) = read(settings);
-            assert!(told.contains(part), "{settings}: {told}");
+            let (_, problems) = read(settings);
+            assert!(problems.contains(part), "{settings}: {problems}");
         }
     }
 }

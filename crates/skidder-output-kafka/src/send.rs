@@ -4,7 +4,7 @@ use crate::codes::{Code, Meaning};
 use crate::connection::AskError;
 use crate::flights::Item;
 use crate::lane::{Batch, Flying, Group, Hold, Lane, Mark};
-use crate::link::{Link, News, Told};
+use crate::link::{Link, LinkEvent, LinkMessage};
 use crate::produce::{Outcome, Parcel};
 use crate::record::Sequence;
 use crate::work::Work;
@@ -19,7 +19,7 @@ const REQUEST_BYTES_MAX: usize = 64 << 20;
 /// Requests under way to a broker with idempotence: brokers know the last five of a producer.
 const IN_FLIGHT_MAX: usize = 5;
 
-/// What goes to a broker at once.
+/// The batches of one request to a broker.
 #[derive(Default)]
 struct Order {
     lanes: Vec<u32>,
@@ -66,7 +66,7 @@ impl Broker {
 }
 
 impl Work {
-    /// Sends what is to be sent and can be.
+    /// Sends every batch that is due and can be sent.
     pub(crate) fn send_all(&mut self, now: Instant) {
         let Some(generation) = self.generation() else { return };
         let is_urgent = self.is_urgent();
@@ -115,15 +115,15 @@ impl Work {
 
     /// Which identity batches are numbered for; `None`: one is needed first.
     fn generation(&self) -> Option<u32> {
-        match &self.who {
+        match &self.producer {
             None => Some(0),
-            Some(who) => who.identity.map(|_| who.generation),
+            Some(producer) => producer.identity.map(|_| producer.generation),
         }
     }
 
     /// Whether a lane that has something can send it now. If it has to wait for long, it is held.
     fn can_send(&mut self, slot: u32, generation: u32, now: Instant) -> bool {
-        let in_flight_max = if self.who.is_some() { IN_FLIGHT_MAX } else { 1 };
+        let in_flight_max = if self.producer.is_some() { IN_FLIGHT_MAX } else { 1 };
         let lane = self.lanes[slot as usize].as_mut().expect("it is active");
         let Some(broker) = self.brokers.get_mut(&lane.leader) else {
             let pause = lane.backoff.next_wait();
@@ -157,7 +157,7 @@ impl Work {
     }
 
     fn send_order(&mut self, id: i32, mut order: Vec<u32>, generation: u32) {
-        let identity = self.who.as_ref().and_then(|who| who.identity);
+        let identity = self.producer.as_ref().and_then(|producer| producer.identity);
         let broker = self.brokers.get_mut(&id).expect("it can take orders");
         // Those of a topic stand together.
         order.sort_by_key(|slot| self.lanes[*slot as usize].as_ref().map(|lane| lane.topic));
@@ -188,15 +188,15 @@ impl Work {
         broker.orders.push_back(order);
     }
 
-    /// What a link told.
-    pub(crate) fn hear(&mut self, (number, news): Told) {
+    /// Handles an event of a link.
+    pub(crate) fn on_link_message(&mut self, (number, event): LinkMessage) {
         let mut brokers = self.brokers.iter_mut();
         let found = brokers.find(|(_, broker)| broker.number == number && broker.link.is_some());
         // A broker that is forgotten has landed everything.
         let Some((&id, broker)) = found else { return };
-        match news {
-            News::Up => broker.is_up = true,
-            News::Done { outcomes, sent_bytes, read_bytes, took } => {
+        match event {
+            LinkEvent::Up => broker.is_up = true,
+            LinkEvent::Done { outcomes, sent_bytes, read_bytes, took } => {
                 broker.backoff.reset();
                 let order = broker.orders.pop_front().expect("only orders are answered");
                 let metrics = &self.feed.metrics;
@@ -207,7 +207,7 @@ impl Work {
                     self.landed(slot, outcome);
                 }
             }
-            News::Down(error) => self.lost(id, &error),
+            LinkEvent::Down(error) => self.lost(id, &error),
         }
     }
 
@@ -225,7 +225,7 @@ impl Work {
         let pause = broker.backoff.next_wait();
         broker.not_before = Some(Instant::now() + pause);
         let node = broker.node.clone();
-        self.tell_trouble(&node, error);
+        self.report_trouble(&node, error);
         for slot in orders.into_iter().flatten() {
             let group = self.land(slot);
             self.feed.metrics.failed.add(group.items.len() as u64);
@@ -236,7 +236,7 @@ impl Work {
         }
     }
 
-    pub(crate) fn tell_trouble(&mut self, node: &str, error: &AskError) {
+    pub(crate) fn report_trouble(&mut self, node: &str, error: &AskError) {
         self.feed.metrics.write_error_with(node, error, Some(error.advice()));
         if let Some(failures) = self.failures.add() {
             let advice = error.advice();
@@ -311,8 +311,8 @@ impl Work {
         }
     }
 
-    /// A batch cannot be taken as it is: those at fault are refused, and the rest goes again; in halves, if the broker
-    /// does not say who they are.
+    /// A batch is not taken as it is: rows at fault are refused, and the rest goes again; in halves, if the broker
+    /// does not name them.
     fn suspect(&mut self, slot: u32, group: Group, outcome: Outcome) {
         let lane = self.lanes[slot as usize].as_mut().expect("it was found just now");
         lane.refused(group.mark);
@@ -341,7 +341,7 @@ impl Work {
         }
     }
 
-    /// What waits is put in its order, once nothing flies any more.
+    /// Puts waiting batches in order, once nothing flies any more.
     fn drain(&mut self, slot: u32) {
         let lane = self.lane(slot);
         if lane.hold != Hold::Draining || !lane.flying.is_empty() {
@@ -363,13 +363,13 @@ impl Work {
 
     /// Another identity: this one is of no use.
     fn begin_anew(&mut self, mark: Option<Mark>, code: Code) {
-        let Some(who) = &mut self.who else { return };
-        if mark.is_none_or(|mark| mark.generation != who.generation) {
+        let Some(producer) = &mut self.producer else { return };
+        if mark.is_none_or(|mark| mark.generation != producer.generation) {
             return;
         }
-        who.identity = None;
-        who.generation += 1;
-        who.ask_at = Some(Instant::now());
+        producer.identity = None;
+        producer.generation += 1;
+        producer.ask_at = Some(Instant::now());
         tracing::warn!(error = %code, "begins anew with Kafka; events may come twice");
     }
 
@@ -442,7 +442,7 @@ impl Work {
     }
 }
 
-/// What an answer says, in the broker's words if it has some.
+/// The reason in an answer, in the broker's words if it has some.
 fn reason(outcome: &Outcome) -> String {
     match &outcome.text {
         Some(text) => format!("{}: {text}", outcome.code),

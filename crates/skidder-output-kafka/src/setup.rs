@@ -36,7 +36,7 @@ const NO_TRIAL: &str = "`output.kafka` has no trial: a request takes what there 
                         (`bulk_flush_frequency` says how long it waits for more), and a topic for trials would be kept \
                         by the brokers for days";
 
-/// What a producer is made of.
+/// The parts of a producer.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) config: Arc<Config>,
@@ -87,7 +87,7 @@ impl Kafka {
     }
 }
 
-/// `output.kafka` from its section. Mistakes are told to the section's problems.
+/// `output.kafka` from its section. Reports mistakes to the section's problems.
 pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
     let config = read(section)?;
     let output = match Kafka::new(config, context.clone()) {

@@ -1,4 +1,4 @@
-//! What the unit tests of this crate share.
+//! Helpers of this crate's unit tests.
 
 use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text, Value};
 use skidder_outputs::Context;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// 2026-01-02 03:04:05 UTC.
 pub(crate) const TIME: i64 = 1_767_323_045_000_000_000;
 
-/// What outputs are told.
+/// The context of the outputs in tests.
 pub(crate) fn context() -> Context {
     Context::sample()
 }

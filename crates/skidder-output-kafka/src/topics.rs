@@ -80,7 +80,7 @@ impl Topics {
         self.list[usize::from(number)].as_mut().expect("a topic with records is not forgotten")
     }
 
-    /// Whoever was to be asked about may be forgotten meanwhile.
+    /// A topic may be forgotten between request and answer.
     pub(crate) fn try_get(&mut self, number: u16) -> Option<&mut Topic> {
         self.list[usize::from(number)].as_mut()
     }
@@ -101,7 +101,7 @@ impl Topics {
     }
 }
 
-/// The partitions that records may go to, of what the brokers told; the error is why there are none.
+/// The partitions for records, from the brokers' metadata; the error is why there are none.
 pub(crate) fn usable(state: &TopicState, reachable_only: bool) -> Result<Vec<i32>, Code> {
     if !state.code.is_ok() {
         return Err(state.code);

@@ -1,4 +1,4 @@
-//! `version`: which protocol Filebeat is told to speak. Here the brokers are asked what they speak, so it decides only
+//! `version`: the protocol version that Filebeat uses. Here the brokers report their versions, so it decides only
 //! what may be used: headers, timestamps, codecs.
 
 /// A version of Kafka.
@@ -15,7 +15,7 @@ impl Version {
     /// There is Zstandard.
     pub(crate) const ZSTD: Self = Self([2, 1, 0, 0]);
 
-    /// Reads `2.1.0`, `0.10.2.1`, or the beginning of one, as in `2`: of what is left out, it means the newest.
+    /// Reads `2.1.0`, `0.10.2.1`, or the beginning of one, as in `2`: omitted parts mean the newest.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no version of Kafka; expected for example `2.1.0`");
         let parts: Vec<u16> =
@@ -29,7 +29,7 @@ impl Version {
             version[place] = *part;
         }
         if is_old && parts.len() < 4 {
-            // Only what can be told apart by it matters.
+            // Only the differences that matter here.
             version[3] = 9;
             if parts.len() == 2 {
                 version[2] = 9;

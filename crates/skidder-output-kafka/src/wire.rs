@@ -8,7 +8,7 @@
 #[error("{0}")]
 pub(crate) struct Nonsense(pub(crate) &'static str);
 
-/// What is left of an answer.
+/// The rest of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A text; longer ones than the protocol knows are cut.
+/// A text; longer ones than the protocol allows are cut.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let text = &text.as_bytes()[..text.len().min(i16::MAX as usize)];
     out.extend_from_slice(&(text.len() as i16).to_be_bytes());

@@ -1,7 +1,7 @@
 //! The one task of the output: takes events, writes each as a record into the batch of its partition, and gives it its
 //! verdict when the brokers have answered.
 //!
-//! Writing is in `fill.rs`, sending in `send.rs`, waiting in `hold.rs`, who is asked what in `ask.rs`.
+//! Writing is in `fill.rs`, sending in `send.rs`, waiting in `hold.rs`, requests for metadata in `ask.rs`.
 
 use crate::ask::Asking;
 use crate::buffers::Buffers;
@@ -9,7 +9,7 @@ use crate::codes::Code;
 use crate::config::Config;
 use crate::flights::{Flights, Item};
 use crate::lane::{Lane, Load};
-use crate::link::{Links, Told};
+use crate::link::{LinkMessage, Links};
 use crate::messages::Identity;
 use crate::record::Records;
 use crate::send::Broker;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 /// Most bytes of messages that are taken from the queue at once.
 const TAKE_BYTES_MAX: usize = 8 << 20;
-/// What an event becomes.
+/// Encodes events as records.
 pub(crate) struct Writer {
     pub(crate) codec: Codec,
     pub(crate) key: Option<Format>,
@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pub(crate) selector: crate::selector::Topics,
     /// Whether records have the time of their event.
     pub(crate) timestamps: bool,
-    /// What each record ends with.
+    /// The end of each record.
     pub(crate) headers: Vec<u8>,
     pub(crate) topic_text: Vec<u8>,
     pub(crate) key_text: Vec<u8>,
@@ -77,8 +77,8 @@ impl Writer {
 
 type Taking = Pin<Box<dyn Future<Output = Option<Vec<Delivery>>> + Send>>;
 
-/// Who this producer is to the brokers, with idempotence.
-pub(crate) struct Who {
+/// The identity of this producer, with idempotence.
+pub(crate) struct Producer {
     pub(crate) identity: Option<Identity>,
     /// Grows with each identity.
     pub(crate) generation: u32,
@@ -93,7 +93,7 @@ pub(crate) struct Work {
     pub(crate) feed: Feed,
     pub(crate) refuser: Refuser,
     pub(crate) links: Links,
-    pub(crate) told: UnboundedReceiver<Told>,
+    pub(crate) link_messages: UnboundedReceiver<LinkMessage>,
     pub(crate) writer: Writer,
     pub(crate) flights: Flights,
     pub(crate) topics: Topics,
@@ -110,14 +110,14 @@ pub(crate) struct Work {
     pub(crate) links_made: u64,
     /// The lane that the next request begins with.
     pub(crate) turn: u32,
-    /// Flights with rows that nobody has seen yet, and the first of these.
+    /// Flights with rows that are still untouched, and the first of these.
     pub(crate) waiting: VecDeque<(u32, u32, u32)>,
     pub(crate) load: Load,
     pub(crate) load_max: Load,
     pub(crate) refusals: Vec<Refusal>,
-    pub(crate) who: Option<Who>,
+    pub(crate) producer: Option<Producer>,
     pub(crate) asking: Asking,
-    /// Topics that the brokers are to be asked about.
+    /// Topics to request metadata of.
     pub(crate) to_ask: BTreeSet<u16>,
     pub(crate) refresh_at: Option<Instant>,
     /// Failures of brokers since something was delivered.
@@ -127,9 +127,9 @@ pub(crate) struct Work {
     pub(crate) ended: bool,
 }
 
-/// What there was to do.
+/// The reason for waking up.
 enum Woken {
-    Told(Told),
+    LinkMessage(LinkMessage),
     Answered,
     Time,
     Taken(Option<Vec<Delivery>>),
@@ -140,10 +140,10 @@ impl Work {
     pub(crate) fn new(setup: Setup, feed: Feed) -> Self {
         let config = Arc::clone(&setup.config);
         let limits = *feed.queue.limits();
-        let (tell, told) = unbounded_channel();
+        let (sender, link_messages) = unbounded_channel();
         let refresh = config.metadata.refresh_frequency;
         let seed = feed.clock.wall().0 as u64;
-        let who = config.enable_idempotence.then(|| Who {
+        let producer = config.enable_idempotence.then(|| Producer {
             identity: None,
             generation: 0,
             ask_at: Some(Instant::now()),
@@ -153,13 +153,13 @@ impl Work {
             dialer: Arc::clone(&setup.dialer),
             config: Arc::clone(&config),
             buffers: Buffers::default(),
-            told: tell,
+            link_messages: sender,
         };
         Self {
             refuser: Refuser::new("kafka", &feed),
             writer: setup.writer(),
             links,
-            told,
+            link_messages,
             flights: Flights::default(),
             topics: Topics::default(),
             last_topic: None,
@@ -174,7 +174,7 @@ impl Work {
             load: Load::default(),
             load_max: config.load_max(&limits),
             refusals: Vec::new(),
-            who,
+            producer,
             asking: Asking::default(),
             to_ask: BTreeSet::new(),
             refresh_at: (!refresh.is_zero()).then(|| Instant::now() + refresh),
@@ -190,8 +190,8 @@ impl Work {
     /// Until the queue ends and everything has its verdict.
     pub(crate) async fn run(mut self) {
         loop {
-            while let Ok(told) = self.told.try_recv() {
-                self.hear(told);
+            while let Ok(message) = self.link_messages.try_recv() {
+                self.on_link_message(message);
             }
             self.give_verdicts();
             let now = Instant::now();
@@ -212,7 +212,7 @@ impl Work {
                 continue;
             }
             match self.wait(now).await {
-                Woken::Told(told) => self.hear(told),
+                Woken::LinkMessage(message) => self.on_link_message(message),
                 Woken::Answered | Woken::Time => {}
                 Woken::Taken(Some(deliveries)) => {
                     self.taking = None;
@@ -242,23 +242,23 @@ impl Work {
             let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
             self.taking = Some(Box::pin(take(self.feed.queue.clone(), limits)));
         }
-        let told = async {
-            match self.told.recv().await {
-                Some(told) => told,
+        let message = async {
+            match self.link_messages.recv().await {
+                Some(message) => message,
                 // We hold a sender ourselves.
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            told = told => Woken::Told(told),
+            message = message => Woken::LinkMessage(message),
             () = self.asking.answered() => Woken::Answered,
             () = sleep_until(deadline) => Woken::Time,
             taken = wait_for_more(&mut self.taking), if wants_more => Woken::Taken(taken),
         }
     }
 
-    /// Tells the queue what was delivered.
+    /// Reports delivered rows to the queue.
     fn give_verdicts(&mut self) {
         let count = self.flights.settle();
         self.feed.metrics.acked.add(count);

@@ -1,4 +1,4 @@
-//! The Kafka output against brokers that lead, move, cut and lie as they are told.
+//! The Kafka output against scripted brokers that lead, move, cut and lie.
 
 mod common;
 
@@ -87,7 +87,7 @@ async fn a_producer_that_is_not_known_any_more_begins_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_is_refused_does_not_hold_up_those_behind_it() {
     for settings in ["", IDEMPOTENT] {
-        // Brokers before 2.4 do not say which record it was.
+        // Brokers before 2.4 do not report which record it was.
         for produce_max in [13, 7] {
             let fake = Fake::start(1, 2).await;
             fake.state().produce_max = produce_max;
@@ -109,7 +109,7 @@ async fn answers_that_make_no_sense_are_told_and_asked_for_again() {
         &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
         &[0, 0, 0, 3, 1, 2, 3],
         &[0xff; 64],
-        // An answer to nothing that was asked.
+        // An answer to no request.
         &[0, 0, 0, 8, 0x7f, 0, 0, 0, 0, 0, 0, 0],
         // As many topics as there can be.
         &[0, 0, 0, 12, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0],
@@ -124,7 +124,7 @@ async fn answers_that_make_no_sense_are_told_and_asked_for_again() {
     fake.on_produce(tricks(60));
     let fixture = send("nonsense", &fake, "").await;
     let taken = taken_of(&fake.state().values());
-    // What was written and answered with nonsense comes again.
+    // Records that were written and answered with nonsense come again.
     fixture.judge_repeated(&counted(&taken));
     assert_order("nonsense", &taken);
     assert!(fixture.feed.metrics.write_errors.get() >= 100);
@@ -175,7 +175,7 @@ async fn only_reachable_partitions_are_used_if_that_is_wanted() {
     deliver("reachable", &fake, "partition.round_robin.reachable_only: true").await;
     assert!(fake.state().values().iter().all(|(partition, _)| *partition != 1));
 
-    // What waits for a partition that loses its leader goes to the others.
+    // Records that wait for a partition that loses its leader go to the others.
     let fake = Fake::start(1, 3).await;
     fake.on_produce([Trick::Move(2, -1)]);
     let name = "reachable, then not";
@@ -211,14 +211,14 @@ async fn brokers_that_are_too_old_are_told_apart() {
     fixture.push(10, 10);
     let settings = format!("hosts: [\"{}\"]\ntopic: t\ncompression: zstd", fake.address());
     let running = output(&settings).output.run(fixture.feed.clone());
-    let told = until(&fixture, || fixture.feed.metrics.write_errors.get() >= 3);
+    let failing = until(&fixture, || fixture.feed.metrics.write_errors.get() >= 3);
     tokio::select! {
         () = running => panic!("it ended"),
-        () = told => {}
+        () = failing => {}
     }
     assert_eq!(fixture.settle.total().in_flight(), 10);
     assert!(fake.state().values().is_empty());
-    // What older brokers know of themselves is asked in a way that they know.
+    // The request for versions is one that older brokers understand.
     let fake = Fake::start(1, 1).await;
     fake.state().produce_max = 3;
     fake.on_versions([Trick::Code(35), Trick::Good, Trick::Code(35)]);

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 /// One broker for all cases; each has topics of its own.
 struct KafkaTrial {
     kafka: Kafka,
-    /// Where the broker says that it is, to those who come to its port `behind`.
+    /// The port that the broker advertises to clients of its port `behind`.
     proxy: u16,
     topic: Mutex<String>,
 }

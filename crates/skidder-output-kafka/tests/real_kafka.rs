@@ -127,7 +127,7 @@ async fn who_cannot_connect_keeps_everything() {
     let other = kafka.certificate("other-ca.crt");
     let other = format!("ssl.certificate_authorities: [{}]", other.display());
     let wrong = "username: test\npassword: wrong";
-    for (name, port, settings, told) in [
+    for (name, port, settings, expected) in [
         ("a wrong password", ports.sasl, wrong.to_owned(), "username"),
         (
             "a wrong password, SCRAM",
@@ -163,7 +163,7 @@ async fn who_cannot_connect_keeps_everything() {
         let built = output(&settings);
         let good = built.output.check(&mut |line| lines.push(line.to_owned())).await;
         let text = lines.join("\n");
-        assert!(!good && text.contains(told), "{name}: {text}");
+        assert!(!good && text.contains(expected), "{name}: {text}");
     }
 }
 

@@ -18,7 +18,7 @@ const WRITE: i8 = 4;
 const DESCRIBE: i8 = 8;
 const IDEMPOTENT_WRITE: i8 = 12;
 
-/// Lets `user` do something. From the first right on, those who have none may do nothing with the resource.
+/// Lets `user` do something. From the first right on, users without one may do nothing with the resource.
 fn allow(kafka: &Kafka, user: &str, resource: (i8, &str), operation: i8) {
     Client::new(&plain(kafka)).allow(user, resource, operation);
 }
@@ -31,8 +31,8 @@ fn of_user(kafka: &Kafka, topic: &str) -> String {
     )
 }
 
-/// What `test output` says, and whether it is content.
-async fn told(settings: &str) -> (bool, String) {
+/// The output of `test output`, and whether it succeeds.
+async fn check(settings: &str) -> (bool, String) {
     let mut lines = Vec::new();
     let good = output(settings).output.check(&mut |line| lines.push(line.to_owned())).await;
     (good, lines.join("\n"))
@@ -42,7 +42,7 @@ async fn told(settings: &str) -> (bool, String) {
 #[ignore = "needs Kafka"]
 async fn a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up() {
     let kafka = Kafka::given_or_started().unwrap();
-    // Without the right Describe the brokers do not say where it is; with it each record comes back.
+    // Without the right Describe the brokers do not return where it is; with it each record comes back.
     for (name, may_describe) in [("nothing", false), ("no writing", true)] {
         let (open, closed) = (unique_name("open"), unique_name("closed"));
         for topic in [&open, &closed] {
@@ -53,10 +53,10 @@ async fn a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up() {
         if may_describe {
             allow(&kafka, "test", on, DESCRIBE);
         }
-        let (good, said) = told(&of_user(&kafka, &closed)).await;
+        let (good, said) = check(&of_user(&kafka, &closed)).await;
         assert!(!good && said.contains("give the user the right"), "{name}: {said}");
         assert_eq!(said.contains("it has partitions... OK"), may_describe, "{name}: {said}");
-        let (good, said) = told(&of_user(&kafka, &open)).await;
+        let (good, said) = check(&of_user(&kafka, &open)).await;
         assert!(good && said.contains("the user has the right Write... OK"), "{name}: {said}");
 
         let mut fixture = Fixture::new();

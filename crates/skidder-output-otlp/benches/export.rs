@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// A request of 1600 events for a collector; beside `request_at_compression_level` 0 and 1 of the Elasticsearch output it is Protocol Buffers.
+/// A request of 1600 events for a collector; compared with `request_at_compression_level` 0 and 1 of Elasticsearch, it is Protocol Buffers.
 #[divan::bench(args = [Compression::None, Compression::Gzip, Compression::Zstd])]
 fn export_in_codec(bencher: divan::Bencher<'_, '_>, compression: Compression) {
     let (delivery, size) = delivery();

@@ -1,7 +1,7 @@
-//! What an answer says about a request.
+//! The verdict in an answer to a request.
 //!
-//! <https://opentelemetry.io/docs/specs/otlp/>, "Failures". Where the protocol says that a request must not come again,
-//! its events go to the dead letters; but what a person has to put right (credentials, a wrong port) is tried until
+//! <https://opentelemetry.io/docs/specs/otlp/>, "Failures". If the protocol forbids to send a request again,
+//! its events go to the dead letters; but what a user has to fix (credentials, a wrong port) is tried until
 //! that is done, as with every output.
 
 use super::body::unframe;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Bytes of an answer that a message shows.
 const SHOWN_BYTES_MAX: usize = 512;
-/// Longest time that a server is left alone because it says so.
+/// Longest pause that a server can request.
 const WAIT_MAX: Duration = Duration::from_mins(10);
 
 /// What to do.
@@ -24,17 +24,17 @@ const WAIT_MAX: Duration = Duration::from_mins(10);
 pub(crate) enum Verdict {
     /// All is there.
     Taken {
-        /// What the server has to say besides.
+        /// The server's remark.
         remark: String,
     },
-    /// So many are not there, and nobody knows which.
+    /// So many were refused, and it is unknown which.
     Partly { refused: u64, why: String },
     /// Fewer at once, or for a single event: never. If it is not `sure` that the size is the trouble, a single event
     /// is tried again.
     TooLarge { status: u16, why: String, sure: bool },
     /// None of them can ever be taken.
     Refused { status: u16, kind: String, why: String },
-    /// Again, not before `wait` if the server says so.
+    /// Again, not before `wait` if the server sets one.
     Later { why: String, wait: Option<Duration>, too_many: bool },
     /// The answer is none of the protocol: again.
     Unreadable { why: String },
@@ -78,7 +78,7 @@ pub(crate) fn of_http(answer: &Http2Answer) -> Verdict {
     let text = |hint: &str| join(&format!("the server answered {kind}"), &said, hint);
     match status {
         413 => Verdict::TooLarge { status: *status, why: text(""), sure: true },
-        // The Collector's way to say it (0.155, `http: request body too large`).
+        // The Collector's wording (0.155, `http: request body too large`).
         400 if is_about_size(&said) => {
             Verdict::TooLarge { status: *status, why: text(""), sure: true }
         }
@@ -155,7 +155,7 @@ pub(crate) fn of_grpc(answer: &Http2Answer) -> Verdict {
     }
 }
 
-/// An answer of somebody who does not speak gRPC, or of a proxy.
+/// An answer of a server without gRPC, or of a proxy.
 fn no_grpc(answer: &Http2Answer) -> Verdict {
     let why = format!("the server answered {} without a status of gRPC", answer.status);
     let why = join(&why, &shown(&answer.body), "is this a port for gRPC?");
@@ -183,7 +183,7 @@ fn unreadable(status: u16, body: &[u8]) -> Verdict {
     Verdict::Unreadable { why: join(&why, &shown(body), "") }
 }
 
-/// How servers say that a message is too large: Go's, C's (and what is made with it), Java's, .NET's, tonic.
+/// Servers' errors for a message that is too large: Go's, C's (and its descendants'), Java's, .NET's, tonic.
 fn is_about_size(said: &str) -> bool {
     let said = said.to_ascii_lowercase();
     ["larger than max", "exceeds max", "exceeds the max", "too large"]
@@ -198,7 +198,7 @@ fn retry_delay(details: &str) -> Option<Duration> {
     Status::decode(&*bytes).ok()?.retry_delay()
 }
 
-/// `grpc-message`, in which what is not printable is percent-encoded.
+/// `grpc-message`, in which unprintable characters are percent-encoded.
 fn decode_percent(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

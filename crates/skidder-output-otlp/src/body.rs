@@ -80,8 +80,8 @@ impl Packer {
     }
 }
 
-/// The message in an answer of gRPC; nothing if there is not exactly one. Servers answer in the codec that they were
-/// asked in, which `encoding` names.
+/// The message in an answer of gRPC; nothing if there is not exactly one. Servers answer in the codec of the
+/// request, which `encoding` names.
 pub(crate) fn unframe<'a>(answer: &'a [u8], encoding: Option<&str>) -> Option<Cow<'a, [u8]>> {
     let (head, message) = answer.split_first_chunk::<HEAD_BYTES>()?;
     let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);

@@ -7,11 +7,11 @@ use super::client::Target;
 use skidder_net::Steps;
 
 impl Otlp {
-    /// Tries every host; says whether all of them would take events.
-    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+    /// Tries every host; returns whether all of them would take events.
+    pub async fn check(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
         let mut good = true;
         for target in &self.targets {
-            let mut steps = Steps::new(tell);
+            let mut steps = Steps::new(report);
             steps.line(0, &format!("otlp: {}...", target.host));
             good &= self.check_host(target, &mut steps).await.is_some();
         }
@@ -27,11 +27,11 @@ impl Otlp {
         // A request without a log: a server must take it, and has nothing to do.
         let mut packer = Packer::new(self.config.compression, target.is_grpc());
         let body = packer.pack(&mut Vec::new()).await;
-        let asked = match target.ask(&mut link, &body, timeout).await {
+        let result = match target.ask(&mut link, &body, timeout).await {
             Err(error) => Err(error.to_string()),
             Ok((verdict, _)) => outcome(verdict),
         };
-        steps.step(1, "talk to server", asked)
+        steps.step(1, "talk to server", result)
     }
 }
 

@@ -15,9 +15,9 @@ use skidder_tls::TlsClient;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked over gRPC.
+/// The path of gRPC requests.
 const SERVICE: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
-/// What a URL ends with, and is added if it does not.
+/// The end of a URL, which is added if it is missing.
 const PATH: &str = "/v1/logs";
 
 /// A server that no request can be made for.
@@ -73,7 +73,7 @@ impl Target {
         .await
     }
 
-    /// Sends a request over a connection; gives what the answer says, and its length.
+    /// Sends a request over a connection; returns the verdict of the answer, and its length.
     pub(crate) async fn ask(
         &self,
         link: &mut Link,

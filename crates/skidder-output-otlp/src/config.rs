@@ -81,7 +81,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// What `test output` calls it.
+    /// Its name in `test output`.
     pub(crate) fn transport(self) -> &'static str {
         match self {
             Self::Grpc => "HTTP/2",
@@ -140,7 +140,7 @@ pub struct Config {
     pub compression: Compression,
     /// `headers` of every request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What `resource_fields` and `resource_attributes` say.
+    /// The names in `resource_fields` and `resource_attributes`.
     pub(crate) naming: Arc<Naming>,
     /// `timeout` of connecting, and of a request.
     pub timeout: Duration,
@@ -157,7 +157,7 @@ pub struct Config {
 impl Config {
     /// Default of `bulk_max_size`.
     pub const BULK_MAX_SIZE: usize = 2048;
-    /// Default of `bulk_max_bytes`: servers of gRPC take 4 MiB if nobody says something else.
+    /// Default of `bulk_max_bytes`: gRPC servers take 4 MiB by default.
     pub const BULK_MAX_BYTES: usize = 3 << 20;
     /// Default of `timeout`.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -189,7 +189,7 @@ impl Config {
         }
     }
 
-    /// Reads `output.otlp`; mistakes are told to the section's problems. `None` if no host is named.
+    /// Reads `output.otlp`; reports mistakes to the section's problems. `None` if no host is named.
     pub fn read(section: &Section<'_>) -> Option<Self> {
         section.declared_by(&OTLP);
         let protocol = section.get(&PROTOCOL).value();

@@ -39,7 +39,7 @@ pub(crate) struct Limits {
     pub(crate) bytes: usize,
 }
 
-/// What is in a request.
+/// The size of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     /// The rows that are in it.
@@ -67,7 +67,7 @@ impl RequestWriter {
         Self { records, scope, resource: Vec::new(), group: None }
     }
 
-    /// Replaces what is in `out` by a request of the first events of `waiting`, which are taken from there. `observed`
+    /// Replaces the content of `out` by a request of the first events of `waiting`, which it takes. `observed`
     /// is in nanoseconds since 1970.
     pub(crate) async fn write(
         &mut self,
@@ -83,7 +83,7 @@ impl RequestWriter {
             let base = self.records.base(&front.batch);
             let mut taken = front.clone();
             taken.rows.end = taken.rows.start;
-            // The group is of this base as long as no event says something else.
+            // The group is of this base until an event has a different one.
             let mut is_open = false;
             while front.rows.start < front.rows.end {
                 let is_full = limits.events > 0 && content.events == limits.events;

@@ -1,4 +1,4 @@
-//! Fields of events as attributes: an object is no value, but a part of the names of what is in it.
+//! Fields of events as attributes: an object is no value, but a part of the names of its members.
 
 use super::resource::rename;
 use super::severity;
@@ -17,7 +17,7 @@ const SPAN_ID: u8 = 10;
 /// The field of `Resource`.
 const RESOURCE_ATTRIBUTES: u8 = 1;
 
-/// What a record has one place for. A second field for it (`log.level` as one key, beside `log` with `level` in it) is
+/// Fields with one place in a record. A second field for it (`log.level` as one key, next to `log` with `level` in it) is
 /// an attribute like others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken(u8);
@@ -28,14 +28,14 @@ impl Taken {
     const TRACE: Self = Self(4);
     const SPAN: Self = Self(8);
 
-    /// Takes a place; says whether it was free.
+    /// Takes a place; returns whether it was free.
     pub(crate) fn take(&mut self, place: Self) -> bool {
         let free = self.0 & place.0 == 0;
         self.0 |= place.0;
         free
     }
 
-    /// What was taken since it was `before`.
+    /// Places taken since it was `before`.
     pub(crate) fn without(self, before: Self) -> Self {
         Self(self.0 & !before.0)
     }
@@ -53,7 +53,7 @@ pub(crate) enum Place {
     Resource,
 }
 
-/// Names that the output's settings say something about.
+/// Names in the output's settings.
 #[derive(Debug)]
 pub(crate) struct Naming {
     /// `resource_fields`: first parts of names.
@@ -149,7 +149,7 @@ impl FieldWriter {
         }
     }
 
-    /// Says whether there were any.
+    /// Returns whether there were any.
     fn write_members(
         &mut self,
         out: &mut Vec<u8>,
@@ -212,7 +212,7 @@ impl FieldWriter {
                 self.renamed.clear();
                 self.renamed.extend_from_slice(&self.name);
                 rename(&mut self.renamed);
-                // What the settings give wins.
+                // The settings win.
                 if !self.naming.is_given(&self.renamed) {
                     self.values.write_pair(out, RESOURCE_ATTRIBUTES, &self.renamed, value);
                 }
@@ -225,7 +225,7 @@ impl FieldWriter {
         }
     }
 
-    /// Writes what a record has a place of its own for; says whether this is that.
+    /// Writes a field for which a record has a place of its own; returns whether this is one.
     fn write_special(&mut self, out: &mut Vec<u8>, value: ValueRef<'_>, taken: &mut Taken) -> bool {
         match (&*self.name, value) {
             // Of an event whose message is not the text of its line any more.

@@ -1,4 +1,4 @@
-//! `output.otlp`: logs to a collector of OpenTelemetry, or whoever else speaks OTLP, over gRPC or over HTTP.
+//! `output.otlp`: logs to a collector of OpenTelemetry, or any other OTLP server, over gRPC or over HTTP.
 //!
 //! Every worker has a connection of its own and one request under way on it. The answer settles the request as a
 //! whole: OTLP has no verdict for a single event. What could not be sent goes back, for this worker or another.
@@ -141,8 +141,8 @@ impl Otlp {
             clock: Arc::clone(&feed.clock),
             backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
             failures: Failures::default(),
-            parts_told: Failures::default(),
-            remarks_told: Failures::default(),
+            partials_logged: Failures::default(),
+            remarks_logged: Failures::default(),
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct Delay {
 }
 
 impl Status {
-    /// How long the server wants to be left alone, if it says that it can be asked again.
+    /// The pause that the server requests, if the request can be sent again.
     pub(crate) fn retry_delay(&self) -> Option<Duration> {
         let is_retry = |detail: &&Detail| detail.type_url.ends_with("/google.rpc.RetryInfo");
         let detail = self.details.iter().find(is_retry)?;
@@ -71,8 +71,8 @@ impl Status {
     }
 }
 
-/// `ExportLogsServiceResponse` in JSON, which some servers answer whatever they are sent. With anything else in it, it
-/// is the JSON of somebody who does not know what was asked.
+/// `ExportLogsServiceResponse` in JSON, which some servers answer to any encoding. With anything else in it, it
+/// is the JSON of a server that does not know the request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JsonResponse {

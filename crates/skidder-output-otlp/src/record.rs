@@ -1,6 +1,6 @@
-//! One event as a `LogRecord`, and what is said about where it comes from.
+//! One event as a `LogRecord`, with its resource and scope.
 //!
-//! What the base of a source says is the same for all of its events: it is written once and copied.
+//! The resource of a source's base is the same for all of its events: it is written once and copied.
 
 use super::fields::{FieldWriter, Naming, Place, Taken};
 use super::wire::{open, write_fixed64};
@@ -20,7 +20,7 @@ const BASES_MAX: usize = 256;
 pub(crate) struct Rendered {
     /// Held so that its address stays its own.
     base: Arc<Base>,
-    /// What is inside of a `Resource`.
+    /// The content of a `Resource`.
     resource: Vec<u8>,
     /// Members of a `LogRecord`.
     record: Vec<u8>,
@@ -39,7 +39,7 @@ struct Piece {
 }
 
 impl Rendered {
-    /// The resource of events that say nothing about it themselves.
+    /// The resource of events without resource fields of their own.
     pub(crate) fn resource(&self) -> &[u8] {
         &self.resource
     }
@@ -73,7 +73,7 @@ pub(crate) struct RecordWriter {
     bases: HashMap<usize, Arc<Rendered>>,
     /// Fields of the base that the event has something in the place of.
     hidden: Vec<usize>,
-    /// The resource of an event that says something about it itself.
+    /// The resource of an event with resource fields of its own.
     own_resource: Vec<u8>,
 }
 
@@ -148,7 +148,7 @@ impl RecordWriter {
         let time = event.row().time;
         match u64::try_from(time) {
             Ok(time @ 1..) => write_fixed64(out, TIME, time),
-            // 0 would say that nobody knows it, and there is nothing before that.
+            // 0 would mean unknown, and there is nothing before that.
             _ => fields.write_attribute(out, "@timestamp", ValueRef::Time(time)),
         }
         write_fixed64(out, OBSERVED_TIME, observed);

@@ -33,7 +33,7 @@ const NAMES: [(&str, &str); 21] = [
     ("service.node.name", "service.instance.id"),
 ];
 
-/// What stands before the name of a label.
+/// The prefix of a label's name.
 const PREFIXES: [(&str, &str); 4] = [
     ("kubernetes.annotations.", "k8s.pod.annotation."),
     ("kubernetes.labels.", "k8s.pod.label."),

@@ -3,7 +3,7 @@
 /// Longest name of a level.
 const NAME_BYTES_MAX: usize = 16;
 
-/// The `SeverityNumber` of a level, whatever its case; 0 if it says nothing.
+/// The `SeverityNumber` of a level, in any case; 0 if it is unknown.
 ///
 /// <https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/>, Appendix B: those of Syslog where the tables
 /// differ, which are Filebeat's names of levels.

@@ -1,4 +1,4 @@
-//! How large a request may be: as the settings say, or less as long as a server takes less.
+//! How large a request may be: as configured, or less as long as a server takes less.
 
 /// Requests that are taken before a larger one is tried again.
 const TAKEN_BEFORE_MORE: u32 = 64;
@@ -28,7 +28,7 @@ impl Size {
         self.taken = 0;
     }
 
-    /// A request was taken. Only large ones say that larger ones might be, too.
+    /// A request was taken. Only a large one shows that larger ones might be, too.
     pub(crate) fn took(&mut self, bytes: usize) {
         if self.now == self.max || bytes < self.now / 2 {
             return;
@@ -63,7 +63,7 @@ mod tests {
             size.took(900);
         }
         assert_eq!(size.bytes(), 1000);
-        // A single event that is larger than the bound goes alone, and says nothing about others.
+        // A single event that is larger than the bound goes alone, and does not count for others.
         for _ in 0..20 {
             size.was_too_large(5000);
         }

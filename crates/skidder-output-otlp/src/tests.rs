@@ -1,4 +1,4 @@
-//! What is written is read by another implementation, and compared with the documents of the same events.
+//! Requests are read by another implementation, and compared with the documents of the same events.
 
 use super::encode::{Content, Limits, RequestWriter};
 use super::fields::Naming;
@@ -90,7 +90,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// What a document has to become: attributes of the resource, and all that is in the record.
+/// The expected result of a document: attributes of the resource, and all that is in the record.
 fn expected(document: &Json) -> (BTreeMap<String, Json>, BTreeMap<String, Json>) {
     let (mut resource, mut record) = (BTreeMap::new(), BTreeMap::new());
     flatten("", document, &mut |name: &str, value: &Json| {
@@ -167,7 +167,7 @@ fn base_item() -> Map {
     item
 }
 
-/// What is done to each event.
+/// The edits of each event.
 fn edits() -> Vec<(&'static str, Value)> {
     let mut object = Map::new();
     object.insert_path("a.b", 1_i64);
@@ -206,7 +206,7 @@ fn edits() -> Vec<(&'static str, Value)> {
 async fn an_event_is_in_its_record_and_resource_as_it_is_in_its_document() {
     let base_fields = base_fields();
     let edits = edits();
-    // Each edit by itself, each pair of neighbours, all, and removals of what is there.
+    // Each edit by itself, each pair of neighbours, all, and removals of existing fields.
     let mut cases: Vec<Vec<(&str, Value)>> = vec![Vec::new(), edits.clone()];
     cases.extend(edits.iter().map(|edit| vec![edit.clone()]));
     cases.extend(edits.windows(2).map(<[_]>::to_vec));
@@ -298,7 +298,7 @@ async fn attributes_of_the_settings_win_over_fields() {
     let resource = &records(&request)[0].0;
     let wanted = [("host.arch", "arm64"), ("service.name", "shop")];
     assert_eq!(*resource, wanted.map(|(name, text)| (name.to_owned(), json!(text))).into());
-    // Other fields belong to the resource if the settings say so.
+    // Other fields belong to the resource if configured.
     let naming = Naming { resource_fields: vec!["a".to_owned()], resource_attributes: Vec::new() };
     let mut fields = fields.clone();
     fields.insert_path("a.b", "c");

@@ -1,7 +1,7 @@
 //! Values of events as `AnyValue`, by OpenTelemetry's mapping of arbitrary data.
 //!
 //! <https://opentelemetry.io/docs/specs/otel/common/attribute-type-mapping/>: numbers that fit no signed integer of 64
-//! bits are texts, and so are times; what is no UTF-8 is bytes; `null` is a value without anything in it.
+//! bits are texts, and so are times; invalid UTF-8 is bytes; `null` is a value without anything in it.
 
 use super::wire::{
     delimited_bytes, open, varint, varint_bytes, write_bytes, write_fixed64, write_head,
@@ -141,7 +141,7 @@ impl Values {
     }
 }
 
-/// The name of an attribute, which must be UTF-8: in what is not, U+FFFD stands where it is not.
+/// The name of an attribute, which must be UTF-8: U+FFFD replaces invalid bytes.
 fn name(key: &[u8]) -> Cow<'_, [u8]> {
     match simdutf8::basic::from_utf8(key) {
         Ok(_) => Cow::Borrowed(key),

@@ -84,7 +84,7 @@ impl Open {
         self.0 <= len
     }
 
-    /// What was written since is the message.
+    /// The bytes written since are the message.
     #[inline]
     pub(crate) fn close(self, out: &mut [u8]) {
         let mut len = out.len() - self.0;

@@ -46,9 +46,9 @@ pub(crate) struct Worker {
     pub(crate) backoff: Backoff,
     pub(crate) failures: Failures,
     /// Refusals of a part that were logged so far.
-    pub(crate) parts_told: Failures,
+    pub(crate) partials_logged: Failures,
     /// Remarks of servers that were logged so far.
-    pub(crate) remarks_told: Failures,
+    pub(crate) remarks_logged: Failures,
 }
 
 /// A connection to the current host.
@@ -58,7 +58,7 @@ pub(crate) struct Connection {
     was_used: bool,
 }
 
-/// What comes after an attempt.
+/// The next step after an attempt.
 enum Next {
     /// Every event has its verdict.
     Done,
@@ -117,7 +117,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Brings events to their end, or gives back what is left of them; then says why, and how many of them were under
+    /// Brings events to their end, or returns the remaining ones, with the failure and how many of them were under
     /// way.
     async fn deliver(&mut self, share: Share) -> Option<(Failure, usize)> {
         let mut waiting = VecDeque::from(share);
@@ -166,12 +166,12 @@ impl Worker {
             Verdict::Taken { remark } => {
                 self.take(&content.deliveries, 0);
                 self.size.took(plain_bytes);
-                self.tell_remark(&remark);
+                self.log_remark(&remark);
                 self.recover();
                 Next::Done
             }
             Verdict::Partly { refused, why } if refused < events => {
-                self.tell_part(refused, &why);
+                self.log_partial(refused, &why);
                 self.take(&content.deliveries, refused as u32);
                 self.recover();
                 Next::Done
@@ -297,9 +297,9 @@ impl Worker {
         );
     }
 
-    /// The server refused a part, and does not say which.
-    fn tell_part(&mut self, refused: u64, why: &str) {
-        if let Some(times) = self.parts_told.add() {
+    /// The server refused a part, and does not report which.
+    fn log_partial(&mut self, refused: u64, why: &str) {
+        if let Some(times) = self.partials_logged.add() {
             let host = &self.targets[self.current].host;
             tracing::error!(
                 output = "otlp", %host, events = refused, why, times,
@@ -308,9 +308,9 @@ impl Worker {
         }
     }
 
-    fn tell_remark(&mut self, remark: &str) {
+    fn log_remark(&mut self, remark: &str) {
         if !remark.is_empty()
-            && let Some(times) = self.remarks_told.add()
+            && let Some(times) = self.remarks_logged.add()
         {
             let host = &self.targets[self.current].host;
             tracing::warn!(output = "otlp", %host, remark, times, "the server has taken events with a remark");
@@ -327,7 +327,7 @@ impl Worker {
         }
     }
 
-    /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
+    /// Logs a failure, switches to the next host and waits. Returns whether there will be no more events.
     async fn fail(&mut self, failure: Failure, events: usize) -> bool {
         let host = &self.targets[self.current].host;
         let Failure { why, wait } = failure;

@@ -17,17 +17,17 @@ use std::time::Duration;
 const LINES: usize = 1000;
 const PROTOCOLS: [bool; 2] = [true, false];
 
-/// What looks like success and is none.
+/// Answers that look like success and are none.
 const PROVE_NOTHING: [Act; 6] = [
-    Act::Says("text/html", ""),
-    Act::Says("text/html", "<html>welcome</html>"),
-    Act::Says("application/json", "{\"status\":\"ok\"}"),
-    Act::Says("application/json", "[]"),
-    Act::Says("text/plain", "OK"),
-    Act::Says("application/x-protobuf", "{}"),
+    Act::Reply("text/html", ""),
+    Act::Reply("text/html", "<html>welcome</html>"),
+    Act::Reply("application/json", "{\"status\":\"ok\"}"),
+    Act::Reply("application/json", "[]"),
+    Act::Reply("text/plain", "OK"),
+    Act::Reply("application/x-protobuf", "{}"),
 ];
 
-/// Settings as somebody writes them.
+/// Settings as users write them.
 fn read(grpc: bool, hosts: &str, more: &str) -> Config {
     let protocol = if grpc { "grpc" } else { "http/protobuf" };
     let text = format!(
@@ -70,7 +70,7 @@ impl Place for FakeCollector {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct OtlpTrial {
     grpc: bool,
     authority: Authority,
@@ -227,7 +227,7 @@ async fn requests_that_are_too_large_become_smaller_and_a_single_event_is_refuse
         let (_, fixture) = run(grpc, "none", &[Act::AtMost(0)]).await;
         assert_eq!(fixture.dead_letters().len(), LINES);
     }
-    // Nobody says that it is the size: smaller requests are tried, and nothing is given up.
+    // The error does not name the size: smaller requests are tried, and nothing is given up.
     let (_, fixture) = run(true, "exhausted", &[Act::Exhausted; 20]).await;
     assert!(fixture.dead_letters().is_empty());
 }
@@ -343,7 +343,7 @@ async fn test_output_exports_nothing_to_each_collector() {
     for grpc in PROTOCOLS {
         let server = FakeCollector::start(grpc, [Act::Bad]).await;
         let checked = output(config(grpc, &server.address));
-        let (good, said) = told(async |tell| checked.check(tell).await).await;
+        let (good, said) = told(async |report| checked.check(report).await).await;
         assert!(good, "{said}");
         let address = &server.address;
         let head = format!("otlp: http://{address}...\n  parse url... OK\n  connection...\n");
@@ -353,12 +353,12 @@ async fn test_output_exports_nothing_to_each_collector() {
         assert_eq!((requests, server.taken().len()), (1, 0));
 
         server.state.lock().unwrap().allows = Some("Bearer right");
-        let (good, said) = told(async |tell| checked.check(tell).await).await;
+        let (good, said) = told(async |report| checked.check(report).await).await;
         assert!(!good && said.contains("ERROR") && said.contains("see `headers`"), "{said}");
 
         // A port of the other protocol.
         let checked = output(config(!grpc, &server.address));
-        let (good, said) = told(async |tell| checked.check(tell).await).await;
+        let (good, said) = told(async |report| checked.check(report).await).await;
         assert!(!good && said.contains("talk to server... ERROR"), "{said}");
     }
 }

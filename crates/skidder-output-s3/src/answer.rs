@@ -1,4 +1,4 @@
-//! What an answer of S3 means, and what a person can do about it.
+//! Answers of S3: what to do next, and the remedy.
 //!
 //! Errors are named by `Code` in a body of XML
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
@@ -10,26 +10,26 @@ use std::fmt;
 
 /// Bytes of an answer that a message shows.
 const SHOWN_BYTES_MAX: usize = 300;
-/// Where a server says in which region a bucket is, also without a body.
+/// The header with the region of a bucket, also without a body.
 const REGION: &str = "x-amz-bucket-region";
 
 /// An answer that is no success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) status: u16,
-    /// Of the error; empty, if the server did not say it.
+    /// Of the error; empty, if the server did not send it.
     pub(crate) code: String,
     message: String,
-    /// What a person can do; empty, if waiting is all.
+    /// The remedy; empty, if waiting is all.
     advice: String,
 }
 
-/// What comes after a refusal.
+/// The next step after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The same again.
     Again,
-    /// The same again; the server asked for less.
+    /// The same again; the server wants fewer requests.
     Slower,
     /// Smaller objects.
     Smaller,
@@ -38,7 +38,7 @@ pub(crate) enum Next {
 }
 
 impl Refused {
-    /// Reads an answer; `bucket` is what was asked for.
+    /// Reads an answer; `bucket` is the one in the request.
     pub(crate) fn read(status: u16, headers: &HeaderMap, body: &[u8], bucket: &str) -> Self {
         let text = |element| text_of(body, element).unwrap_or_default();
         let code = text("Code");
@@ -49,8 +49,8 @@ impl Refused {
         };
         let region = headers.get(REGION).and_then(|region| region.to_str().ok());
         let region = region.map_or_else(|| text("Region"), str::to_owned);
-        let told = Told { region, endpoint: text("Endpoint"), time: text("ServerTime") };
-        let advice = advice(status, &code, &told, bucket);
+        let hints = Hints { region, endpoint: text("Endpoint"), time: text("ServerTime") };
+        let advice = advice(status, &code, &hints, bucket);
         Self { status, code, message, advice }
     }
 
@@ -90,14 +90,14 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What an error says besides.
-struct Told {
+/// Details of an error, for the advice.
+struct Hints {
     region: String,
     endpoint: String,
     time: String,
 }
 
-fn advice(status: u16, code: &str, told: &Told, bucket: &str) -> String {
+fn advice(status: u16, code: &str, hints: &Hints, bucket: &str) -> String {
     let fixed = match code {
         "NoSuchBucket" => return format!("make the bucket `{bucket}`, or correct `bucket`"),
         "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AuthFailure" => {
@@ -107,10 +107,10 @@ fn advice(status: u16, code: &str, told: &Told, bucket: &str) -> String {
             "the credentials have run out: they are used until there are new ones"
         }
         "RequestTimeTooSkewed" => {
-            let theirs = if told.time.is_empty() {
+            let theirs = if hints.time.is_empty() {
                 String::new()
             } else {
-                format!(" (there it is {})", told.time)
+                format!(" (there it is {})", hints.time)
             };
             return format!(
                 "the clock of this machine or of the server is wrong{theirs}; correct it"
@@ -136,11 +136,11 @@ fn advice(status: u16, code: &str, told: &Told, bucket: &str) -> String {
     if !fixed.is_empty() {
         return fixed.to_owned();
     }
-    if !told.region.is_empty() {
-        return format!("the bucket is in another region: set `region: {}`", told.region);
+    if !hints.region.is_empty() {
+        return format!("the bucket is in another region: set `region: {}`", hints.region);
     }
-    if !told.endpoint.is_empty() {
-        return format!("the bucket is at `{}`: set `region` or `endpoint`", told.endpoint);
+    if !hints.endpoint.is_empty() {
+        return format!("the bucket is at `{}`: set `region` or `endpoint`", hints.endpoint);
     }
     "the bucket is elsewhere: see `region` and `endpoint`".to_owned()
 }
@@ -194,9 +194,9 @@ mod tests {
         ];
         for (status, region, body, expected) in table {
             let refused = read(status, region, &body);
-            let told = refused.to_string();
-            assert!(told.contains(expected), "{told}, expected {expected}");
-            assert_eq!(refused.next(), Next::Again, "{told}");
+            let shown = refused.to_string();
+            assert!(shown.contains(expected), "{shown}, expected {expected}");
+            assert_eq!(refused.next(), Next::Again, "{shown}");
         }
     }
 

@@ -12,13 +12,13 @@ use skidder_outputs::moment;
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
 
-/// What is put to see whether that is allowed.
+/// The test object for the right to put.
 const CONTENT: &[u8] = b"{\"message\":\"skidder test output\"}\n";
 
 impl S3 {
-    /// Tries the bucket; says whether it would take objects.
-    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
-        let mut steps = Steps::new(tell);
+    /// Tries the bucket; returns whether it would take objects.
+    pub async fn check(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut steps = Steps::new(report);
         let scheme = if self.target.https { "https" } else { "http" };
         steps.line(0, &format!("s3: {scheme}://{}...", self.target.authority));
         self.check_all(&mut steps).await.is_some()
@@ -40,7 +40,7 @@ impl S3 {
         self.check_put(&mut client, &*clock, steps).await
     }
 
-    /// Who may only put objects may not ask whether the bucket is there: then the object tells.
+    /// A user who may only put objects may not check the bucket: then the object decides.
     async fn check_bucket(&self, client: &mut Client, steps: &mut Steps<'_>) -> Option<()> {
         let name = format!("bucket `{}`", self.config.bucket);
         match client.ask(Ask::empty(Method::HEAD, None)).await {
@@ -66,7 +66,7 @@ impl S3 {
     ) -> Option<()> {
         let now = clock.wall();
         let mut prefix = Vec::new();
-        // Where events decide, as far as they do not.
+        // The constant part, where events decide the rest.
         let format = self.prefix();
         let is_whole = format.write(&mut prefix, moment(now.0).event(0)).is_ok();
         let prefix = checked(&prefix, "").unwrap_or_default();

@@ -40,7 +40,7 @@ pub(crate) enum Failure {
     NotS3 { status: u16, what: &'static str },
 }
 
-/// What is asked of the bucket.
+/// A request to the bucket.
 pub(crate) struct Ask<'a> {
     pub(crate) method: Method,
     /// Of an object; nothing for the bucket itself.
@@ -94,7 +94,7 @@ impl Client {
         }
     }
 
-    /// Asks; gives status and headers of a good answer. Its body is in `answer`.
+    /// Sends a request; returns status and headers of a good answer. Its body is in `answer`.
     pub(crate) async fn ask(&mut self, ask: Ask<'_>) -> Result<(u16, HeaderMap), Failure> {
         let started = self.clock.monotonic();
         if self
@@ -116,10 +116,10 @@ impl Client {
             let was_used = connection.is_used();
             let uri = self.target.uri(&path);
             let body = Pieces::new(ask.body);
-            let asked = connection
+            let result = connection
                 .send(ask.method.clone(), uri, headers, body, &mut self.answer, timeout)
                 .await;
-            match asked {
+            match result {
                 Ok((status, headers)) => {
                     let now = self.clock.monotonic();
                     self.last_used = now;
@@ -193,7 +193,7 @@ impl Client {
     }
 }
 
-/// Why a good answer to an object does not show that it is there. A captive portal says 200 to everything.
+/// Why a good answer to an object does not prove that it is there. A captive portal answers 200 to everything.
 fn flaw(status: u16, headers: &HeaderMap, body: &[u8], checksum: &str) -> Option<&'static str> {
     if status != 200 {
         return Some("it answers 200 to an object that it has");

@@ -19,7 +19,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What names of objects end with.
+    /// The end of objects' names.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::None => "",
@@ -55,7 +55,7 @@ pub struct Config {
     pub key_prefix: Format,
     /// `filename_extension`, with its dot; nothing: what the codec and the compression are.
     pub extension: Option<String>,
-    /// Who signs.
+    /// The source of the credentials for signing.
     pub credentials: Source,
     /// `codec`.
     pub codec: CodecConfig,
@@ -99,7 +99,7 @@ impl Config {
     /// Default of `backoff.max`.
     pub const BACKOFF_MAX: Duration = Duration::from_mins(1);
 
-    /// What names of objects end with.
+    /// The end of objects' names.
     pub(crate) fn extension(&self) -> String {
         if let Some(extension) = &self.extension {
             return extension.clone();
@@ -112,7 +112,7 @@ impl Config {
         format!("{text}{}", self.compression.extension())
     }
 
-    /// What an object is, as its header `content-type` says.
+    /// The type of an object, for its header `content-type`.
     pub(crate) fn content_type(&self) -> &'static str {
         match (self.compression, &self.codec) {
             (Compression::Gzip(_), _) => "application/gzip",

@@ -1,7 +1,7 @@
 //! Where the credentials come from: the settings, the environment, a file that programs of Amazon share, or a role.
 
 use super::config::Config;
-use super::roles::{Asker, Role, RoleError};
+use super::roles::{Role, RoleClient, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
 use skidder_config::{Group, Key, Secret, Section, settings};
 use skidder_os::{Clock, Fs, Timestamp};
@@ -37,11 +37,11 @@ settings! {
         .about("the profile in it");
 }
 
-/// What to do instead of another role.
+/// The hint instead of another role.
 const OTHER_ROLE: &str = "the role of the instance, container or pod is used by itself; for another one, let something keep \
                           `shared_credential_file` fresh: it is read again";
 
-/// So long before they run out, the credentials of a role are asked for again.
+/// The credentials of a role are renewed this long before they expire.
 const MARGIN: Duration = Duration::from_mins(5);
 
 /// Where the credentials come from.
@@ -51,14 +51,14 @@ pub enum Source {
     Fixed(Credentials),
     /// Read for each request, since others put new ones there before the old ones run out.
     File(ProfileFile),
-    /// Given out for some time, and asked for again before that ends.
+    /// Valid for some time, and renewed before that ends.
     Role(Box<Role>),
 }
 
 impl Source {
     /// Reads `access_key_id`, `secret_access_key`, `session_token`, `shared_credential_file` and
-    /// `credential_profile_name`; without them, the environment. Mistakes are told to the section's problems. `region` is that of the
-    /// token service; the instance is asked only `of_amazon`.
+    /// `credential_profile_name`; without them, the environment. Reports mistakes to the section's problems. `region` is that of the
+    /// token service; the metadata service of the instance is used only `of_amazon`.
     pub(crate) fn read(
         section: &Section<'_>,
         (region, of_amazon): (&str, bool),
@@ -132,12 +132,12 @@ impl Source {
             Self::File(ProfileFile { path, profile }) => {
                 format!("profile `{profile}` of `{}`", path.display())
             }
-            Self::Role(role) => format!("a role, by {} `{}`", role.who(), role.url()),
+            Self::Role(role) => format!("a role, by {} `{}`", role.issuer(), role.url()),
         }
     }
 }
 
-/// `access_key_id`, `secret_access_key` and `session_token`. The error is what is wrong, with its key.
+/// `access_key_id`, `secret_access_key` and `session_token`. The error describes the mistake, with its key.
 fn keys(section: &Section<'_>) -> Result<Option<Credentials>, (&'static str, &'static str)> {
     let id = section.get(&ACCESS_KEY_ID).optional().filter(|id| !id.is_empty());
     let secret = section.get(&SECRET_ACCESS_KEY).optional();
@@ -156,7 +156,7 @@ fn keys(section: &Section<'_>) -> Result<Option<Credentials>, (&'static str, &'s
     }
 }
 
-/// Why nobody can sign.
+/// Why requests cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CredentialsError {
     #[error(transparent)]
@@ -168,7 +168,7 @@ pub(crate) enum CredentialsError {
 /// Gives the credentials of now. Shared by the workers of an output.
 pub(crate) struct Provider {
     source: Source,
-    asker: Asker,
+    client: RoleClient,
     /// Those of a role, and until when they hold.
     given: tokio::sync::Mutex<Option<(Credentials, Timestamp)>>,
 }
@@ -189,14 +189,14 @@ impl Provider {
             }
             _ => None,
         };
-        let asker = Asker { fs, tls, proxy: config.proxy.clone() };
-        Ok(Self { source, asker, given: tokio::sync::Mutex::default() })
+        let client = RoleClient { fs, tls, proxy: config.proxy.clone() };
+        Ok(Self { source, client, given: tokio::sync::Mutex::default() })
     }
 
     pub(crate) async fn get(&self, clock: &dyn Clock) -> Result<Credentials, CredentialsError> {
         let role = match &self.source {
             Source::Fixed(credentials) => return Ok(credentials.clone()),
-            Source::File(file) => return Ok(file.read(&*self.asker.fs)?),
+            Source::File(file) => return Ok(file.read(&*self.client.fs)?),
             Source::Role(role) => role,
         };
         let mut given = self.given.lock().await;
@@ -206,7 +206,7 @@ impl Provider {
         {
             return Ok(credentials.clone());
         }
-        match (role.ask(&self.asker, now).await, &*given) {
+        match (role.ask(&self.client, now).await, &*given) {
             (Ok((credentials, until)), _) => {
                 *given = Some((credentials.clone(), until));
                 Ok(credentials)
@@ -219,7 +219,7 @@ impl Provider {
         }
     }
 
-    /// The server does not know these credentials any more: those of a role are asked for again.
+    /// The server does not accept these credentials any more: those of a role are requested again.
     pub(crate) async fn forget(&self) {
         *self.given.lock().await = None;
     }

@@ -1,6 +1,6 @@
 //! The first half of the output: takes events and gathers those that share an object, until it is time to close it.
 //!
-//! What is gathered is not encoded yet: an open object is a list of rows of batches, which are in memory anyway and count against
+//! Gathered events are not encoded yet: an open object is a list of rows of batches, which are in memory anyway and count against
 //! the queue. So an object is closed when it is large or old enough, when objects hold half of what the queue may, and when nothing
 //! else would make room.
 
@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// What is taken from the queue at once.
+/// The limit of one take from the queue.
 const TAKE: TakeLimits = TakeLimits { events: 2048, bytes: 8 << 20 };
 /// Most objects that are open at once; the oldest is closed for another.
 const OPEN_MAX: usize = 1000;
@@ -31,7 +31,7 @@ struct Open {
     events: usize,
     /// About what it will have, before it is compressed.
     bytes: u64,
-    /// What an event has besides its message: that of the first one, for all.
+    /// The fields of an event besides its message: those of the first one, for all.
     overhead: u64,
     /// Of the queue's memory.
     held: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Gatherer {
     scratch: Vec<u8>,
 }
 
-/// What it is made of, besides.
+/// Its further parts.
 pub(crate) struct Parts {
     pub(crate) codec: Codec,
     /// `key_prefix`, bound.
@@ -131,12 +131,12 @@ impl Gatherer {
                     written = self.prefix.write(&mut text, delivery.batch.event(row as usize));
                 }
                 if let Err(error) = written {
-                    refusals.push(Refusal::unasked(&delivery, row, error));
+                    refusals.push(Refusal::unsent(&delivery, row, error));
                     continue;
                 }
                 match checked(&text, &self.extension) {
                     Ok(prefix) => self.add_row(prefix, &delivery, row, memory),
-                    Err(error) => refusals.push(Refusal::unasked(&delivery, row, error)),
+                    Err(error) => refusals.push(Refusal::unsent(&delivery, row, error)),
                 }
             }
         }
@@ -213,7 +213,7 @@ impl Gatherer {
         }
     }
 
-    /// Half of the queue is for what is on its way, so that neither readers nor workers wait for the other.
+    /// Half of the queue is for objects on their way, so that neither readers nor workers wait for the other.
     fn close_until_half(&mut self) {
         let limits = *self.queue.limits();
         let held = self.open.values().map(|open| open.held).fold(0, usize::saturating_add);
@@ -225,7 +225,7 @@ impl Gatherer {
         self.close_down_to(limits.events / 2);
     }
 
-    /// The queue is full of what is kept here, or there will be no more.
+    /// The queue is full of the events kept here, or there will be no more.
     fn hurry(&mut self) {
         let most = if self.queue.is_draining() { 0 } else { self.events() / 2 };
         self.close_down_to(most);

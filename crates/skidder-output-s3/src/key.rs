@@ -1,4 +1,4 @@
-//! Keys of objects: what events say, and a name behind it that no other object has.
+//! Keys of objects: a prefix from the events, and a unique name.
 
 use skidder_aws::time_text;
 use skidder_os::Timestamp;

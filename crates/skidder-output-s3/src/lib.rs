@@ -1,4 +1,4 @@
-//! `output.s3`: events as objects of a bucket, of Amazon or of a server that speaks as it does.
+//! `output.s3`: events as objects of a bucket, of Amazon or of a compatible server.
 //!
 //! One task gathers events that share an object (`gather.rs`), until that is closed; workers make the object (`object.rs`),
 //! sign it (`skidder-aws`) and put it (`worker.rs`):
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! An object is made once and has a name of its own. So a try whose answer was lost is repeated with the same bytes under the
-//! same key, and replaces what may be there. Its events are delivered when the server has checked its digest and said so.
+//! same key, and replaces what may be there. Its events are delivered when the server has confirmed its digest.
 //!
-//! Bound: what is gathered, closed or on its way is in flight and counts against the queue. In memory besides is one encoded object
+//! Bound: events that are gathered, closed or on their way are in flight and count against the queue. Besides, one encoded object
 //! a worker.
 
 mod answer;
@@ -136,7 +136,7 @@ impl S3 {
         Codec::new(&self.config.codec, &self.context, &self.context.beat)
     }
 
-    /// `key_prefix`, with what is the same for the whole process.
+    /// `key_prefix`, with the constants of the process.
     fn prefix(&self) -> Format {
         let mut prefix = self.config.key_prefix.clone();
         self.context.bind(&mut prefix);

@@ -68,7 +68,7 @@ impl Maker {
                         self.piece.push(b'\n');
                         count += 1;
                     }
-                    Err(error) => refusals.push(Refusal::unasked(part, row, error)),
+                    Err(error) => refusals.push(Refusal::unsent(part, row, error)),
                 }
                 if self.piece.len() >= CHUNK_BYTES {
                     self.compressor.add(&mut self.piece);

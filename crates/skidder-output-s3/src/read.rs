@@ -104,7 +104,7 @@ settings! {
 }
 
 impl Config {
-    /// Reads `output.s3`; mistakes are told to the section's problems. `None` if there is one that leaves nothing to do.
+    /// Reads `output.s3`; reports mistakes to the section's problems. `None` if there is one that leaves nothing to do.
     /// `variable` gives the value of one of the environment.
     pub fn read(
         section: &Section<'_>,

@@ -1,4 +1,4 @@
-//! Objects that are closed, between the one who gathers events and the workers.
+//! Closed objects, between the task that gathers events and the workers.
 //!
 //! Bound: what they hold is in flight and counts against the queue. They are not encoded: a worker does that, one at a time.
 
@@ -169,7 +169,7 @@ mod tests {
     fn refused_events_are_taken_out_wherever_they_are() {
         let all = closed();
         let refused = |at: &[(usize, u32)]| -> Vec<Refusal> {
-            at.iter().map(|&(part, row)| Refusal::unasked(&all.parts[part], row, "x")).collect()
+            at.iter().map(|&(part, row)| Refusal::unsent(&all.parts[part], row, "x")).collect()
         };
         let table: [(&[(usize, u32)], _); 5] = [
             (&[], "abcdef"),

@@ -1,7 +1,7 @@
-//! Credentials of roles, which somebody gives out for some time: the token service for a web identity (as pods of EKS have one), an
-//! agent beside a container (ECS, pod identities of EKS), or the metadata service of an instance.
+//! Temporary credentials of roles, from the token service for a web identity (as pods of EKS have one), an
+//! agent on the host of a container (ECS, pod identities of EKS), or the metadata service of an instance.
 //!
-//! Which one is asked, and what for, is said by the variables that Amazon's own programs read
+//! The service and the role are set by the variables that Amazon's own programs read
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html>).
 
 use bytes::Bytes;
@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long one question may take: who is asked is near.
+/// How long one request may take: the service is near.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest token in a file.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
-/// Where containers and instances are told who they are.
+/// The metadata services of containers and instances.
 const CONTAINER: &str = "http://169.254.170.2";
 const INSTANCE: &str = "http://169.254.169.254";
-/// How long credentials hold that do not say it.
+/// Lifetime of credentials without an expiry time.
 const LIFETIME: Duration = Duration::from_mins(10);
 
-/// Who gives out the credentials of a role.
+/// The issuer of a role's credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The token service, for the token in a file.
@@ -36,30 +36,30 @@ pub enum Role {
         service: HostUrl,
         /// The role's ARN.
         role: String,
-        /// What the session is called.
+        /// The name of the session.
         session: String,
         /// The file, read each time.
         token: PathBuf,
     },
-    /// An agent beside the container.
+    /// An agent on the host of the container.
     Container {
         /// The agent, with the path to ask for.
         agent: HostUrl,
-        /// What is shown to it.
+        /// The token for it.
         token: ContainerToken,
     },
     /// The metadata service of the instance (IMDSv2).
     Instance(HostUrl),
 }
 
-/// What is shown to the agent beside a container.
+/// The token for the agent of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContainerToken {
     /// Nothing.
     None,
     /// This.
     Text(Secret),
-    /// What is in a file, read each time.
+    /// The content of a file, read each time.
     File(PathBuf),
 }
 
@@ -68,12 +68,12 @@ pub enum ContainerToken {
 pub(crate) enum RoleError {
     #[error("cannot read the token in `{}`: {source}", .path.display())]
     Token { path: PathBuf, source: io::Error },
-    #[error("{who} `{url}` does not answer: {source}")]
-    Connection { who: &'static str, url: String, source: ConnectionError },
-    #[error("{who} `{url}` answered {status}{what}")]
-    Refused { who: &'static str, url: String, status: u16, what: String },
-    #[error("{who} `{url}` answered without credentials")]
-    Nothing { who: &'static str, url: String },
+    #[error("{issuer} `{url}` does not answer: {source}")]
+    Connection { issuer: &'static str, url: String, source: ConnectionError },
+    #[error("{issuer} `{url}` answered {status}{what}")]
+    Refused { issuer: &'static str, url: String, status: u16, what: String },
+    #[error("{issuer} `{url}` answered without credentials")]
+    Nothing { issuer: &'static str, url: String },
 }
 
 /// A question to one of them.
@@ -119,7 +119,7 @@ impl Role {
         Ok(Some(Self::Container { agent, token }))
     }
 
-    /// The instance, unless the environment says that it is not to be asked. The error is a mistake in a variable.
+    /// The instance, unless the environment forbids it. The error is a mistake in a variable.
     pub(crate) fn instance(set: &impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         if set("AWS_EC2_METADATA_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
             return Ok(None);
@@ -129,8 +129,8 @@ impl Role {
         Ok(Some(Self::Instance(url("AWS_EC2_METADATA_SERVICE_ENDPOINT", &service)?)))
     }
 
-    /// Who it is, for messages.
-    pub(crate) fn who(&self) -> &'static str {
+    /// The name of the service, for messages.
+    pub(crate) fn issuer(&self) -> &'static str {
         match self {
             Self::WebIdentity { .. } => "the token service",
             Self::Container { .. } => "the agent of the container",
@@ -149,12 +149,12 @@ impl Role {
     /// New credentials, and until when they hold.
     pub(crate) async fn ask(
         &self,
-        asker: &Asker,
+        client: &RoleClient,
         now: Timestamp,
     ) -> Result<(Credentials, Timestamp), RoleError> {
         let found = match self {
             Self::WebIdentity { role, session, token, .. } => {
-                let token = asker.read(token)?;
+                let token = client.read(token)?;
                 let body = identity_form(role, session, &token);
                 let form = "application/x-www-form-urlencoded";
                 let question = Question {
@@ -163,13 +163,13 @@ impl Role {
                     headers: vec![(CONTENT_TYPE, form)],
                     body,
                 };
-                of_xml(&asker.ask(self, question).await?)
+                of_xml(&client.ask(self, question).await?)
             }
             Self::Container { agent, token } => {
                 let token = match token {
                     ContainerToken::None => String::new(),
                     ContainerToken::Text(text) => text.reveal().to_owned(),
-                    ContainerToken::File(path) => asker.read(path)?,
+                    ContainerToken::File(path) => client.read(path)?,
                 };
                 let mut headers = Vec::new();
                 if !token.is_empty() {
@@ -177,18 +177,18 @@ impl Role {
                 }
                 let path = if agent.path.is_empty() { "/" } else { &*agent.path };
                 let question = Question::get(path, headers);
-                of_json(&asker.ask(self, question).await?)
+                of_json(&client.ask(self, question).await?)
             }
-            Self::Instance(_) => of_json(&self.ask_instance(asker).await?),
+            Self::Instance(_) => of_json(&self.ask_instance(client).await?),
         };
-        let (who, url) = (self.who(), self.url().to_string());
-        let (credentials, until) = found.ok_or(RoleError::Nothing { who, url })?;
+        let (issuer, url) = (self.issuer(), self.url().to_string());
+        let (credentials, until) = found.ok_or(RoleError::Nothing { issuer, url })?;
         let lifetime = i64::try_from(LIFETIME.as_nanos()).unwrap_or(i64::MAX);
         Ok((credentials, until.unwrap_or(Timestamp(now.0.saturating_add(lifetime)))))
     }
 
     /// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html>.
-    async fn ask_instance(&self, asker: &Asker) -> Result<Vec<u8>, RoleError> {
+    async fn ask_instance(&self, client: &RoleClient) -> Result<Vec<u8>, RoleError> {
         const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
         let lifetime = HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds");
         let question = Question {
@@ -197,14 +197,14 @@ impl Role {
             headers: vec![(lifetime, "300")],
             body: String::new(),
         };
-        let token = asker.ask(self, question).await?;
+        let token = client.ask(self, question).await?;
         let token = String::from_utf8_lossy(&token);
         let shown = || vec![(HeaderName::from_static("x-aws-ec2-metadata-token"), token.trim())];
-        let roles = asker.ask(self, Question::get(ROLES, shown())).await?;
+        let roles = client.ask(self, Question::get(ROLES, shown())).await?;
         let roles = String::from_utf8_lossy(&roles);
         let mut path = ROLES.to_owned();
         escape(&mut path, roles.lines().next().unwrap_or_default().trim(), None);
-        asker.ask(self, Question::get(&path, shown())).await
+        client.ask(self, Question::get(&path, shown())).await
     }
 }
 
@@ -214,15 +214,15 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Asks over a connection of its own.
-pub(crate) struct Asker {
+/// Sends each request over a connection of its own.
+pub(crate) struct RoleClient {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) tls: Option<Arc<TlsClient>>,
     /// For the token service; the others are on this machine.
     pub(crate) proxy: ProxyChoice,
 }
 
-impl Asker {
+impl RoleClient {
     fn read(&self, path: &Path) -> Result<String, RoleError> {
         let read = self.fs.open(path).and_then(|file| read_to_end(&*file, TOKEN_BYTES_MAX));
         let bytes = read.map_err(|source| RoleError::Token { path: path.to_path_buf(), source })?;
@@ -230,8 +230,8 @@ impl Asker {
     }
 
     async fn ask(&self, role: &Role, question: Question<'_>) -> Result<Vec<u8>, RoleError> {
-        let (who, url) = (role.who(), role.url());
-        let nothing = || RoleError::Nothing { who, url: url.to_string() };
+        let (issuer, url) = (role.issuer(), role.url());
+        let nothing = || RoleError::Nothing { issuer, url: url.to_string() };
         let mut headers = HeaderMap::new();
         let host = HeaderValue::from_str(&url.authority()).map_err(|_| nothing())?;
         headers.insert(HOST, host);
@@ -242,7 +242,7 @@ impl Asker {
         }
         let host = url.address();
         let proxy = match role {
-            // A proxy of HTTP is asked for a tunnel, which is for TLS.
+            // An HTTP proxy gets a tunnel request, which is for TLS.
             Role::WebIdentity { .. } if url.https => self.proxy.of(true, &host),
             _ => None,
         };
@@ -250,23 +250,23 @@ impl Asker {
         let uri = question.path.parse().map_err(|_| nothing())?;
         let body = Pieces::new(&[Bytes::from(question.body)]);
         let mut answer = Vec::new();
-        let asked = async {
+        let response = async {
             let route = Route { host, proxy, tls, http2: false };
             let mut connection = Connection::open(&route, None, TIMEOUT).await?;
             connection.send(question.method, uri, headers, body, &mut answer, TIMEOUT).await
         };
-        let (status, _) = asked.await.map_err(|source| RoleError::Connection {
-            who,
+        let (status, _) = response.await.map_err(|source| RoleError::Connection {
+            issuer,
             url: url.to_string(),
             source,
         })?;
         if (200..300).contains(&status) {
             return Ok(answer);
         }
-        let told = [text_of(&answer, "Code"), text_of(&answer, "Message")];
+        let parts = [text_of(&answer, "Code"), text_of(&answer, "Message")];
         let what =
-            told.into_iter().flatten().fold(String::new(), |what, text| format!("{what}: {text}"));
-        Err(RoleError::Refused { who, url: url.to_string(), status, what })
+            parts.into_iter().flatten().fold(String::new(), |what, text| format!("{what}: {text}"));
+        Err(RoleError::Refused { issuer, url: url.to_string(), status, what })
     }
 }
 

@@ -11,11 +11,11 @@ pub(crate) struct Target {
     /// Where it is.
     pub(crate) address: Host,
     pub(crate) https: bool,
-    /// The header `host`: what was signed must be what is sent.
+    /// The header `host`: the signed value must be the sent one.
     pub(crate) authority: String,
     /// Path of the bucket, escaped, without a slash at its end.
     root: String,
-    /// What stands before paths in requests that a proxy of HTTP forwards.
+    /// The prefix of paths in requests through an HTTP proxy.
     before: String,
     /// The login at such a proxy.
     pub(crate) proxy_login: Option<String>,

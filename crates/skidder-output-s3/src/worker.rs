@@ -67,7 +67,7 @@ impl Worker {
         None
     }
 
-    /// Puts an object until it is there. What comes back says why it never will be.
+    /// Puts an object until it is there. Returns the reason if it never will be.
     async fn put(&mut self, object: &Object) -> Option<Refused> {
         let events = object.events as u64;
         loop {

@@ -77,7 +77,7 @@ fn empty(server: &Server, bucket: &str) {
     }
 }
 
-/// What the script of the server left to do more with it.
+/// Runs `admin`, which the script of the server left.
 fn admin(server: &Server, arguments: &[&str]) {
     let done = Command::new(server.file("admin")).args(arguments).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -183,11 +183,11 @@ async fn versitygw_over_tls_knows_its_name_and_authority() {
     fixture.push(LINES, 700);
     fixture.run(output(&at, USER, &trusting)).await;
     fixture.judge(&taken(&server, "logs"));
-    let (good, said) = told(async |tell| output(&at, USER, &trusting).check(tell).await).await;
+    let (good, said) = told(async |report| output(&at, USER, &trusting).check(report).await).await;
     assert!(good && said.contains("handshake... OK"), "{said}");
     let other = server.certificate("other-ca.crt").unwrap();
     let other = format!("ssl.certificate_authorities: ['{}']", other.display());
-    let (good, said) = told(async |tell| output(&at, USER, &other).check(tell).await).await;
+    let (good, said) = told(async |report| output(&at, USER, &other).check(report).await).await;
     assert!(!good && said.contains("ssl.certificate_authorities"), "{said}");
 }
 
@@ -203,10 +203,10 @@ async fn versitygw_that_refuses_is_told_and_gets_every_event_later() {
         (READER, "bucket: closed", "needs the right `s3:PutObject`"),
     ] {
         let output = output(&at, user, more);
-        let (good, said) = told(async |tell| output.check(tell).await).await;
+        let (good, said) = told(async |report| output.check(report).await).await;
         assert!(!good && said.contains(expected), "{said}");
     }
-    let (good, said) = told(async |tell| output(&at, USER, "").check(tell).await).await;
+    let (good, said) = told(async |report| output(&at, USER, "").check(report).await).await;
     assert!(good && said.contains("delete it... OK"), "{said}");
     assert!(objects(&server, "logs").is_empty(), "nothing is left behind");
 

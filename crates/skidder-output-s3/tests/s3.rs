@@ -1,4 +1,4 @@
-//! The S3 output against a bucket that checks what it is sent, and does what a script says.
+//! The S3 output against a scripted bucket that checks what it receives.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -43,16 +43,16 @@ fn output_at(address: &str, more: &str) -> S3 {
     S3::new(config_at(&format!("http://{address}"), more), context()).unwrap()
 }
 
-/// What looks like success and is none.
+/// Answers that look like success and are none.
 const PROVE_NOTHING: [Act; 6] = [
     Act::Portal,
-    Act::Says("HTTP/1.1 202 Accepted\r\netag: \"0123\"\r\ncontent-length: 0\r\n\r\n"),
-    Act::Says("HTTP/1.1 204 No Content\r\netag: \"0123\"\r\n\r\n"),
-    Act::Says("HTTP/1.1 200 OK\r\netag: \"0123\"\r\ncontent-length: 6\r\n\r\n<html>"),
-    Act::Says(
+    Act::Reply("HTTP/1.1 202 Accepted\r\netag: \"0123\"\r\ncontent-length: 0\r\n\r\n"),
+    Act::Reply("HTTP/1.1 204 No Content\r\netag: \"0123\"\r\n\r\n"),
+    Act::Reply("HTTP/1.1 200 OK\r\netag: \"0123\"\r\ncontent-length: 6\r\n\r\n<html>"),
+    Act::Reply(
         "HTTP/1.1 200 OK\r\netag: \"0123\"\r\nx-amz-checksum-crc32: AAAAAA==\r\ncontent-length: 0\r\n\r\n",
     ),
-    Act::Says("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
+    Act::Reply("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
 ];
 
 /// Sends a thousand lines to a bucket with a script and judges: nothing is there twice.
@@ -76,7 +76,7 @@ impl Place for FakeBucket {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct S3Trial {
     authority: Authority,
 }
@@ -271,7 +271,7 @@ async fn events_without_a_key_or_a_text_go_to_the_dead_letters_alone() {
         fixture.run(output_at(&bucket.address, more)).await;
         assert_eq!(fixture.dead_letters().len(), 10, "{more}");
         fixture.judge(&BTreeMap::new());
-        assert!(bucket.state.lock().unwrap().asked.is_empty(), "{more}");
+        assert!(bucket.state.lock().unwrap().requests.is_empty(), "{more}");
     }
     // A key that the server does not take is nothing that waiting helps against.
     let (fixture, _) = sent("key", &[Act::Error(400, "KeyTooLongError")], "").await;
@@ -296,7 +296,7 @@ async fn a_request_has_what_the_settings_say_of_its_object() {
                 session_token: to+ken=\nfilename_extension: jsonl.zst";
     let (_, bucket) = sent("headers", &[], more).await;
     let state = bucket.state.lock().unwrap();
-    for asked in &state.asked {
+    for request in &state.requests {
         for (name, value) in [
             ("content-type", "application/zstd"),
             ("x-amz-storage-class", "STANDARD_IA"),
@@ -307,9 +307,9 @@ async fn a_request_has_what_the_settings_say_of_its_object() {
             ("x-amz-security-token", "to+ken="),
             ("host", &bucket.address),
         ] {
-            assert_eq!(asked.header(name), value, "{name}");
+            assert_eq!(request.header(name), value, "{name}");
         }
-        assert!(asked.path().ends_with(".jsonl.zst"), "{}", asked.path());
+        assert!(request.path().ends_with(".jsonl.zst"), "{}", request.path());
     }
     let (key, body) = state.objects.iter().next().unwrap();
     let first: serde_json::Value =
@@ -375,7 +375,7 @@ async fn objects_go_through_a_proxy_with_and_without_tls() {
 async fn the_check_of_s3_puts_an_object_removes_it_and_says_what_is_missing() {
     async fn checked(bucket: &FakeBucket, more: &str) -> (bool, String) {
         let output = output_at(&bucket.address, more);
-        told(async |tell| output.check(tell).await).await
+        told(async |report| output.check(report).await).await
     }
     let bucket = FakeBucket::start([]).await;
     let (good, said) = checked(&bucket, "key_prefix: 'a/%{+yyyy}/%{[x]}/'").await;

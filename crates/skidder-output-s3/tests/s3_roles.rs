@@ -1,4 +1,4 @@
-//! Credentials of roles: who gives them out, and when they are asked for again.
+//! Credentials of roles: where they come from, and when they are renewed.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a pod or container shows.
+/// The token of a pod or container.
 const TOKEN: &str = "to/ken+of a pod";
 /// Far away; and long ago.
 const LATER: &str = "2200-01-01T00:00:00Z";
@@ -25,12 +25,12 @@ enum Kind {
     Instance,
 }
 
-/// Gives out credentials as the token service, the agent beside a container and the metadata service do.
+/// Issues credentials like the token service, the agent of a container and the metadata service.
 #[derive(Clone)]
 struct Giver {
     address: String,
-    /// What it was asked, by method and path.
-    asked: Arc<Mutex<Vec<String>>>,
+    /// Its requests, by method and path.
+    requests: Arc<Mutex<Vec<String>>>,
     /// How it is with the credentials that it gives.
     given: Arc<Mutex<Given>>,
 }
@@ -45,7 +45,7 @@ impl Giver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let given = Arc::new(Mutex::new(Given { secret, until }));
-        let giver = Self { address, asked: Arc::default(), given };
+        let giver = Self { address, requests: Arc::default(), given };
         let serving = giver.clone();
         tokio::spawn(async move {
             loop {
@@ -57,8 +57,8 @@ impl Giver {
         giver
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 
     async fn serve(&self, stream: TcpStream) {
@@ -81,7 +81,7 @@ impl Giver {
         let what = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
         let body = String::from_utf8(body).unwrap();
         let answer = self.answer(&what, &body, header);
-        self.asked.lock().unwrap().push(what);
+        self.requests.lock().unwrap().push(what);
         let (status, answer) = answer
             .map_or((403, "<Error><Code>Denied</Code></Error>".to_owned()), |answer| (200, answer));
         let length = answer.len();
@@ -147,7 +147,7 @@ fn output(bucket: &FakeBucket, kind: Kind, giver: &str, folder: &Path) -> S3 {
     let mut config = Config::read(&settings.root(&problems), &context(), variable).unwrap();
     assert_eq!(problems.to_string(), "");
     if kind == Kind::Instance {
-        // By itself it is asked only for buckets of Amazon.
+        // By default it is used only for buckets of Amazon.
         let text = format!("bucket: {BUCKET}\nregion: {REGION}");
         let settings = Settings::parse("x", &text).unwrap();
         let instance = |name: &str| {
@@ -172,14 +172,15 @@ async fn a_role_signs_with_what_is_given_out_until_it_runs_out() {
             fixture.run(output(&bucket, kind, &giver.address, folder.path())).await;
             fixture.judge(&bucket.taken());
             assert_eq!(
-                giver.asked().len(),
+                giver.requests().len(),
                 questions * objects,
                 "{} {:?}",
                 fixture.name,
-                giver.asked()
+                giver.requests()
             );
             let state = bucket.state.lock().unwrap();
-            let tokens = state.asked.iter().map(|asked| asked.header("x-amz-security-token"));
+            let tokens =
+                state.requests.iter().map(|request| request.header("x-amz-security-token"));
             assert!(tokens.into_iter().all(|token| token == "session"), "{}", fixture.name);
         }
     }
@@ -194,7 +195,7 @@ async fn what_the_server_does_not_know_any_more_is_asked_for_again() {
     fixture.push(1000, 70);
     fixture.run(output(&bucket, Kind::Container, &giver.address, folder.path())).await;
     fixture.judge(&bucket.taken());
-    assert_eq!(giver.asked(), ["GET /creds"; 2]);
+    assert_eq!(giver.requests(), ["GET /creds"; 2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,7 +204,7 @@ async fn a_role_that_nobody_gives_out_is_told() {
     let bucket = FakeBucket::start([]).await;
     let giver = Giver::start(KEYS.1, LATER).await;
     let good = output(&bucket, Kind::Identity, &giver.address, folder.path());
-    let (is_good, said) = told(async |tell| good.check(tell).await).await;
+    let (is_good, said) = told(async |report| good.check(report).await).await;
     assert!(is_good && said.contains("a role, by the token service"), "{said}");
     // It refuses this token.
     std::fs::write(folder.path().join("token"), "another").unwrap();
@@ -217,7 +218,7 @@ async fn a_role_that_nobody_gives_out_is_told() {
         (output(&bucket, Kind::Instance, "127.0.0.1:1", folder.path()), "does not answer"),
         (output(&bucket, Kind::Instance, &bucket.address, folder.path()), "answered 403"),
     ] {
-        let (_, said) = told(async |tell| output.check(tell).await).await;
+        let (_, said) = told(async |report| output.check(report).await).await;
         assert!(said.contains(expected), "{said}");
     }
 }

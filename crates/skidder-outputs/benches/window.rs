@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// A window of 1600 events for Logstash at this level; beside `request_at_compression_level` 0 of the Elasticsearch output it is the frames.
+/// A window of 1600 events for Logstash at this level; compared with `request_at_compression_level` 0 of Elasticsearch, it adds the frames.
 #[divan::bench(args = [0, 1, 3])]
 fn window_at_compression_level(bencher: divan::Bencher<'_, '_>, level: u32) {
     let (delivery, size) = delivery();

@@ -1,4 +1,4 @@
-//! Waiting between attempts, and telling about failures without filling the log.
+//! Backoff between attempts, and rate-limited logging of failures.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Backoff {
     }
 }
 
-/// Counts failures in a row and says which to log: the first and then every power of two.
+/// Counts failures in a row and returns those to log: the first and then every power of two.
 #[derive(Debug, Default)]
 pub struct Failures(u64);
 

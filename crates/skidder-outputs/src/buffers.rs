@@ -4,8 +4,8 @@ use bytes::Bytes;
 use skidder_encode::WINDOW_BYTES;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A piece is closed when it has this many bytes: it fits a core's L2 cache with what is written
-/// beside it, so that the compressor finds it there.
+/// A piece is closed when it has this many bytes: it fits a core's L2 cache with the bytes written
+/// next to it, so that the compressor finds it there.
 pub const CHUNK_BYTES: usize = 256 << 10;
 /// Room besides for the end of the piece before, and for the item that crosses the line.
 const SLACK_BYTES: usize = WINDOW_BYTES + (32 << 10);

@@ -54,7 +54,7 @@ impl Default for CodecConfig {
 
 impl CodecConfig {
     /// Reads `codec` of an output's section; `pretty` is what `codec.json.pretty` is when it is not set.
-    /// Mistakes are told to the section's problems.
+    /// Reports mistakes to the section's problems.
     pub fn read(section: &Section<'_>, pretty: bool) -> Self {
         let codec = section.part(&SECTION);
         let json = codec.has("json");
@@ -76,7 +76,7 @@ impl CodecConfig {
     }
 }
 
-/// Writes events as a [`CodecConfig`] says. One for each worker; holds no event.
+/// Writes events as configured by [`CodecConfig`]. One for each worker; holds no event.
 #[derive(Debug)]
 pub struct Codec(Writer);
 
@@ -88,7 +88,7 @@ enum Writer {
 }
 
 impl Codec {
-    /// `beat` is what `@metadata.beat` says: the name of the beat, or `index` where the output has one.
+    /// `beat` is the value of `@metadata.beat`: the name of the beat, or `index` where the output has one.
     pub fn new(config: &CodecConfig, context: &Context, beat: &str) -> Self {
         Self(match config {
             CodecConfig::Json { pretty, escape_html } => {
@@ -194,7 +194,7 @@ mod tests {
     use skidder_config::{Problems, Settings};
     use skidder_event::Map;
 
-    /// What a line becomes under these settings; with what was told about them.
+    /// The line under these settings, and the reported problems.
     fn written(settings: &str, line: &str) -> (String, String) {
         let problems = Problems::new();
         let settings = Settings::parse("x", settings).unwrap();
@@ -225,23 +225,24 @@ mod tests {
         for plain in ["{}", "codec.json: {}", "codec.json.escape_html: false"] {
             assert_eq!(written(plain, "<&>"), (document("<&>"), String::new()), "{plain}");
         }
-        let (text, told) = written("codec.json.escape_html: true", "<&>");
-        assert_eq!((text, told), (document("\\u003c\\u0026\\u003e"), String::new()));
+        let (text, problems) = written("codec.json.escape_html: true", "<&>");
+        assert_eq!((text, problems), (document("\\u003c\\u0026\\u003e"), String::new()));
         let (text, _) = written("codec.json: {pretty: true, escape_html: true}", "<");
         assert!(text.contains("\n  \"message\": \"\\u003c\"\n}"), "{text}");
     }
 
     #[test]
     fn a_format_string_makes_a_line_or_says_what_is_missing() {
-        let (text, told) = written("codec.format.string: '%{[agent.name]} %{[message]}'", "<x>");
-        assert_eq!((text.as_str(), told.as_str()), ("before here <x>", ""));
+        let (text, problems) =
+            written("codec.format.string: '%{[agent.name]} %{[message]}'", "<x>");
+        assert_eq!((text.as_str(), problems.as_str()), ("before here <x>", ""));
         let (text, _) = written("codec.format.string: 'x %{[nothing]}'", "a");
         assert!(text.starts_with("before ") && text.contains("nothing"), "{text}");
         assert!(!text.contains("x "), "{text}");
-        let (_, told) = written("codec: {json.pretty: true, format.string: x}", "a");
-        assert!(told.contains("expected one"), "{told}");
-        let (_, told) = written("codec.format.string: '%{[x'", "a");
-        assert!(told.contains("no closing"), "{told}");
+        let (_, problems) = written("codec: {json.pretty: true, format.string: x}", "a");
+        assert!(problems.contains("expected one"), "{problems}");
+        let (_, problems) = written("codec.format.string: '%{[x'", "a");
+        assert!(problems.contains("no closing"), "{problems}");
     }
 
     #[test]

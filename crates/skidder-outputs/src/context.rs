@@ -1,11 +1,11 @@
-//! What every output is told about the program that it runs in.
+//! The context of every output: facts about the program that it runs in.
 
 use skidder_event::{Base, Batch, Format, Map, Precision, Provenance, Row, SourceId, Text};
 use skidder_os::{Fs, RealFs};
 use std::fmt;
 use std::sync::Arc;
 
-/// What every output is told about the program that it runs in.
+/// The context of every output: facts about the program that it runs in.
 #[derive(Clone)]
 pub struct Context {
     /// Name of the beat that we stand in for, lower case: `filebeat`.
@@ -23,7 +23,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What tests and benchmarks tell outputs.
+    /// The context of tests and benchmarks.
     #[doc(hidden)]
     pub fn sample() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Context {
         }
     }
 
-    /// Puts what is the same for the whole process into a format string.
+    /// Puts the constants of the process into a format string.
     pub fn bind(&self, format: &mut Format) {
         format.bind(|path| self.process_field(path));
     }

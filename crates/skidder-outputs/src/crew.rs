@@ -1,4 +1,4 @@
-//! The workers of an output that has several: who sends where, and their common end.
+//! The workers of an output that has several: which host each one uses, and their common end.
 
 use std::sync::Arc;
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! `output.discard`: takes everything and delivers it to nobody, for load tests.
+//! `output.discard`: accepts all events and drops them, for load tests.
 //!
 //! Counts as delivered, as in Filebeat.
 

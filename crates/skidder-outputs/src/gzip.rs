@@ -1,7 +1,7 @@
 //! gzip of a request body, piece by piece while the pieces are in the cache.
 //!
 //! Level 1, which is Filebeat's default, has an encoder of our own (docs/decisions/0012-own-deflate-encoder.md); the
-//! other levels are for those who want small bodies, and are zlib's.
+//! other levels give smaller bodies, and are zlib's.
 
 use crate::buffers::{Buffers, CHUNK_BYTES};
 use bytes::Bytes;

@@ -30,17 +30,17 @@ const SUPPORTED: [&str; 5] = ["logstash", "redis", "file", "console", "discard"]
 /// Why `skidder tune` does not try an output without sizes.
 const NO_SIZES: &str = "this output has no sizes to choose";
 
-/// The constructor of an output in another crate. Mistakes are told to the section's problems.
+/// The constructor of an output in another crate. Reports mistakes to the section's problems.
 pub type BuildOther = Box<dyn Fn(&Section<'_>, &Context, Timestamp) -> Option<Built>>;
 
 /// An output of another crate: its name and its constructor.
 pub type Other = (&'static str, BuildOther);
 
-/// An output with what its settings say about the queue before it.
+/// An output with its settings of the queue before it.
 pub struct Built {
     /// The output, ready to run.
     pub output: Box<dyn Output>,
-    /// What `skidder tune` does.
+    /// For `skidder tune`.
     pub tuning: Tuning,
     /// Settings of the queue that a preset of the output implies; they win over the user's.
     pub queue: QueueSettings,
@@ -55,14 +55,14 @@ impl std::fmt::Debug for Built {
     }
 }
 
-/// Reads `output`, or an item of `outputs`, in which exactly one kind must be enabled. All mistakes are told to the
+/// Reads `output`, or an item of `outputs`, in which exactly one kind must be enabled. Reports all mistakes to the
 /// section's problems; `None` means that there is at least one.
 ///
-/// `queue` of the kind is left to the caller, and so is what is called as in `beside`. `started` is the program's
+/// `queue` of the kind is left to the caller, and so are the names in `other_settings`. `started` is the program's
 /// start, for `path` of `output.file`. `others` are outputs of other crates.
 pub fn build(
     outputs: &Section<'_>,
-    beside: &[&str],
+    other_settings: &[&str],
     context: &Context,
     started: Timestamp,
     others: &[Other],
@@ -72,9 +72,9 @@ pub fn build(
     let mut built = None;
     let mut enabled = Vec::new();
     let mut wrong = false;
-    for name in outputs.keys().into_iter().filter(|name| !beside.contains(name)) {
+    for name in outputs.keys().into_iter().filter(|name| !other_settings.contains(name)) {
         if !supported.contains(&name) {
-            let known = supported.iter().chain(beside).copied();
+            let known = supported.iter().chain(other_settings).copied();
             let hint = match nearest(name, known) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => String::new(),

@@ -1,4 +1,4 @@
-//! What file and console have in common: batches become lines, lines go to a place that can fail,
+//! The common part of file and console: batches become lines, lines go to a place that can fail,
 //! and only lines that are there get their verdict.
 
 use crate::backoff::{Backoff, Failures};
@@ -47,14 +47,14 @@ impl Lines {
                         self.ends.push(self.text.len());
                         self.origins.push((index as u32, row));
                     }
-                    Err(error) => refusals.push(Refusal::unasked(delivery, row, error)),
+                    Err(error) => refusals.push(Refusal::unsent(delivery, row, error)),
                 }
             }
         }
         refusals
     }
 
-    /// What is not written yet.
+    /// The unwritten rest.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.text[self.written..]
     }
@@ -110,7 +110,7 @@ pub(crate) trait LineSink: Send + 'static {
     /// Where it writes to, for people.
     fn place(&self) -> String;
 
-    /// Writes the rest of `lines`, advancing it. After an error it is called again with what is left.
+    /// Writes the rest of `lines`, advancing it. After an error it is called again with the rest.
     fn write(&mut self, lines: &mut Lines) -> io::Result<()>;
 
     /// Whether the error will last for ever, so that the output must end.
@@ -141,9 +141,9 @@ pub(crate) async fn run<S: LineSink>(sink: S, mut codec: Codec, limits: TakeLimi
             feed.metrics.write_error_with(work.0.place(), &error, disk_remedy(&error));
             if work.0.is_final(&error) {
                 feed.metrics.active.sub(events);
-                // `| head` has seen enough: that is no error there, and the program says how it ends.
+                // `| head` has read enough: that is no error here, and the program reports how it ends.
                 tracing::info!(output = S::KIND, %error, "nobody reads the output any more; it ends");
-                // What is not settled is read again by the next start.
+                // Unsettled events are read again by the next start.
                 feed.queue.abort();
                 return;
             }
@@ -181,7 +181,7 @@ fn settle(lines: &mut Lines, deliveries: &[Delivery], refusals: &mut Vec<Refusal
     for (line, reason) in lines.refused.drain(..) {
         let (delivery, row) = lines.origins[line];
         rows[delivery as usize] -= 1;
-        refusals.push(Refusal::unasked(&deliveries[delivery as usize], row, reason));
+        refusals.push(Refusal::unsent(&deliveries[delivery as usize], row, reason));
     }
     let verdicts = deliveries.iter().zip(&rows);
     Ticket::deliver_all(verdicts.map(|(delivery, &count)| (&*delivery.ticket, count)));

@@ -1,4 +1,4 @@
-//! The settings of the queue before an output, and what the output says about it.
+//! The settings of the queue before an output, and the output's requirements for it.
 
 use skidder_config::{Group, Key, Part, Secret, Size, settings};
 use skidder_pipeline::{DiskQueueSettings, QueueLimits};

@@ -23,7 +23,7 @@ pub struct Refusal {
     pub delivery: Delivery,
     /// Its row in the batch of the delivery.
     pub row: u32,
-    /// What the other side answered, 0 if it was not asked.
+    /// The server's status, 0 if it was not asked.
     pub status: u16,
     /// Why, as JSON or text.
     pub reason: Vec<u8>,
@@ -32,8 +32,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// An event about which the other side was not even asked.
-    pub fn unasked(delivery: &Delivery, row: u32, reason: impl ToString) -> Self {
+    /// An event that was refused before it was sent.
+    pub fn unsent(delivery: &Delivery, row: u32, reason: impl ToString) -> Self {
         let reason = reason.to_string().into_bytes();
         Self { delivery: delivery.clone(), row, status: 0, reason, id: None }
     }
@@ -46,7 +46,7 @@ pub struct Refuser {
     dead_letters: Option<Arc<DeadLetters>>,
     metrics: Arc<OutputMetrics>,
     /// Refusals logged so far.
-    told: Mutex<Failures>,
+    logged: Mutex<Failures>,
     /// Drops logged so far.
     dropped: Mutex<Failures>,
 }
@@ -58,7 +58,7 @@ impl Refuser {
             output,
             dead_letters: feed.dead_letters.clone(),
             metrics: Arc::clone(&feed.metrics),
-            told: Mutex::default(),
+            logged: Mutex::default(),
             dropped: Mutex::default(),
         }
     }
@@ -68,7 +68,7 @@ impl Refuser {
         if refusals.is_empty() {
             return;
         }
-        self.tell(&refusals);
+        self.report(&refusals);
         write_event_data(self.output, &refusals);
         let Some(dead_letters) = &self.dead_letters else {
             self.drop_all(&refusals, "dead letters are off");
@@ -121,14 +121,14 @@ impl Refuser {
         }
     }
 
-    fn tell(&self, refusals: &[Refusal]) {
+    fn report(&self, refusals: &[Refusal]) {
         let first = &refusals[0];
         let reason = match first.status {
             0 => shown(first),
             status => format!("{} ({status})", shown(first)),
         };
         self.metrics.note_refused(refusals.len() as u64, reason);
-        if let Some(times) = count(&self.told) {
+        if let Some(times) = count(&self.logged) {
             tracing::warn!(
                 output = self.output,
                 events = refusals.len(),
@@ -160,7 +160,7 @@ impl Refuser {
     }
 }
 
-/// Writes the events to our own log of them, if there is one: it is asked for with `logging.event_data`.
+/// Writes the events to our own log for them, if `logging.event_data` enables it.
 fn write_event_data(output: &str, refusals: &[Refusal]) {
     if !tracing::enabled!(target: EVENT_DATA, tracing::Level::WARN) {
         return;
@@ -194,7 +194,7 @@ fn letters(refusals: &[Refusal]) -> Vec<DeadLetter<'_>> {
         .collect()
 }
 
-/// What a log may say of the reason. That of a server can quote the event, which does not belong into
+/// The reason as it may be logged. That of a server can quote the event, which does not belong into
 /// our log: only the type of the error is shown. The dead letters have all of it.
 fn shown(refusal: &Refusal) -> String {
     #[derive(serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! A name for each event, out of rules: `keys` and `key` of Redis, and whatever else has a list of rules over one
+//! A name for each event, out of rules: `keys` and `key` of Redis, and other settings with a list of rules over one
 //! format string.
 //!
 //! As libbeat's `outputs/outil/select.go`: the first rule whose condition holds and whose text is not empty; a rule
@@ -12,7 +12,7 @@ use skidder_processors::Condition;
 use std::collections::BTreeMap;
 
 settings! {
-    /// What a rule has besides its format string.
+    /// The settings of a rule besides its format string.
     pub static RULE = Group::new("rule", "A rule that gives a name for an event.");
 
     MAPPINGS: BTreeMap<String, String> =
@@ -53,14 +53,14 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// Puts in what is the same for the whole process.
+    /// Puts in the constants of the process.
     pub fn bind(&mut self, context: &Context) {
         for rule in &mut self.0 {
             context.bind(&mut rule.name);
         }
     }
 
-    /// Replaces what is in `name` by the name for an event, or by nothing; says whether there is one.
+    /// Replaces the content of `name` by the name for an event, or by nothing; returns whether there is one.
     pub fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> bool {
         name.clear();
         self.0.iter().any(|rule| {
@@ -98,13 +98,13 @@ impl Selector {
         Self { setting: setting.name(), rules, last }
     }
 
-    /// What holds when no rule does and the single format string is not set.
+    /// Sets the default if no rule holds and the single format string is not set.
     pub fn or(mut self, format: Format) -> Self {
         self.last.get_or_insert(format);
         self
     }
 
-    /// Puts in what is the same for the whole process.
+    /// Puts in the constants of the process.
     pub fn bind(&mut self, context: &Context) {
         self.rules.bind(context);
         if let Some(format) = &mut self.last {
@@ -118,7 +118,7 @@ impl Selector {
         format.constant().filter(|name| !name.is_empty())
     }
 
-    /// Replaces what is in `name` by the name for an event.
+    /// Replaces the content of `name` by the name for an event.
     pub fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> Result<(), NoName> {
         if self.rules.select(event, name) {
             return Ok(());
@@ -211,8 +211,8 @@ mod tests {
     }
 
     fn selected(settings: &str, field: &str) -> String {
-        let (selector, told) = read(settings);
-        assert_eq!(told, "", "{settings}");
+        let (selector, problems) = read(settings);
+        assert_eq!(problems, "", "{settings}");
         let mut fields = Map::new();
         if !field.is_empty() {
             fields.insert("list", field);
@@ -261,8 +261,8 @@ mod tests {
             ("keys: [{key: x, when: {equal.a: b}}]", "equal"),
             ("keys: [{key: x, mapping: {a: b}}]", "mapping"),
         ] {
-            let (_, told) = read(settings);
-            assert!(told.contains(part), "{settings}: {told}");
+            let (_, problems) = read(settings);
+            assert!(problems.contains(part), "{settings}: {problems}");
         }
     }
 }

@@ -8,7 +8,7 @@ mod every {
     use super::*;
 
     settings! {
-        /// What every output has.
+        /// The settings of every output.
         pub static EVERY_OUTPUT = Group::new("output.*", "What every output has.")
             .common()
             .deprecated(&[("max_retries", "events are sent until they are accepted, as in Filebeat")]);

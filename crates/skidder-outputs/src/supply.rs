@@ -1,7 +1,7 @@
 //! Events between the queue and the workers of an output that keeps no finished requests.
 //!
 //! A feeder keeps one share of events ready, so that it fills while the workers send. What a worker could not
-//! bring to its server goes back to the front, for whoever is free first: a dead host holds nothing back.
+//! bring to its server goes back to the front, for the next free worker: a dead host holds nothing back.
 
 use skidder_pipeline::{Delivery, Queue, TakeLimits};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ impl State {
 }
 
 impl Supply {
-    /// Takes events from the queue until it ends; runs beside the workers.
+    /// Takes events from the queue until it ends; runs in parallel to the workers.
     pub async fn feed(&self, queue: &Queue, limits: TakeLimits) {
         loop {
             let taken = self.taken.notified();
@@ -95,7 +95,7 @@ impl Supply {
         }
     }
 
-    /// What is left of `held` shares could not be sent, oldest first: somebody else may try.
+    /// Puts back the unsent rest of `held` shares, oldest first, for another worker.
     pub fn give_back(&self, held: usize, left: Vec<Share>) {
         let mut state = self.lock();
         state.held -= held;

@@ -1,4 +1,4 @@
-//! What the unit tests of this crate share.
+//! Helpers of this crate's unit tests.
 
 pub(crate) use skidder_contract::{batch_with, deliveries};
 

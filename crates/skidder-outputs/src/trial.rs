@@ -15,7 +15,7 @@ pub struct TrialSizes {
     pub level: u32,
 }
 
-/// Settings with these sizes; `places` says where they stand in them.
+/// Settings with these sizes, which stand in them at `places`.
 pub fn sized<C: Clone>(
     config: &C,
     sizes: TrialSizes,
@@ -27,7 +27,7 @@ pub fn sized<C: Clone>(
     Arc::new(config)
 }
 
-/// What `skidder tune` can do with an output, or why it can do nothing.
+/// The trials of an output by `skidder tune`, or why there are none.
 pub type Tuning = Result<Box<dyn Tunable>, &'static str>;
 
 /// An output whose sizes `skidder tune` tries.

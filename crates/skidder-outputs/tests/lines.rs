@@ -198,10 +198,10 @@ async fn whatever_operation_fails_the_file_output_loses_and_repeats_nothing() {
 fn the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind() {
     let check = |fs: &SimFs, path: &str| {
         let context = Context { fs: Arc::new(fs.clone()), ..context() };
-        let mut told = String::new();
+        let mut printed = String::new();
         let output = FileOutput::new(FileConfig::new(path.into()), context);
-        let good = output.check(&mut |line| told.push_str(line));
-        (good, told)
+        let good = output.check(&mut |line| printed.push_str(line));
+        (good, printed)
     };
     let left = |fs: &SimFs| {
         let mut names = 0;
@@ -215,16 +215,19 @@ fn the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind() {
             fs.create_dir_all(Path::new("/data"), 0o700).unwrap();
             let before = fs.operations();
             fs.inject(Fault::nth(nth, io::ErrorKind::PermissionDenied));
-            let (good, told) = check(&fs, path);
+            let (good, printed) = check(&fs, path);
             let over = fs.operations() < before + nth;
             fs.clear_faults();
-            assert_eq!(good, over, "operation {nth}: {told}");
+            assert_eq!(good, over, "operation {nth}: {printed}");
             if over {
-                assert!(told.contains(directory) && told.contains("permission... OK"), "{told}");
+                assert!(
+                    printed.contains(directory) && printed.contains("permission... OK"),
+                    "{printed}"
+                );
                 assert_eq!(left(&fs), 0);
                 break;
             }
-            // What could not be removed is no trouble for the next one.
+            // A file that could not be removed is no trouble for the next one.
             assert!(check(&fs, path).0);
             assert_eq!(left(&fs), 0);
             nth += 1;
@@ -235,8 +238,11 @@ fn the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind() {
     fs.create_dir_all(Path::new("/data"), 0o700).unwrap();
     fs.open_write(Path::new("/data/f"), OpenMode::New, 0o600).unwrap();
     for path in ["/data/f", "/data/f/below/it"] {
-        let (good, told) = check(&fs, path);
-        assert!(!good && told.contains("`/data/f` is not a directory: move it away"), "{told}");
+        let (good, printed) = check(&fs, path);
+        assert!(
+            !good && printed.contains("`/data/f` is not a directory: move it away"),
+            "{printed}"
+        );
     }
 }
 

@@ -16,14 +16,14 @@ use std::time::Duration;
 
 const LINES: usize = 1000;
 
-/// What looks like an acknowledgement and is none.
+/// Answers that look like an acknowledgement and are none.
 const PROVE_NOTHING: [Act; 6] = [
-    Act::Says(b"2A\0\0\0\0"),
-    Act::Says(b"1A\0\0\0\x01"),
-    Act::Says(b"2W\0\0\0\x01"),
-    Act::Says(b"2J\0\0\0\x01"),
-    Act::Says(b"2A\xff\xff\xff\xff"),
-    Act::Says(b"2A\0\0\0"),
+    Act::Reply(b"2A\0\0\0\0"),
+    Act::Reply(b"1A\0\0\0\x01"),
+    Act::Reply(b"2W\0\0\0\x01"),
+    Act::Reply(b"2J\0\0\0\x01"),
+    Act::Reply(b"2A\xff\xff\xff\xff"),
+    Act::Reply(b"2A\0\0\0"),
 ];
 
 fn host(name: &str, address: &str) -> Host {
@@ -87,7 +87,7 @@ impl Place for FakeLumberjack {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct LogstashTrial {
     authority: Authority,
     good: Certificate,
@@ -106,7 +106,7 @@ impl Trial for LogstashTrial {
             Manner::Good => (&[], None),
             Manner::RefusesWhole => (&[Act::CloseAfter, Act::Ok, Act::CloseBefore], None),
             Manner::RefusesSome => (&[Act::Part(7), Act::InTwo(10), Act::Part(0)], None),
-            // A server cannot say that something is too large.
+            // The protocol has no error for something too large.
             Manner::RefusesLarge => return None,
             Manner::Confused => (&[Act::Nonsense, Act::TooMuch, Act::Silence], None),
             Manner::ProvesNothing => (&PROVE_NOTHING, None),
@@ -313,15 +313,15 @@ async fn windows_go_through_tls_with_a_client_certificate() {
 }
 
 async fn check(config: Config) -> (bool, String) {
-    told(async |tell| output(config).check(tell).await).await
+    told(async |report| output(config).check(report).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_of_logstash_tells_each_step_and_what_to_do() {
     let server = FakeLumberjack::start([]).await;
     let port = server.address.rsplit_once(':').unwrap().1;
-    let (good, told) = check(config(&[&server.address])).await;
-    assert!(good, "{told}");
+    let (good, printed) = check(config(&[&server.address])).await;
+    assert!(good, "{printed}");
     let expected = format!(
         "logstash: 127.0.0.1:{port}...
   connection...
@@ -333,15 +333,18 @@ async fn the_check_of_logstash_tells_each_step_and_what_to_do() {
   talk to server... OK
 "
     );
-    assert_eq!(told, expected);
-    let (good, told) = check(config(&["127.0.0.1:1"])).await;
-    assert!(!good && told.contains("dial up... ERROR cannot connect to 127.0.0.1:1"), "{told}");
+    assert_eq!(printed, expected);
+    let (good, printed) = check(config(&["127.0.0.1:1"])).await;
+    assert!(
+        !good && printed.contains("dial up... ERROR cannot connect to 127.0.0.1:1"),
+        "{printed}"
+    );
     let closing = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = closing.local_addr().unwrap().to_string();
     tokio::spawn(async move { drop(closing.accept().await.unwrap()) });
     let patient = |config| Config { timeout: Duration::from_mins(10), ..config };
-    let (good, told) = check(patient(config(&[&address]))).await;
-    assert!(!good && told.contains("talk to server... ERROR it closed"), "{told}");
+    let (good, printed) = check(patient(config(&[&address]))).await;
+    assert!(!good && printed.contains("talk to server... ERROR it closed"), "{printed}");
 
     let authority = Authority::new();
     let (good_name, expired) = (authority.sign("localhost"), authority.sign_expired("localhost"));
@@ -356,8 +359,8 @@ async fn the_check_of_logstash_tells_each_step_and_what_to_do() {
         let hosts = vec![host(name, &server.address)];
         let tls = Some(trusting(&authority));
         let config = Config { hosts, tls, ..config(&[]) };
-        let (good, told) = check(if expected { config } else { patient(config) }).await;
-        assert!(good == expected && told.contains(words), "{name}: {told}");
+        let (good, printed) = check(if expected { config } else { patient(config) }).await;
+        assert!(good == expected && printed.contains(words), "{name}: {printed}");
     }
 }
 
@@ -368,8 +371,8 @@ async fn a_port_with_tls_is_known_without_it_by_the_check_and_in_the_log() {
     let server = FakeLumberjack::start_with([], Some(acceptor)).await;
     let expected = "this port speaks TLS: set `ssl.enabled: true`";
     let patient = Config { timeout: Duration::from_mins(10), ..config(&[&server.address]) };
-    let (good, told) = check(patient.clone()).await;
-    assert!(!good && told.contains(expected), "{told}");
+    let (good, printed) = check(patient.clone()).await;
+    assert!(!good && printed.contains(expected), "{printed}");
     let mut fixture = Fixture::new();
     fixture.push(1, 1);
     let metrics = std::sync::Arc::clone(&fixture.feed.metrics);

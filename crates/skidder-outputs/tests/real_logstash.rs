@@ -85,8 +85,8 @@ async fn lumberjack_over_tls_and_through_a_proxy_of_socks() {
         };
         let config = Config { tls: Some(tls.clone()), proxy: Some(proxy), ..config(server.port()) };
         let output = Logstash::new(config.clone(), context()).unwrap();
-        let mut told = String::new();
-        assert!(output.check(&mut |line| told.push_str(line)).await, "{told}");
+        let mut printed = String::new();
+        assert!(output.check(&mut |line| printed.push_str(line)).await, "{printed}");
         let before = taken(&server).len();
         assert!(before == 0 || local_resolver);
         let mut fixture = Fixture::new();

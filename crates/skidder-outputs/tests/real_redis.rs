@@ -29,7 +29,7 @@ fn url(server: &Server, credentials: &str) -> String {
     format!("redis://{credentials}@127.0.0.1:{}/0", server.port())
 }
 
-/// What `redis-cli` says to a command.
+/// The output of `redis-cli` for a command.
 fn cli(server: &Server, command: &[&str]) -> String {
     let mut cli = Command::new("redis-cli");
     cli.args(["-p", &server.port().to_string(), "-a", "secret", "--no-auth-warning", "--raw"]);
@@ -74,14 +74,14 @@ async fn redis_itself_takes_every_event_once() {
     fixture.push(LINES, 700);
     run(&fixture, config(&url(&server, "test:secret"), "at-%{+yyyy}")).await;
     fixture.judge(&taken(&server, &["at-2026"]));
-    // A key that holds something else is waited for, until somebody deletes it.
+    // A key of another type is waited for, until it is deleted.
     cli(&server, &["SET", "wrong", "x"]);
     let mut fixture = Fixture::new();
     fixture.push(LINES, 700);
     let output = Redis::new(config(&url(&server, ":secret"), "wrong"), context()).unwrap();
-    let mut told = String::new();
-    assert!(!output.check(&mut |line| told.push_str(line)).await);
-    assert!(told.contains("is a string and no list"), "{told}");
+    let mut printed = String::new();
+    assert!(!output.check(&mut |line| printed.push_str(line)).await);
+    assert!(printed.contains("is a string and no list"), "{printed}");
     let helper = async {
         while fixture.feed.metrics.write_errors.get() < 3 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -111,13 +111,13 @@ async fn redis_itself_refuses_what_is_too_large_and_who_may_not() {
 
     cli(&server, &["ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read", "+ping", "+acl"]);
     let output = Redis::new(config(&url(&server, "reader:secret"), "logs"), context()).unwrap();
-    let mut told = String::new();
-    assert!(!output.check(&mut |line| told.push_str(line)).await, "{told}");
-    assert!(told.contains("ACL SETUSER reader"), "{told}");
+    let mut printed = String::new();
+    assert!(!output.check(&mut |line| printed.push_str(line)).await, "{printed}");
+    assert!(printed.contains("ACL SETUSER reader"), "{printed}");
     let output = Redis::new(config(&url(&server, "test:secret"), "logs"), context()).unwrap();
-    told.clear();
-    assert!(output.check(&mut |line| told.push_str(line)).await, "{told}");
-    assert!(told.contains("permission... OK") && told.contains("version: "), "{told}");
+    printed.clear();
+    assert!(output.check(&mut |line| printed.push_str(line)).await, "{printed}");
+    assert!(printed.contains("permission... OK") && printed.contains("version: "), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

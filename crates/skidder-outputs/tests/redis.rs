@@ -21,17 +21,17 @@ const MEMORY: Act = Act::Error("-OOM command not allowed when used memory > 'max
 /// A key for each event, so that each has a command of its own.
 const MANY: &str = "logs-%{[log.offset]}";
 
-/// What looks like success and is none.
+/// Answers that look like success and are none.
 const PROVE_NOTHING: [Act; 8] = [
-    Act::Says("$-1\r\n"),
-    Act::Says(":0\r\n"),
-    Act::Says(":-5\r\n"),
-    Act::Says("+OK\r\n"),
-    Act::Says("+QUEUED\r\n"),
-    Act::Says("$3\r\n100\r\n"),
+    Act::Reply("$-1\r\n"),
+    Act::Reply(":0\r\n"),
+    Act::Reply(":-5\r\n"),
+    Act::Reply("+OK\r\n"),
+    Act::Reply("+QUEUED\r\n"),
+    Act::Reply("$3\r\n100\r\n"),
     // A list in which a hundred values were put is longer.
-    Act::Says(":99\r\n"),
-    Act::Says(":x\r\n"),
+    Act::Reply(":99\r\n"),
+    Act::Reply(":x\r\n"),
 ];
 
 fn format(text: &str) -> Format {
@@ -77,7 +77,7 @@ impl Place for FakeRedis {
     }
 }
 
-/// What the contract is tried on.
+/// The subject of the contract.
 struct RedisTrial {
     authority: Authority,
 }
@@ -137,7 +137,7 @@ async fn a_list_gets_all_events_of_a_request_in_one_command_and_in_order() {
     let state = server.state.lock().unwrap();
     assert_eq!(state.commands, vec![("RPUSH".to_owned(), 100); 10]);
     assert_eq!(state.lists["logs"], (0..LINES).collect::<Vec<_>>());
-    assert_eq!(state.asked, ["PING"]);
+    assert_eq!(state.other_commands, ["PING"]);
     let metrics = &fixture.feed.metrics;
     assert_eq!((metrics.batches.get(), metrics.acked.get()), (10, LINES as u64));
     assert_eq!((metrics.failed.get(), metrics.read_bytes.get()), (0, 61));
@@ -199,7 +199,7 @@ async fn broken_answers_and_connections_are_survived() {
     for act in [Act::Close, Act::Nonsense, Act::Half, Act::OkAndClose] {
         survives(&format!("{act:?}"), &[act, Act::Ok, act, act]).await;
     }
-    // What was taken and not answered comes again.
+    // Events that were taken and not answered come again.
     let mut fixture = Fixture::new();
     fixture.push(LINES, 70);
     let server = FakeRedis::start([Act::TakeAndClose, Act::Ok, Act::TakeAndClose]).await;
@@ -253,14 +253,14 @@ async fn credentials_and_the_database_are_told_before_anything_else() {
         };
         fixture.run(output(config)).await;
         fixture.judge(&server.taken());
-        assert_eq!(server.state.lock().unwrap().asked, expected);
+        assert_eq!(server.state.lock().unwrap().other_commands, expected);
     }
     let mut fixture = Fixture::new();
     fixture.push(10, 10);
     let server = FakeRedis::start([]).await;
     let address = format!("redis://{}/5", server.address);
     fixture.run(output(Config { db: 3, ..config(&[&address], "logs") })).await;
-    assert_eq!(server.state.lock().unwrap().asked, ["PING", "SELECT 5"]);
+    assert_eq!(server.state.lock().unwrap().other_commands, ["PING", "SELECT 5"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -311,7 +311,7 @@ async fn an_idle_redis_connection_that_is_closed_is_made_again_without_a_failure
 }
 
 async fn check(config: Config) -> (bool, String) {
-    told(async |tell| output(config).check(tell).await).await
+    told(async |report| output(config).check(report).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -322,7 +322,7 @@ async fn the_check_of_redis_tells_each_step_and_what_to_do() {
         db: 2,
         ..config(&[address], "logs")
     };
-    let (is_good, told) = check(good(&server.address)).await;
+    let (is_good, printed) = check(good(&server.address)).await;
     let expected = format!(
         "redis: {}...
   connection...
@@ -339,14 +339,14 @@ async fn the_check_of_redis_tells_each_step_and_what_to_do() {
 ",
         server.address
     );
-    assert_eq!((is_good, told), (true, expected));
+    assert_eq!((is_good, printed), (true, expected));
     let wrong = Config { password: Some(Secret::new("x")), ..good(&server.address) };
-    let (is_good, told) = check(wrong).await;
-    assert!(!is_good && told.contains("see `username` and `password`"), "{told}");
-    let (is_good, told) = check(config(&[&server.address], "logs")).await;
-    assert!(!is_good && told.contains("see `username` and `password`"), "{told}");
-    let (is_good, told) = check(good("127.0.0.1:1")).await;
-    assert!(!is_good && told.contains("dial up... ERROR"), "{told}");
+    let (is_good, printed) = check(wrong).await;
+    assert!(!is_good && printed.contains("see `username` and `password`"), "{printed}");
+    let (is_good, printed) = check(config(&[&server.address], "logs")).await;
+    assert!(!is_good && printed.contains("see `username` and `password`"), "{printed}");
+    let (is_good, printed) = check(good("127.0.0.1:1")).await;
+    assert!(!is_good && printed.contains("dial up... ERROR"), "{printed}");
     assert!(server.taken().is_empty());
     // A server of TLS answers what it cannot read with an alert.
     let alarmed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -356,6 +356,6 @@ async fn the_check_of_redis_tells_each_step_and_what_to_do() {
         drop(stream.write_all(&[0x15, 3, 3, 0, 2, 2, 70]).await);
         drop(stream.read_to_end(&mut Vec::new()).await);
     });
-    let (is_good, told) = check(config(&[&address], "logs")).await;
-    assert!(!is_good && told.contains("this port speaks TLS: use `rediss://`"), "{told}");
+    let (is_good, printed) = check(config(&[&address], "logs")).await;
+    assert!(!is_good && printed.contains("this port speaks TLS: use `rediss://`"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! What the processor `script` costs on an event of its example, as JSON in
+//! The cost of the processor `script` on an event of its example, as JSON in
 //! `benches/results/processors/script.json`, from which `docs/processors.md` has its figures.
 
 use skidder_golden::{Counting, World, write_costs};

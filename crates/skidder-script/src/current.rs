@@ -39,7 +39,7 @@ impl Drop for Loan {
     }
 }
 
-/// Runs `program` while it can reach `event`, and the events it makes. Says whether it cancelled it.
+/// Runs `program` while it can reach `event`, and the events it makes. Returns whether it cancelled it.
 pub(crate) fn lend<R>(event: &mut EventMut<'_>, program: impl FnOnce() -> R) -> (R, bool) {
     let loan = Loan;
     LENT.set(Some(NonNull::from(event).cast()));
@@ -66,7 +66,7 @@ impl Drop for PutBack {
     }
 }
 
-/// Works on an event. The error says that there is none of this name, or that it is being worked on.
+/// Works on an event. Fails if there is none of this name, or if it is in use.
 #[expect(unsafe_code, reason = "the other half of `lend`")]
 pub(crate) fn with<R>(
     id: EventId,
@@ -114,7 +114,7 @@ pub(crate) fn make(fields: &Map) -> Result<EventId, String> {
     })
 }
 
-/// Says that an event is to go no further.
+/// Marks an event as cancelled.
 pub(crate) fn cancel(id: EventId) {
     if id == 0 {
         CANCELLED.set(true);

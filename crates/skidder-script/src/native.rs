@@ -1,4 +1,4 @@
-//! What the prelude is given: functions that reach events, the log and other processors.
+//! The functions of the prelude: they reach events, the log and other processors.
 
 use crate::convert;
 use crate::current::{self, EventId};
@@ -78,7 +78,7 @@ fn get<'js>(ctx: Ctx<'js>, id: EventId, field: String) -> Result<Value<'js>> {
     })?
 }
 
-/// What the prelude knows as `OBJECT`.
+/// The mark that the prelude calls `OBJECT`.
 fn object_mark<'js>(ctx: &Ctx<'js>) -> Value<'js> {
     Symbol::iterator(ctx.clone()).into_value()
 }
@@ -201,7 +201,7 @@ fn create<'js>(ctx: Ctx<'js>, fields: Object<'js>) -> Result<EventId> {
     current::make(&fields).map_err(|why| Exception::throw_range(&ctx, &why))
 }
 
-/// 4, 6, or 0 of what is no address.
+/// 4, 6, or 0 for no address.
 fn is_ip(text: String) -> u8 {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => 4,

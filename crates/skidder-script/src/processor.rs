@@ -55,7 +55,7 @@ pub(crate) struct Script {
     sessions: Mutex<Vec<Session>>,
     sessions_max: usize,
     tag: String,
-    /// What a failure adds to `tags`; nothing if empty.
+    /// Tags added after a failure; nothing if empty.
     tag_on_exception: String,
     tags: Path,
 }
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Script {
 }
 
 impl Script {
-    /// What a failure adds to `tags` if nothing is said.
+    /// Tags added after a failure by default.
     const TAG_ON_EXCEPTION: &'static str = "_js_exception";
     /// Sessions that are kept if nothing is said.
     const MAX_CACHED_SESSIONS: usize = 4;

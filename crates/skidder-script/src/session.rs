@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What all sessions of a program have in common.
+/// The common part of all sessions of a program.
 pub(crate) struct Program {
-    /// Where it is from, for messages.
+    /// Its origin, for messages.
     pub(crate) name: String,
     /// Its text.
     pub(crate) text: String,
-    /// What `register` is given.
+    /// The argument of `register`.
     pub(crate) params: Option<Setting>,
     /// How long `process` may take for one event; no bound if nothing.
     pub(crate) timeout: Option<Duration>,
-    /// What it may look at, and the processors it may use.
+    /// The files and processors that it may use.
     pub(crate) context: Context,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct ScriptError {
     pub(crate) stopped: bool,
 }
 
-/// Heap that one session may take. A program that wants more is stopped, and its session thrown away.
+/// Heap limit of one session. A program that exceeds it is stopped, and its session thrown away.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// Stack of a program; deeper calls are an exception that it can catch. Well below the stack of a thread.
 const STACK_BYTES_MAX: usize = 512 << 10;
 
-/// What is said when the time is over, as in Filebeat.
+/// The error when the time is over, as in Filebeat.
 const TIMEOUT: &str = "javascript processor execution timeout";
 
 /// The message if skidder stops meanwhile. The event is not sent: the next start reads it again.
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Runs `process` on an event; says whether that cancelled it. After an error the event may be
+    /// Runs `process` on an event; returns whether that cancelled it. After an error the event may be
     /// half changed.
     pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Result<bool, ScriptError> {
         if let Some(timeout) = self.timeout {
@@ -151,7 +151,7 @@ impl Session {
         };
         let words = thrown.get::<Coerced<String>>().map(|text| text.0);
         let Ok(mut message) = words else { return no_room(&Error::Allocation) };
-        // What is thrown for want of memory may be nothing at all, because there was none left for it.
+        // The exception for want of memory may be nothing at all, because there was none left for it.
         let stopped = thrown.is_null() || message.contains("out of memory");
         let stack = thrown.as_object().and_then(|thrown| thrown.get::<_, String>("stack").ok());
         if let Some(place) = stack.as_deref().and_then(|stack| stack.lines().next()) {

@@ -1,4 +1,4 @@
-//! Where a program is: in the configuration, in a file, in several files.
+//! The text of a program: in the configuration, in a file, in several files.
 
 use crate::processor::{FILE, FILES, SOURCE};
 use skidder_config::Section;
@@ -44,7 +44,7 @@ pub(crate) fn read(settings: &Section<'_>, fs: &dyn Fs) -> Option<(&'static str,
     }
 }
 
-/// The texts of all files, one behind the other. A relative name is looked for beside the configuration.
+/// The texts of all files, one after the other. A relative name is relative to the configuration's folder.
 fn load(settings: &Section<'_>, fs: &dyn Fs, names: &[String]) -> Result<(String, String), String> {
     let source = settings.position().map(|position| position.source().name().to_owned());
     let folder = source.as_deref().map(Path::new).and_then(Path::parent).unwrap_or(Path::new(""));

@@ -1,4 +1,4 @@
-//! The processor does what its golden file says, and leaves an event as it came when it fails.
+//! The processor passes its golden file, and leaves an event unchanged when it fails.
 
 use skidder_golden::{World, guarantee, run_folder};
 use skidder_processors::Context;

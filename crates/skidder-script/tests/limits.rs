@@ -1,4 +1,4 @@
-//! What a program may take: time, memory, stack. One that wants more is stopped, and the event is as it came, with a note.
+//! Limits of a program: time, memory, stack. One that exceeds them is stopped, and the event is unchanged, with a note.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use skidder_config::{Problems, Settings};
@@ -39,7 +39,7 @@ fn read(settings: &str) -> Vec<Compiled> {
     list
 }
 
-/// What comes out of each message.
+/// The result for each message.
 fn run(list: &[Compiled], messages: &[&str]) -> Vec<serde_json::Value> {
     let plan = Plan::compile(list, &Map::new(), &[]);
     let bound = plan.bind(&Map::new(), &Map::new(), Shape::Lines);

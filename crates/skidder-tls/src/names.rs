@@ -46,12 +46,12 @@ const CURVES: [(&str, NamedGroup); 3] = [
 /// Those of Filebeat that ring does not have.
 const OTHER_CURVES: [&str; 2] = ["P-521", "X25519MLKEM768"];
 
-/// A list of names with what is known of them.
+/// A list of names, split by support.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Named<T> {
     /// Those that are here, in their order.
     pub(crate) known: Vec<T>,
-    /// Names that Filebeat knows.
+    /// Names that only Filebeat supports.
     pub(crate) absent: Vec<String>,
 }
 

@@ -141,7 +141,7 @@ fn base64_hash(text: &str) -> Result<[u8; 32], String> {
         .ok_or_else(|| format!("`{text}` is no SHA-256 in base64, of 44 letters"))
 }
 
-/// A list of names. Those that are missing here are told and left out, as long as others remain.
+/// A list of names. Reports unsupported ones and leaves them out, as long as others remain.
 fn read_names<T>(
     section: &Section<'_>,
     key: &Key<Vec<String>>,

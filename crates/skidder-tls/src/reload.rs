@@ -11,17 +11,17 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What tells that a file is another one: size, last change, inode; nothing if it is not there.
+/// Identifies a version of a file: size, last change, inode; nothing if it is not there.
 type Stamp = Option<(u64, Timestamp, u64)>;
 
-/// What connections of a client need, made again when its files change.
+/// TLS settings of a client, made again when its files change.
 pub struct TlsClient {
     settings: TlsSettings,
     fs: Arc<dyn Fs>,
     state: Mutex<State<ClientConfig>>,
 }
 
-/// What connections of a server need, made again when its files change.
+/// TLS settings of a server, made again when its files change.
 pub struct TlsServer {
     settings: TlsServerSettings,
     fs: Arc<dyn Fs>,
@@ -80,13 +80,13 @@ impl TlsClient {
         Ok(Arc::new(Self { settings: settings.clone(), fs, state }))
     }
 
-    /// What the next connection needs. Looks at the files, without reading those that are as they were.
+    /// Settings for the next connection. Looks at the files, without reading those that are as they were.
     pub fn config(&self) -> Arc<ClientConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.current(&self.settings, &*self.fs, || self.settings.client(&*self.fs))
     }
 
-    /// What is checked.
+    /// The settings to check.
     pub fn settings(&self) -> &TlsSettings {
         &self.settings
     }
@@ -101,7 +101,7 @@ impl TlsServer {
         Ok(Arc::new(Self { settings: settings.clone(), fs, state }))
     }
 
-    /// What the next handshake needs. Looks at the files, unless they are not to be read again.
+    /// Settings for the next handshake. Looks at the files, unless they are not to be read again.
     pub fn config(&self) -> Arc<ServerConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.settings.reloads {

@@ -43,7 +43,7 @@ settings! {
 /// `ssl.client_authentication`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuthentication {
-    /// Clients are not asked for a certificate.
+    /// Clients need no certificate.
     #[default]
     None,
     /// A client may show one; one that is shown must be good.
@@ -55,7 +55,7 @@ pub enum ClientAuthentication {
 /// `ssl` of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsServerSettings {
-    /// What servers and clients have in common. `identity` is there; `verification_mode` has no meaning.
+    /// The common settings of servers and clients. `identity` is there; `verification_mode` has no meaning.
     pub common: TlsSettings,
     /// `ssl.client_authentication`.
     pub client_authentication: ClientAuthentication,
@@ -68,7 +68,7 @@ impl TlsServerSettings {
     pub fn read(section: &Section<'_>) -> Option<Self> {
         section.declared_by(&SSL_SERVER);
         let common = TlsSettings::read_both(section);
-        let asked = section.get(&CLIENT_AUTHENTICATION).optional();
+        let requested = section.get(&CLIENT_AUTHENTICATION).optional();
         let reloads = section.get(&RELOADS).value();
         let _ = section.get(&RELOAD_INTERVAL).optional();
         if !common.enabled {
@@ -83,7 +83,7 @@ impl TlsServerSettings {
             return None;
         }
         let has_authorities = !common.certificate_authorities.is_empty();
-        let client_authentication = asked.unwrap_or(if has_authorities {
+        let client_authentication = requested.unwrap_or(if has_authorities {
             ClientAuthentication::Required
         } else {
             ClientAuthentication::None

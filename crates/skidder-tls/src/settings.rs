@@ -1,4 +1,4 @@
-//! `ssl`: what is checked on a server's certificate, and what we show of ourselves.
+//! `ssl`: the checks of a server's certificate, and our own certificate.
 //!
 //! rustls with ring. TLS 1.2 and 1.3; a certificate without a subject alternative name is not
 //! accepted by its common name, which Filebeat's `full` mode would still do.
@@ -140,7 +140,7 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A text is not what it should be.
@@ -148,7 +148,7 @@ pub enum TlsError {
     Pem {
         /// The setting.
         setting: &'static str,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
     /// A key or its passphrase cannot be used.
@@ -156,7 +156,7 @@ pub enum TlsError {
     Key {
         /// The setting.
         setting: &'static str,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
     /// There is nothing to check servers against.
@@ -167,7 +167,7 @@ pub enum TlsError {
     Certificate {
         /// The setting.
         setting: &'static str,
-        /// What rustls says.
+        /// The error of rustls.
         source: rustls::Error,
     },
     /// Neither version is left.

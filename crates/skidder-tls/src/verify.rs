@@ -1,4 +1,4 @@
-//! What is checked on a server's certificate: its chain, with pins and roots that only a server shows, and its name; and
+//! The checks of a server's certificate: its chain, with pins and roots that only a server shows, and its name; and
 //! on a client's: its chain, with pins.
 
 use rustls::client::WebPkiServerVerifier;
@@ -22,12 +22,12 @@ const EXTENDED_KEY_USAGE: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x25];
 const SERVER_AUTH: &[u8] = &[0x06, 0x08, 0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 const ANY_USE: &[u8] = &[0x06, 0x04, 0x55, 0x1d, 0x25, 0x00];
 
-/// What is said of a chain that is good, and yet not the one that was asked for.
+/// The error for a valid chain without a pinned certificate.
 const NOT_PINNED: &str = "no certificate of the server's chain has a public key of `ssl.ca_sha256`";
 const CLIENT_NOT_PINNED: &str =
     "no certificate of the client's chain has a public key of `ssl.ca_sha256`";
 
-/// Checks chains, and names if it is asked to.
+/// Checks chains, and names if configured.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     pub(crate) roots: Arc<RootCertStore>,
@@ -340,8 +340,8 @@ fn has(certificate: &[u8], bytes: &[u8]) -> bool {
     certificate.windows(bytes.len()).any(|window| window == bytes)
 }
 
-/// Whether a certificate says that it is an authority's: the basic constraints are a sequence that begins with true.
-/// The certificate is one whose hash a person has written down, so that looking for the bytes is enough.
+/// Whether a certificate is marked as an authority's: the basic constraints are a sequence that begins with true.
+/// The user has configured its hash, so that looking for the bytes is enough.
 fn is_authority(certificate: &[u8]) -> bool {
     certificate.windows(BASIC_CONSTRAINTS.len()).enumerate().any(|(at, window)| {
         if window != BASIC_CONSTRAINTS {

@@ -1,5 +1,5 @@
-//! A log shipper that does what its name says: `honest`, `forgetful` (leaves out a line) or `repeating` (sends one
-//! twice). It proves in tests that `skidder-bench peers` sees what a peer does wrong. It reads as much of a
+//! A log shipper with the behaviour of its name: `honest`, `forgetful` (leaves out a line) or `repeating` (sends one
+//! twice). It proves in tests that `skidder-bench peers` detects faults of a peer. It reads as much of a
 //! `filebeat.yml` as the benchmark writes, ships all plain files once, and then waits to be ended.
 
 use std::io::{Read, Write};

@@ -201,7 +201,7 @@ fn about(arguments: &Arguments, peers: &[Peer]) -> Result<String> {
     ))
 }
 
-/// The kinds that nobody gave.
+/// The kinds that are not given.
 fn not_given(peers: &[Peer]) -> String {
     let kinds = [Kind::Filebeat, Kind::FluentBit, Kind::Vector, Kind::Otelcol, Kind::Vlagent];
     let absent: Vec<&str> = kinds

@@ -22,7 +22,7 @@ pub enum Files {
     Many,
 }
 
-/// What is done with each line.
+/// The processing of each line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Work {
     /// Nothing: a line becomes an event.
@@ -51,7 +51,7 @@ pub struct Cell {
     pub form: Form,
     /// In how many files.
     pub files: Files,
-    /// What is done with each line.
+    /// The processing of each line.
     pub work: Work,
     /// Level of gzip for the bodies of requests; 0 for none.
     pub level: u8,
@@ -88,7 +88,7 @@ impl Matrix {
                 }
             }
         }
-        // Nobody appends line by line to a compressed file.
+        // Compressed files do not grow line by line.
         cells.retain(|cell| cell.form == Form::Plain || cell.pace == Pace::CatchUp);
         cells
     }

@@ -111,7 +111,7 @@ impl Scenario {
     }
 }
 
-/// Runs a scenario and says what `peer` lost. Rotating ones write `lines`, too, at their own pace.
+/// Runs a scenario and returns what `peer` lost. Rotating ones write `lines`, too, at their own pace.
 pub fn judge(
     inputs: &Inputs,
     peer: &Peer,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::process::Command;
 
-/// Filebeat's own defaults, but for what the cell asks for, and that the last lines of a file that is caught up with
+/// Filebeat's own defaults, but for the cell's settings, and that the last lines of a file that is caught up with
 /// wait 1 s for others instead of 10 s, as with the other peers; in fault scenarios files are looked for every second,
 /// as by the other peers, instead of every 10 s. Text is written as JSON strings, which YAML reads as
 /// they are.
@@ -16,7 +16,7 @@ pub(super) fn prepare(job: &Job<'_>, command: &mut Command, is_skidder: bool) ->
     std::fs::write(&config, configuration(job)).context("cannot write its configuration")?;
     command.arg("-e").arg("-c").arg(&config).arg("--path.data").arg(job.home.join("data"));
     if !is_skidder {
-        // It refuses configurations of other users, and looks for its own files beside itself.
+        // It refuses configurations of other users, and looks for its own files in its own folder.
         command.arg("--strict.perms=false").arg("--path.home").arg(job.home);
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::markdown::{FIGURES, Figure, compared, number, remarks};
 use super::{Cell, Entry, Peer, Results};
 use crate::statistics::summarize;
 
-/// Colours of the peers in their order, told apart also without colour by the names beside them.
+/// Colours of the peers in their order; the names next to them distinguish them also without colour.
 const COLOURS: [&str; 8] =
     ["#1b7f5c", "#c0562f", "#3565a8", "#8a5a9e", "#a88a1a", "#5f6b7a", "#b03a5b", "#3a8fa0"];
 /// Of a plot, in units of the SVG.

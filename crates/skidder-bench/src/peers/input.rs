@@ -15,7 +15,7 @@ const MANY_FILES: f64 = 4_150.0;
 const MANY_BYTES: f64 = 10e6;
 /// At small scales files become smaller instead of fewer.
 const MANY_FILES_MIN: u64 = 4;
-/// Lines that are made to tell how long a line is.
+/// Lines that are made to measure the length of a line.
 const SAMPLE_LINES: u64 = 2_000;
 
 /// Makes and keeps files.

@@ -86,7 +86,7 @@ fn details(text: &mut String, peers: &[Peer], results: &Results) {
     }
 }
 
-/// What is to be said of the peers in a cell beside their figures.
+/// Remarks on the peers in a cell, for the text next to their figures.
 pub(super) fn remarks(peers: &[Peer], entries: &[Entry]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (peer, entry) in peers.iter().zip(entries) {

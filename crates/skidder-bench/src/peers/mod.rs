@@ -1,8 +1,8 @@
 //! `skidder-bench peers`: log shippers race over the same work into the same counting server.
 //!
 //! Each cell of a matrix is run with every peer that can do it, in turn, so that a machine that slows down slows all
-//! of them; who begins changes from round to round. The first round is for warming up, and reads the numbers of the
-//! lines that come: what is missing or came twice is told exactly. The others only count, and are measured. A peer
+//! of them; the first peer changes from round to round. The first round is for warming up, and reads the numbers of
+//! the lines: missing and repeated ones are reported exactly. The others only count, and are measured. A peer
 //! that is not given, or cannot do a cell, is left out with the reason.
 
 mod arguments;
@@ -34,7 +34,7 @@ use crate::measure::note;
 /// What to race.
 #[derive(Debug)]
 pub struct Race {
-    /// Who races; all others are compared with the first.
+    /// The peers; all others are compared with the first.
     pub peers: Vec<Peer>,
     /// Over what.
     pub cells: Vec<Cell>,

@@ -15,7 +15,7 @@ pub struct Peer {
     pub kind: Kind,
     /// Where it is.
     pub program: PathBuf,
-    /// What it says of itself.
+    /// Its own version output.
     pub version: String,
 }
 
@@ -98,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// Whether it can be told to read compressed files that stand beside growing ones.
+    /// Whether it can be configured to read compressed files next to growing ones.
     pub fn reads_gzip(self) -> bool {
         !matches!(self, Self::FluentBit | Self::Vlagent)
     }
@@ -113,7 +113,7 @@ impl Kind {
 }
 
 impl Peer {
-    /// A program by `PATH` or `NAME=PATH`, which is asked for its version.
+    /// A program by `PATH` or `NAME=PATH`, which is run for its version.
     pub fn of(kind: Kind, given: &str) -> Result<Self> {
         let (name, path) = given.split_once('=').unwrap_or((kind.name(), given));
         let program =
@@ -219,11 +219,11 @@ mod tests {
                     program: PathBuf::from("/bin/it"),
                     version: String::new(),
                 };
-                let mut told = format!("{:?}", peer.command(&job).unwrap());
+                let mut written = format!("{:?}", peer.command(&job).unwrap());
                 for file in std::fs::read_dir(home.path()).unwrap().flatten() {
-                    told.push_str(&std::fs::read_to_string(file.path()).unwrap_or_default());
+                    written.push_str(&std::fs::read_to_string(file.path()).unwrap_or_default());
                 }
-                assert!(told.contains("/logs/*.log") && told.contains("4321"), "{told}");
+                assert!(written.contains("/logs/*.log") && written.contains("4321"), "{written}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One run of one peer: catching up with what is there, or keeping up with what is written.
+//! One run of one peer: catching up with existing files, or keeping up with growing ones.
 
 use super::cell::{Cell, Pace};
 use super::input::{Input, Inputs};
@@ -95,7 +95,7 @@ impl Loss {
     }
 }
 
-/// Runs `peer` once. `check` reads the number of each line that comes, which takes CPU beside the peer's.
+/// Runs `peer` once. `check` reads the number of each line that comes, which takes CPU of the peer's machine.
 pub(super) fn run(
     inputs: &Inputs,
     peer: &Peer,

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// Lines are written so often.
 const TICK: Duration = Duration::from_millis(10);
-/// With copytruncate, how long nobody writes before the copy: what is written between copy and truncation is lost
-/// to everybody.
+/// With copytruncate, a pause of writing before the copy: lines written between copy and truncation are lost
+/// by every reader.
 const STILL: Duration = Duration::from_millis(1);
 
 /// How it rotates.

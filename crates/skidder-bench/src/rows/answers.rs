@@ -1,6 +1,6 @@
 //! What the answer to a bulk request costs in memory.
 //!
-//! From outside it cannot be told from the rest, so the code of the output runs inside of the benchmark.
+//! It cannot be separated from outside, so the code of the output runs inside of the benchmark.
 
 use super::{Goal, row, rows_or_why};
 use crate::heap;
@@ -48,7 +48,7 @@ fn bytes() -> Result<f64> {
         let request = WaitingRequest::new(&config, &Context::sample(), &delivery);
         let before = heap::bytes();
         let taken = bench.handle(&request, body.as_bytes());
-        // The first one makes room for what is kept.
+        // The first one makes room for the kept ones.
         if answer > 0 {
             bytes += heap::bytes() - before;
         }

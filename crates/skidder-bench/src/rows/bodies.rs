@@ -23,7 +23,7 @@ const SIZE: Goal = (
 const SIZE_LINES_MAX: u64 = 100_000;
 /// Bodies that are kept of them, about 1.3 MB each.
 const KEPT_MAX: usize = 32;
-/// Compresses files at level 1 and says how many bytes come out in all.
+/// Compresses files at level 1 and prints how many bytes come out in all.
 const GO: &str = include_str!("bodies.go");
 
 /// The rows q1 and q2.

@@ -1,4 +1,4 @@
-//! CPU of the outputs that bring encoded events to a server, over encoding the same events for nobody.
+//! CPU of the outputs that send encoded events to a server, over encoding the same events without sending.
 
 use super::{Goal, row, rows_or_why, spread};
 use crate::measure::{self, Cost};
@@ -68,7 +68,7 @@ fn to_kafka(host: &Value, more: &str) -> String {
     format!("output.kafka: {{hosts: [{host}], topic: skidder-bench, compression: none{more}}}\n")
 }
 
-/// The row of an output whose server is one of ours, that counts too.
+/// The row of an output with one of our own servers, that counts too.
 fn counted(
     stage: &Stage,
     goal: &Goal,
@@ -122,7 +122,7 @@ fn ship(stage: &Stage, file: &Path, output: &str, lines: u64) -> Result<Cost> {
     Ok(cost)
 }
 
-/// What the output says was taken, in the metrics that the program logs at its end.
+/// The accepted events, from the metrics that the program logs at its end.
 fn delivered(said: &str) -> Option<u64> {
     let mut lines = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let last = lines.find(|line| line["message"] == "Total metrics")?;

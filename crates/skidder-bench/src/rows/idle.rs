@@ -1,4 +1,4 @@
-//! Very many files: the start with them, CPU and memory while nobody writes to them.
+//! Very many files: the start with them, CPU and memory while they do not change.
 
 use super::{Goal, row, rows_or_why, ship_once, spread};
 use crate::measure;

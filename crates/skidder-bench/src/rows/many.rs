@@ -68,7 +68,7 @@ fn set_cached(folder: &Path, cached: bool) -> Result<()> {
         if cached {
             std::io::copy(&mut file, &mut std::io::sink())?;
         } else {
-            // What is not on disk yet cannot be forgotten.
+            // Data that is not on disk yet cannot be evicted.
             file.sync_data()?;
             fadvise(&file, 0, None, Advice::DontNeed)?;
         }

@@ -46,7 +46,7 @@ use crate::table::Row;
 use anyhow::{Result, ensure};
 use std::path::Path;
 
-/// Every row. An experiment that fails leaves rows that say why, and the others go on.
+/// Every row. An experiment that fails leaves rows with the reason, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
     let experiments = [
         cpu,
@@ -79,7 +79,7 @@ fn row(goal: &Goal, measured: f64, detail: String) -> Row {
     Row { letter, what: what.to_owned(), must, moonshot, unit, measured: Ok(measured), detail }
 }
 
-/// The rows of an experiment, or one row for each of its goals that says why there is no number.
+/// The rows of an experiment, or one row for each of its goals with the reason why there is no number.
 fn rows_or_why(goals: &[Goal], measured: Result<Vec<Row>>) -> Vec<Row> {
     match measured {
         Ok(rows) => rows,

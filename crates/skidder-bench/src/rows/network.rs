@@ -58,7 +58,7 @@ const FLOOD: u64 = 10;
 /// Bytes of a datagram.
 const DATAGRAM_BYTES: usize = 240;
 
-/// Connections that say nothing.
+/// Connections that send nothing.
 const IDLE: usize = 5_000;
 
 /// Connections that send.
@@ -88,7 +88,7 @@ struct Listening {
 impl Listening {
     /// Starts it with an input that has these settings; `ADDRESS` in them is where it listens.
     fn start(stage: &Stage, input: &str) -> Result<Self> {
-        // Nobody else takes a port that was just given back.
+        // A port that was just given back stays free.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let sink = Sink::start(Behaviour::default())?;
         let url = Value::from(sink.url());

@@ -1,4 +1,4 @@
-//! What the page costs: the same file without an endpoint, with one at which nobody looks, and with a page open at its tail.
+//! What the page costs: the same file without an endpoint, with an unused one, and with a page open at its tail.
 
 use super::{Goal, row, rows_or_why, spread};
 use crate::measure;
@@ -16,20 +16,20 @@ const GOALS: [Goal; 2] = [
     ("w1", "CPU with the endpoint on and nobody at the page, over no endpoint", 1.02, 1.01, ""),
     ("w2", "CPU with the page open at its tail, over nobody at the page", 1.25, 1.10, ""),
 ];
-/// How often the page asks for events.
+/// How often the page requests events.
 const TAIL_EVERY: Duration = Duration::from_millis(400);
-/// After how many of these it asks for numbers, and for lag.
+/// After how many of these it requests numbers, and lag.
 const LIVE_EVERY: u32 = 3;
 const LAG_EVERY: u32 = 6;
 /// An answer that takes longer never comes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who looks.
+/// The viewer of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     /// There is no endpoint.
     Off,
-    Nobody,
+    Unwatched,
     /// A page that is open at its tail, without a filter.
     Tail,
 }
@@ -42,30 +42,30 @@ pub fn page(stage: &Stage) -> Vec<Row> {
 fn in_turn(stage: &Stage) -> Result<Vec<Row>> {
     let file = stage.plain(stage.lines)?;
     let paths = file.to_string_lossy();
-    let (mut off, mut nobody, mut tail, mut answers) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut off, mut unwatched, mut tail, mut answers) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for run in 0..stage.runs {
         for (look, costs) in
-            [(Look::Off, &mut off), (Look::Nobody, &mut nobody), (Look::Tail, &mut tail)]
+            [(Look::Off, &mut off), (Look::Unwatched, &mut unwatched), (Look::Tail, &mut tail)]
         {
             let (cpu, answered) = ship(stage, &paths, look)?;
             costs.push(cpu.as_secs_f64());
             answers += answered;
         }
-        measure::note(&format!("w {}: {off:?} {nobody:?} {tail:?}", run + 1));
+        measure::note(&format!("w {}: {off:?} {unwatched:?} {tail:?}", run + 1));
     }
     ensure!(answers > 0, "the page was never answered: the runs are too short");
-    let (off, nobody, tail) = (median(&off)?, median(&nobody)?, median(&tail)?);
+    let (off, unwatched, tail) = (median(&off)?, median(&unwatched)?, median(&tail)?);
     let lines = stage.lines;
-    let first = format!("{lines} lines; {}; {}", spread("s:", nobody), spread("off s:", off));
+    let first = format!("{lines} lines; {}; {}", spread("s:", unwatched), spread("off s:", off));
     let second = format!(
         "{lines} lines, {answers} answers in {} runs; {}; {}",
         stage.runs,
         spread("s:", tail),
-        spread("nobody s:", nobody)
+        spread("nobody s:", unwatched)
     );
     Ok(vec![
-        row(&GOALS[0], nobody.median / off.median, first),
-        row(&GOALS[1], tail.median / nobody.median, second),
+        row(&GOALS[0], unwatched.median / off.median, first),
+        row(&GOALS[1], tail.median / unwatched.median, second),
     ])
 }
 
@@ -79,7 +79,7 @@ fn ship(stage: &Stage, paths: &str, look: Look) -> Result<(Duration, usize)> {
     let home = stage.home(paths, &sink, Settings::default())?;
     let mut command = home.command(&stage.skidder);
     command.arg("--once");
-    // Free now, and nobody else asks for ports during a benchmark.
+    // Free now, and no other program takes ports during a benchmark.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     if look != Look::Off {
         command.args(["-E", "http.enabled=true", "-E", "http.host=127.0.0.1"]);
@@ -104,11 +104,11 @@ fn ship(stage: &Stage, paths: &str, look: Look) -> Result<(Duration, usize)> {
     Ok((cost?.cpu, answers?))
 }
 
-/// Asks as an open page does, until the run is over; says how many answers had events or told of missed ones.
+/// Sends the requests of an open page, until the run is over; returns how many answers had events or missed ones.
 fn watch(port: u16, over: &AtomicBool) -> Result<usize> {
     let (mut answers, mut round) = (0, 0_u32);
     while !over.load(Ordering::Relaxed) {
-        // Before the endpoint is there, and after the run, nobody answers.
+        // Before the endpoint is there, and after the run, there is no answer.
         if let Ok(answer) = ask(port, "/ui/tail?viewer=bench") {
             ensure!(answer.starts_with("HTTP/1.1 200"), "the page answered {answer:.200}");
             let is_empty = answer.contains("\"events\":[],\"missed\":0");

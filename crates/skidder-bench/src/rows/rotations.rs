@@ -1,4 +1,4 @@
-//! A burst of rotations with compression: what is lost, what comes twice.
+//! A burst of rotations with compression: lost lines, and repeated ones.
 
 use super::{Goal, row, rows_or_why};
 use crate::measure;
@@ -61,7 +61,7 @@ fn measure(stage: &Stage) -> Result<Vec<Row>> {
     ])
 }
 
-/// Writes, renames, compresses; says how many lines were written.
+/// Writes, renames, compresses; returns how many lines were written.
 fn burst(folder: &Path, rotations: u32, clock: &SystemClock) -> Result<u64> {
     let log = folder.join("app.log");
     let mut workload = Workload::new(SEED, 0);
@@ -95,7 +95,7 @@ fn burst(folder: &Path, rotations: u32, clock: &SystemClock) -> Result<u64> {
     Ok(lines)
 }
 
-/// Waits until every line has come, and for what comes again after it; says when the last one came.
+/// Waits until every line has come, and for what comes again after it; returns when the last one came.
 fn wait(sink: &Sink, lines: u64, clock: &SystemClock) -> (Count, Duration) {
     let mut last = clock.monotonic().0;
     loop {

@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(250);
 const FILES: u64 = 22;
 /// A run ends when such a part of the lines has come: files that end leave others to be read alone.
 const LINES_PART: f64 = 0.95;
-/// A run that is compared and ended earlier because of that says more about the start than about the sizes.
+/// A run that is compared and ended earlier because of that measures the start more than the sizes.
 const RUN_MIN: Duration = Duration::from_secs(20);
 
 /// The row t1, and t2 if there is a server. The lines, 11 GB, are made anew and not kept.
@@ -100,7 +100,7 @@ fn server_row(stage: &Stage, files: &Path, host: &str) -> Result<Vec<Row>> {
     Ok(vec![row?])
 }
 
-/// What is set in the output.
+/// The settings of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sizes {
     workers: String,

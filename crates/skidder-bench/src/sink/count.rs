@@ -1,4 +1,4 @@
-//! What the sink knows of the documents it took.
+//! The sink's counts of the documents it took.
 
 use crate::workload::sequence_of;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// As JSON. `lines` is how many were sent, numbered from 0, when the caller knows.
+    /// As JSON. `lines` is how many were sent, numbered from 0, if known.
     pub(super) fn to_json(self, lines: Option<u64>) -> Value {
         json!({
             "requests": self.requests,

@@ -71,7 +71,7 @@ fn serve(stream: &TcpStream, protocol: Protocol, events: &AtomicU64) -> io::Resu
             Protocol::Redis => command(&mut input)?,
             Protocol::Kafka => kafka::question(&mut input, port)?,
         };
-        // Whoever has the answer may end and look.
+        // The sender may end and read the counts after the answer.
         events.fetch_add(count, Ordering::Relaxed);
         (&*stream).write_all(&answer)?;
     }

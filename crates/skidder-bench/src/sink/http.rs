@@ -21,7 +21,7 @@ impl Connection {
         Self { stream, buffer: vec![0; 256 << 10].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// What has been read and not yet consumed.
+    /// Bytes read and not yet consumed.
     pub(super) fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -33,7 +33,7 @@ impl Connection {
         }
     }
 
-    /// Reads more behind what is buffered; `false` at the end of the stream.
+    /// Reads more after the buffered bytes; `false` at the end of the stream.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         if self.end == self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -91,7 +91,7 @@ impl Connection {
     }
 }
 
-/// How the length of a body is told.
+/// How the length of a body is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
@@ -107,7 +107,7 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// What matters of a request's head.
+/// The relevant parts of a request's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) method: String,

@@ -25,7 +25,7 @@ pub(super) fn question(input: &mut impl BufRead, port: u16) -> io::Result<(u64, 
     let mut input = input.take(length as u64);
     let kind = (i16_of(&mut input)?, i16_of(&mut input)?);
     let number = i32_of(&mut input)?;
-    // Who asks.
+    // The client's name.
     text_of(&mut input)?;
     let mut answer = Answer(vec![0; 4]);
     answer.i32(number);
@@ -83,7 +83,7 @@ fn produced(input: &mut impl BufRead, answer: &mut Answer) -> io::Result<u64> {
     Ok(records)
 }
 
-/// One batch: how many records it says that it has.
+/// One batch: the record count in its header.
 fn batch(input: &mut impl BufRead) -> io::Result<u64> {
     let length = usize::try_from(i32_of(input)?).map_err(io::Error::other)?;
     let rest = length.checked_sub(HEAD_BYTES).ok_or_else(|| invalid("a batch without a head"))?;
@@ -96,9 +96,9 @@ fn batch(input: &mut impl BufRead) -> io::Result<u64> {
     }
 }
 
-/// All topics that are asked about are here.
+/// All requested topics are here.
 fn metadata(input: &mut impl BufRead, answer: &mut Answer, port: u16) -> io::Result<()> {
-    // One broker, without a rack, who is the controller.
+    // One broker, without a rack, which is the controller.
     answer.i32(1);
     answer.i32(1);
     answer.text(b"127.0.0.1");
@@ -174,14 +174,14 @@ mod tests {
     use super::*;
 
     /// A question of this kind with this body.
-    fn asked(kind: (i16, i16), body: &[u8]) -> Vec<u8> {
-        let mut asked = Answer(vec![0; 4]);
-        asked.i16(kind.0);
-        asked.i16(kind.1);
-        asked.i32(9);
-        asked.text(b"me");
-        asked.0.extend(body);
-        asked.whole()
+    fn request(kind: (i16, i16), body: &[u8]) -> Vec<u8> {
+        let mut request = Answer(vec![0; 4]);
+        request.i16(kind.0);
+        request.i16(kind.1);
+        request.i32(9);
+        request.text(b"me");
+        request.0.extend(body);
+        request.whole()
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             body.0.extend(head);
             body.0.extend(b"abc");
         }
-        let both = [asked(PRODUCE, &body.0), asked(PRODUCE, &body.0)].concat();
+        let both = [request(PRODUCE, &body.0), request(PRODUCE, &body.0)].concat();
         let mut input = &both[..];
         for _ in 0..2 {
             let (count, answer) = question(&mut input, 1).unwrap();
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn another_version_is_answered_with_those_that_are_spoken() {
-        let (count, answer) = question(&mut &*asked((18, 3), b"\0\x01\x01\0"), 1).unwrap();
+        let (count, answer) = question(&mut &*request((18, 3), b"\0\x01\x01\0"), 1).unwrap();
         assert_eq!((count, &answer[8..14]), (0, &[0, 35, 0, 0, 0, 4][..]));
-        question(&mut &*asked((1, 0), b""), 1).expect_err("nobody fetches");
+        question(&mut &*request((1, 0), b""), 1).expect_err("nobody fetches");
     }
 }

@@ -1,6 +1,6 @@
 //! A server on the loopback interface that looks like Elasticsearch to a shipper and only counts.
 //!
-//! It has to be cheap, since it shares the machine with what is measured: one blocking thread for a
+//! It has to be cheap, since it shares the machine with the measured program: one blocking thread for a
 //! connection, no parsing of documents (a bulk of creates has two lines for each document), answers
 //! from a prepared text. With `check` it reads the number of every line and remembers it in a
 //! bitmap, which costs more; runs that measure CPU do without.
@@ -57,11 +57,11 @@ pub struct Sink {
 pub struct Kept {
     /// Its length as sent.
     pub sent: u64,
-    /// What it says, uncompressed.
+    /// Its text, uncompressed.
     pub text: Vec<u8>,
 }
 
-/// What all connections see.
+/// State shared by all connections.
 #[derive(Debug)]
 struct Shared {
     behaviour: Behaviour,
@@ -110,7 +110,7 @@ impl Sink {
         format!("http://{}", self.address)
     }
 
-    /// What came so far.
+    /// The counts so far.
     pub fn count(&self) -> Count {
         self.shared.counters().count()
     }

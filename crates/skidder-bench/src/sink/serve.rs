@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// What `GET /` of Elasticsearch 9.5.3 says, as far as clients look.
+/// The answer to `GET /` of Elasticsearch 9.5.3, as far as clients look.
 const ROOT: &str = r#"{"name":"sink","cluster_name":"skidder-bench","cluster_uuid":"c2lua3Npbmtzaw","version":{"number":"9.5.3","build_flavor":"default","build_type":"tar","build_snapshot":false,"lucene_version":"10.3.1","minimum_wire_compatibility_version":"8.19.0","minimum_index_compatibility_version":"8.0.0"},"tagline":"You Know, for Search"}"#;
 const LICENSE: &str =
     r#"{"license":{"status":"active","uid":"sink","type":"basic","mode":"basic"}}"#;
@@ -185,7 +185,7 @@ impl Session<'_> {
         let some_busy = shape == Shape::Bulk && fault == Some(Fault::SomeBusy);
         self.take(Taken { documents, bytes, packed, shape, some_busy });
         if behaviour.limit.is_some() {
-            // Whoever has the answer may send the next one.
+            // The client may send the next request after the answer.
             self.shared.running.fetch_sub(1, Ordering::Relaxed);
         }
         if fault == Some(Fault::Unanswered) {
@@ -200,7 +200,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Counts what came, then waits as long as the behaviour asks for.
+    /// Counts what came, then waits as long as configured in the behaviour.
     fn take(&self, taken: Taken) {
         let behaviour = self.shared.behaviour;
         let mut counters = self.shared.counters();
@@ -283,7 +283,7 @@ impl Session<'_> {
         self.answer(&text, &text)
     }
 
-    /// An answer of JSON; `length_of` is what its length is told of, which a `HEAD` does not get.
+    /// An answer of JSON; its declared length is that of `length_of`, which a `HEAD` does not get.
     fn answer(&mut self, length_of: &str, body: &str) -> io::Result<()> {
         let answer = format!(
             "HTTP/1.1 200 OK\r\nX-elastic-product: Elasticsearch\r\n\

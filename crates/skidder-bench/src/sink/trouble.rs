@@ -1,4 +1,4 @@
-//! What the sink does wrong now and then, for the fault scenarios of `peers`.
+//! Faults of the sink, for the fault scenarios of `peers`.
 
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
@@ -6,13 +6,13 @@ use std::net::{Shutdown, TcpStream};
 /// A fault, and how often it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
     /// With each request of this number: 3 is every third one. At least 1.
     pub every: u64,
 }
 
-/// What may go wrong with a request that brings documents.
+/// Faults of a request that brings documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is refused as a whole with this status.

@@ -1,13 +1,13 @@
 //! Waking up less often: a thread that sleeps on a socket is woken for every segment, and over loopback the
-//! sender pays for that. The sink asks to be woken once a quarter of a megabyte, so that what is measured
-//! is the sender's own work.
+//! sender pays for that. The sink wakes once a quarter of a megabyte, so that the measurement
+//! is of the sender's own work.
 
 use rustix::event::Timespec;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-/// Longest wait for so many bytes: when memory is short, the kernel may take less from the sender than it was asked to
+/// Longest wait for so many bytes: when memory is short, the kernel may take less from the sender than the limit to
 /// wait for, and neither side would go on (seen once: a request came to an end by its timeout of 90 s).
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 

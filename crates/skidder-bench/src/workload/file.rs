@@ -41,7 +41,7 @@ pub struct Generated {
     pub file_bytes: u64,
 }
 
-/// Writes `plan` to `path`, replacing what is there.
+/// Writes `plan` to `path`, replacing an existing file.
 pub fn generate(plan: &Plan, path: &Path) -> Result<Generated> {
     let file = File::create(path).with_context(|| format!("cannot create `{}`", path.display()))?;
     let generated = write_plan(plan, file);

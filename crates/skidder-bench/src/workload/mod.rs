@@ -3,7 +3,7 @@
 //!
 //! A line is about 240 bytes; GNU `gzip -6` shrinks the whole 5.4 times and zlib-rs at level 6, which
 //! writes the `.gz` files here, 5.8 times. A test holds both. Each line carries its number as `seq=` and ten digits, which survive JSON escaping, so that a sink or a
-//! reader of the output can tell lost, repeated and invented lines. The same seed and first number
+//! reader of the output can find lost, repeated and invented lines. The same seed and first number
 //! give the same bytes for ever.
 
 mod calendar;

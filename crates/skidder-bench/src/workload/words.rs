@@ -55,7 +55,7 @@ pub(super) const SERVICES: &[&str] =
 /// Log levels of the JSON lines.
 pub(super) const LEVELS: &[&str] = &["info", "info", "info", "debug", "warn", "error"];
 
-/// What the JSON services say.
+/// The messages of the JSON services.
 pub(super) const EVENTS: &[&str] = &[
     "request completed",
     "cache miss",

@@ -4,18 +4,18 @@
 
 use super::answers::set;
 use super::aws_api::{CLUSTER_NAME, cluster_name};
-use super::providers::{AskError, Asker};
+use super::providers::{AskError, CloudClient};
 use http::Method;
 use skidder_event::{Map, Value};
 use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 
 /// Life of the token in seconds. It is used at once and then forgotten.
 const TOKEN_SECONDS: &str = "21600";
-/// Tags that are asked for, one by one. An instance can have 50.
+/// Tags that are requested, one by one. An instance can have 50.
 const TAGS_MAX: usize = 50;
 
-/// Asks; the fields of `cloud`, `orchestrator` and `aws.tags`.
-pub(super) async fn ask(asker: &Asker, server: &HttpClient) -> Result<Map, AskError> {
+/// Requests the fields of `cloud`, `orchestrator` and `aws.tags`.
+pub(super) async fn ask(client: &CloudClient, server: &HttpClient) -> Result<Map, AskError> {
     let token = token(server).await?;
     let header = [("X-aws-ec2-metadata-token", token.as_str())];
     let headers = if token.is_empty() { &[][..] } else { &header };
@@ -37,7 +37,7 @@ pub(super) async fn ask(asker: &Asker, server: &HttpClient) -> Result<Map, AskEr
     let (region, account) = (text("region"), text("accountId"));
     let tags = match tags(server, headers).await {
         Some(tags) => tags,
-        None => cluster_tag(asker, server, headers, (region, text("instanceId"))).await,
+        None => cluster_tag(client, server, headers, (region, text("instanceId"))).await,
     };
     if let Some(Value::Str(cluster)) = tags.get(CLUSTER_NAME) {
         let arn = format!("arn:aws:eks:{region}:{account}:cluster/{cluster}");
@@ -50,8 +50,8 @@ pub(super) async fn ask(asker: &Asker, server: &HttpClient) -> Result<Map, AskEr
     Ok(fields)
 }
 
-/// A token, or nothing where the service knows only the first version: what refuses the method or the
-/// path has none to give.
+/// A token, or nothing where the service supports only the first version: a refusal of the method or the
+/// path means that there is none.
 async fn token(server: &HttpClient) -> Result<String, AskError> {
     let headers = [("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_SECONDS)];
     let ask =
@@ -65,15 +65,15 @@ async fn token(server: &HttpClient) -> Result<String, AskError> {
     }
 }
 
-/// The tag with the name of the cluster, as the API knows it; empty if there is none, or the API does not say.
+/// The tag with the name of the cluster, as the API names it; empty if there is none, or the API does not return it.
 async fn cluster_tag(
-    asker: &Asker,
+    client: &CloudClient,
     server: &HttpClient,
     headers: &[(&str, &str)],
     place: (&str, &str),
 ) -> Map {
     let mut tags = Map::new();
-    match cluster_name(asker, server, headers, place).await {
+    match cluster_name(client, server, headers, place).await {
         Ok(Some(name)) => tags.insert(CLUSTER_NAME, name),
         Ok(None) => {}
         Err(error) => tracing::debug!(%error, "the API of EC2 does not say the name of a cluster"),

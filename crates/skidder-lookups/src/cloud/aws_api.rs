@@ -4,7 +4,7 @@
 //! (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>); the question is
 //! `DescribeTags` (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeTags.html>).
 
-use super::providers::{AskError, Asker};
+use super::providers::{AskError, CloudClient};
 use skidder_aws::{Credentials, EMPTY_DIGEST, Request, Scope, authorization, text_of, time_text};
 use skidder_config::Secret;
 use skidder_net::{HttpClient, HttpRequest, percent_encoded};
@@ -17,7 +17,7 @@ const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
 
 /// The name of the cluster; nothing if the instance has no such tag.
 pub(super) async fn cluster_name(
-    asker: &Asker,
+    client: &CloudClient,
     metadata: &HttpClient,
     headers: &[(&str, &str)],
     (region, instance): (&str, &str),
@@ -27,7 +27,7 @@ pub(super) async fn cluster_name(
         None => of_role(metadata, headers).await?,
     };
     let host = format!("ec2.{region}.amazonaws.com");
-    let server = asker.api(&host)?;
+    let server = client.api(&host)?;
     let query = query(&[
         ("Action", "DescribeTags"),
         ("Filter.1.Name", "resource-id"),
@@ -36,7 +36,7 @@ pub(super) async fn cluster_name(
         ("Filter.2.Value.1", CLUSTER_NAME),
         ("Version", "2016-11-15"),
     ]);
-    let time = time_text(asker.clock.wall());
+    let time = time_text(client.clock.wall());
     let scope = Scope { time: &time, region, service: "ec2" };
     let session = credentials.session.as_ref().map(Secret::reveal);
     let mut signed = vec![("host", server.host()), ("x-amz-date", &time)];

@@ -1,8 +1,8 @@
-//! `add_cloud_metadata`: what the cloud says about this machine, as `cloud.*`.
+//! `add_cloud_metadata`: the cloud's metadata of this machine, as `cloud.*`.
 //!
-//! The providers that are configured are asked at once when the program starts, beside everything else;
+//! Requests to the configured providers start with the program, in the background;
 //! what the first event (or the binding of the first source) finds not answered yet is waited for, at most
-//! until `timeout` has passed since the start. The answer is believed for the life of the program. A
+//! until `timeout` has passed since the start. The answer is valid for the life of the program. A
 //! machine in no cloud gets no fields.
 
 mod answers;
@@ -13,7 +13,7 @@ mod providers;
 use crate::background::Background;
 use crate::put::Put;
 use crate::tls;
-use providers::{Asker, Provider};
+use providers::{CloudClient, Provider};
 use skidder_config::{Group, Key, Section, nearest, settings};
 use skidder_event::{EventMut, Map};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
@@ -46,10 +46,10 @@ settings! {
 
 /// The name in the configuration.
 const NAME: &str = "add_cloud_metadata";
-/// Replaces the default of `providers`, and what is configured, as in Filebeat.
+/// Replaces the default of `providers`, and the configured ones, as in Filebeat.
 const PROVIDERS_VARIABLE: &str = "BEATS_ADD_CLOUD_METADATA_PROVIDERS";
 
-/// Adds `cloud.*`, and `orchestrator.*` and `aws.tags.*` where a provider knows them.
+/// Adds `cloud.*`, and `orchestrator.*` and `aws.tags.*` if the provider has them.
 #[derive(Debug)]
 pub(crate) struct AddCloudMetadata {
     overwrite: bool,
@@ -57,7 +57,7 @@ pub(crate) struct AddCloudMetadata {
     _asking: Option<Background>,
 }
 
-/// What was found, once all have answered or had their time.
+/// The result, once all have answered or had their time.
 #[derive(Debug, Default)]
 struct Found(OnceLock<Map>);
 
@@ -78,13 +78,13 @@ impl AddCloudMetadata {
         let tls = tls.ok()?;
         let api_tls = tls.clone().or_else(|| default_client(context));
         let clock = Arc::clone(&context.clock);
-        let asker = Asker { host, tls, api_tls, timeout, clock };
-        Some(Self::ask(&providers, asker, overwrite))
+        let cloud_client = CloudClient { host, tls, api_tls, timeout, clock };
+        Some(Self::ask(&providers, cloud_client, overwrite))
     }
 
-    fn ask(providers: &[Provider], asker: Asker, overwrite: bool) -> Self {
+    fn ask(providers: &[Provider], cloud_client: CloudClient, overwrite: bool) -> Self {
         let found = Arc::new(Found::default());
-        let work = find(providers.to_vec(), asker, Arc::clone(&found));
+        let work = find(providers.to_vec(), cloud_client, Arc::clone(&found));
         let asking = match Background::start("cloud-metadata", work) {
             Ok(asking) => Some(asking),
             Err(error) => {
@@ -113,7 +113,7 @@ fn default_client(context: &Context) -> Option<Arc<TlsClient>> {
     }
 }
 
-/// Tells names that no provider has; `true` if there are any.
+/// Reports names that no provider has; returns `true` if there are any.
 fn check_names(settings: &Section<'_>, names: &[String]) -> bool {
     let mut wrong = false;
     for name in names {
@@ -130,7 +130,7 @@ fn check_names(settings: &Section<'_>, names: &[String]) -> bool {
 }
 
 /// The providers to ask: those of the variable if it is set, even if that is empty; else those of the
-/// configuration; else all that are asked at an address of the machine's own.
+/// configuration; else all with an address of the machine's own.
 fn chosen(configured: Option<&[String]>, variable: Option<&str>) -> Vec<Provider> {
     let names: Vec<&str> = match (variable, configured) {
         (Some(variable), _) => variable.split(',').map(str::trim).collect(),
@@ -151,14 +151,14 @@ fn chosen(configured: Option<&[String]>, variable: Option<&str>) -> Vec<Provider
 }
 
 /// Asks all providers and keeps the best answer.
-async fn find(providers: Vec<Provider>, asker: Asker, found: Arc<Found>) {
-    let timeout = asker.timeout;
-    let asker = Arc::new(asker);
+async fn find(providers: Vec<Provider>, cloud_client: CloudClient, found: Arc<Found>) {
+    let timeout = cloud_client.timeout;
+    let cloud_client = Arc::new(cloud_client);
     let (sender, mut receiver) = mpsc::channel(providers.len().max(1));
     for provider in providers {
-        let (asker, sender) = (Arc::clone(&asker), sender.clone());
+        let (cloud_client, sender) = (Arc::clone(&cloud_client), sender.clone());
         tokio::spawn(async move {
-            let answer = provider.ask(&asker).await;
+            let answer = provider.ask(&cloud_client).await;
             // The receiver is gone once a better answer is there.
             drop(sender.send((provider, answer)).await);
         });

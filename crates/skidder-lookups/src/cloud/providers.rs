@@ -1,4 +1,4 @@
-//! Where each cloud is asked, and how often.
+//! The requests to each cloud.
 //!
 //! Addresses and documents are those of the providers' own documentation: linked at each.
 
@@ -60,8 +60,8 @@ pub(super) enum AskError {
     NoCredentials,
 }
 
-/// How clouds are asked.
-pub(super) struct Asker {
+/// Address, TLS and time limit of the requests.
+pub(super) struct CloudClient {
     /// `host`: another address than each provider's own, as Filebeat's tests use it too.
     pub(super) host: Option<String>,
     pub(super) tls: Option<Arc<TlsClient>>,
@@ -71,19 +71,19 @@ pub(super) struct Asker {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for CloudClient {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Asker").field("host", &self.host).finish_non_exhaustive()
+        out.debug_struct("CloudClient").field("host", &self.host).finish_non_exhaustive()
     }
 }
 
-impl Asker {
+impl CloudClient {
     pub(super) fn server(&self, scheme: &str, host: &str) -> Result<HttpClient, AskError> {
         let url = format!("{scheme}://{}", self.host.as_deref().unwrap_or(host));
         HttpClient::parse(&url, self.tls.clone(), self.timeout).map_err(AskError::Address)
     }
 
-    /// An API, which answers over TLS; without it if it is asked at another address.
+    /// An API, which answers over TLS; without it if `host` is set.
     pub(super) fn api(&self, host: &str) -> Result<HttpClient, AskError> {
         let (scheme, host) = match &self.host {
             Some(host) => ("http", host.as_str()),
@@ -117,7 +117,7 @@ impl Asker {
 }
 
 impl Provider {
-    /// Those that are asked if nothing is said: all but the two at addresses that need not be the
+    /// The default: all but the two at addresses that need not be the
     /// machine's own.
     pub(super) const DEFAULT: [Self; 7] = [
         Self::Aws,
@@ -152,19 +152,19 @@ impl Provider {
         matches!(self, Self::Aws | Self::Azure)
     }
 
-    /// Asks; gives the fields to put on events.
-    pub(super) async fn ask(self, asker: &Asker) -> Result<Map, AskError> {
+    /// Asks; returns the fields to put on events.
+    pub(super) async fn ask(self, client: &CloudClient) -> Result<Map, AskError> {
         let mut fields = match self {
-            Self::Aws => aws::ask(asker, &asker.server("http", METADATA_HOST)?).await?,
+            Self::Aws => aws::ask(client, &client.server("http", METADATA_HOST)?).await?,
             // https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service
             Self::Azure => {
                 let path = "/metadata/instance/compute?api-version=2021-02-01";
-                answers::azure(&asker.json(path, &[("Metadata", "true")]).await?)
+                answers::azure(&client.json(path, &[("Metadata", "true")]).await?)
             }
             // https://cloud.google.com/compute/docs/metadata/querying-metadata
             Self::Gcp => {
                 let path = "/computeMetadata/v1/?recursive=true&alt=json";
-                answers::gcp(&asker.json(path, &[("Metadata-Flavor", "Google")]).await?)
+                answers::gcp(&client.json(path, &[("Metadata-Flavor", "Google")]).await?)
             }
             // https://docs.hetzner.cloud/#server-metadata
             Self::Hetzner => {
@@ -174,17 +174,17 @@ impl Provider {
                     ("/hetzner/v1/metadata/availability-zone", "cloud.availability_zone"),
                     ("/hetzner/v1/metadata/region", "cloud.region"),
                 ];
-                let mut fields = asker.texts("http", METADATA_HOST, &paths).await?;
+                let mut fields = client.texts("http", METADATA_HOST, &paths).await?;
                 answers::set(&mut fields, "cloud.service.name", "Cloud");
                 fields
             }
             // https://docs.digitalocean.com/reference/api/metadata-api/
             Self::DigitalOcean => {
-                answers::digital_ocean(&asker.json("/metadata/v1.json", &[]).await?)
+                answers::digital_ocean(&client.json("/metadata/v1.json", &[]).await?)
             }
             // https://docs.openstack.org/nova/latest/user/metadata.html
-            Self::OpenStack => open_stack(asker, "http").await?,
-            Self::OpenStackTls => open_stack(asker, "https").await?,
+            Self::OpenStack => open_stack(client, "http").await?,
+            Self::OpenStackTls => open_stack(client, "https").await?,
             // https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata
             Self::Alibaba => {
                 let paths = [
@@ -192,7 +192,7 @@ impl Provider {
                     ("/latest/meta-data/region-id", "cloud.region"),
                     ("/latest/meta-data/zone-id", "cloud.availability_zone"),
                 ];
-                let mut fields = asker.texts("http", "100.100.100.200", &paths).await?;
+                let mut fields = client.texts("http", "100.100.100.200", &paths).await?;
                 answers::set(&mut fields, "cloud.service.name", "ECS");
                 fields
             }
@@ -203,7 +203,7 @@ impl Provider {
                     ("/meta-data/placement/region", "cloud.region"),
                     ("/meta-data/placement/zone", "cloud.availability_zone"),
                 ];
-                let mut fields = asker.texts("http", "metadata.tencentyun.com", &paths).await?;
+                let mut fields = client.texts("http", "metadata.tencentyun.com", &paths).await?;
                 answers::set(&mut fields, "cloud.service.name", "CVM");
                 fields
             }
@@ -216,14 +216,14 @@ impl Provider {
     }
 }
 
-async fn open_stack(asker: &Asker, scheme: &str) -> Result<Map, AskError> {
+async fn open_stack(client: &CloudClient, scheme: &str) -> Result<Map, AskError> {
     let paths = [
         ("/2009-04-04/meta-data/instance-id", "cloud.instance.id"),
         ("/2009-04-04/meta-data/instance-type", "cloud.machine.type"),
         ("/2009-04-04/meta-data/hostname", "cloud.instance.name"),
         ("/2009-04-04/meta-data/placement/availability-zone", "cloud.availability_zone"),
     ];
-    let mut fields = asker.texts(scheme, METADATA_HOST, &paths).await?;
+    let mut fields = client.texts(scheme, METADATA_HOST, &paths).await?;
     answers::set(&mut fields, "cloud.service.name", "Nova");
     Ok(fields)
 }

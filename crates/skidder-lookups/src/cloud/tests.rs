@@ -1,4 +1,4 @@
-//! Which providers are asked.
+//! Which providers get requests.
 
 use super::*;
 

@@ -15,7 +15,7 @@ const DATAGRAMS_MAX: usize = 8;
 /// Largest answer by UDP; without EDNS a server sends at most 512 bytes.
 const DATAGRAM_BYTES_MAX: usize = 4096;
 
-/// How servers are asked.
+/// How to send requests to the servers.
 #[derive(Clone)]
 pub(crate) enum Transport {
     Udp,
@@ -29,9 +29,9 @@ pub(crate) struct Resolver {
     transport: Transport,
     /// For connecting, and for each read and write.
     timeout: Duration,
-    /// Makes ids that nobody can guess from those before.
+    /// Makes ids that cannot be guessed from those before.
     ids: RandomState,
-    asked: AtomicU64,
+    sent: AtomicU64,
 }
 
 impl Resolver {
@@ -40,17 +40,17 @@ impl Resolver {
         transport: Transport,
         timeout: Duration,
     ) -> Self {
-        Self { servers, transport, timeout, ids: RandomState::new(), asked: AtomicU64::new(0) }
+        Self { servers, transport, timeout, ids: RandomState::new(), sent: AtomicU64::new(0) }
     }
 
-    /// The first answer of a server. What a server refuses is not asked from the next, as in Filebeat.
+    /// The first answer of a server. A refused request does not go to the next one, as in Filebeat.
     pub(crate) fn ask(&self, question: Question, text: &str) -> Result<Answer, AskError> {
-        let id = self.ids.hash_one(self.asked.fetch_add(1, Ordering::Relaxed)) as u16;
-        let asked = question.write(text, id)?;
+        let id = self.ids.hash_one(self.sent.fetch_add(1, Ordering::Relaxed)) as u16;
+        let query = question.write(text, id)?;
         let mut last = AskError::NoServer;
         for (name, port) in &self.servers {
             let server = format!("{name}:{port}");
-            match self.ask_one(question, &asked, name, *port, &server) {
+            match self.ask_one(question, &query, name, *port, &server) {
                 Ok(answer) => return Ok(answer),
                 Err(Problem::Gone(source)) => last = AskError::Io { server, source },
                 Err(Problem::Said(error)) => return Err(error),
@@ -62,7 +62,7 @@ impl Resolver {
     fn ask_one(
         &self,
         question: Question,
-        asked: &[u8],
+        query: &[u8],
         name: &str,
         port: u16,
         server: &str,
@@ -70,15 +70,15 @@ impl Resolver {
         let address = (name, port).to_socket_addrs()?.next();
         let address = address.ok_or_else(|| io::Error::other("it has no address"))?;
         let Transport::Tls(tls) = &self.transport else {
-            if let Some(answer) = self.datagram(question, asked, address, server)? {
+            if let Some(answer) = self.datagram(question, query, address, server)? {
                 return Ok(answer);
             }
-            return exchange(question, asked, self.connect(address)?, server);
+            return exchange(question, query, self.connect(address)?, server);
         };
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         let connection = ClientConnection::new(Arc::clone(tls), name).map_err(io::Error::other)?;
         let stream = StreamOwned::new(connection, self.connect(address)?);
-        exchange(question, asked, stream, server)
+        exchange(question, query, stream, server)
     }
 
     fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
@@ -92,7 +92,7 @@ impl Resolver {
     fn datagram(
         &self,
         question: Question,
-        asked: &[u8],
+        query: &[u8],
         address: SocketAddr,
         server: &str,
     ) -> Result<Option<Answer>, Problem> {
@@ -103,11 +103,11 @@ impl Resolver {
         let socket = UdpSocket::bind(own)?;
         socket.connect(address)?;
         socket.set_read_timeout(Some(self.timeout))?;
-        socket.send(asked)?;
+        socket.send(query)?;
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
         for _ in 0..DATAGRAMS_MAX {
             let length = socket.recv(&mut buffer)?;
-            match question.read(asked, &buffer[..length], server)? {
+            match question.read(query, &buffer[..length], server)? {
                 Reply::Answer(answer) => return Ok(Some(answer)),
                 Reply::Truncated => return Ok(None),
                 Reply::Other => {}
@@ -141,19 +141,19 @@ impl From<AskError> for Problem {
 /// One question over a stream: each message after its length in two bytes (RFC 1035, 4.2.2).
 fn exchange(
     question: Question,
-    asked: &[u8],
+    query: &[u8],
     mut stream: impl Read + Write,
     server: &str,
 ) -> Result<Answer, Problem> {
-    let mut message = (asked.len() as u16).to_be_bytes().to_vec();
-    message.extend_from_slice(asked);
+    let mut message = (query.len() as u16).to_be_bytes().to_vec();
+    message.extend_from_slice(query);
     stream.write_all(&message)?;
     stream.flush()?;
     let mut length = [0; 2];
     stream.read_exact(&mut length)?;
     let mut answer = vec![0; u16::from_be_bytes(length).into()];
     stream.read_exact(&mut answer)?;
-    match question.read(asked, &answer, server)? {
+    match question.read(query, &answer, server)? {
         Reply::Answer(answer) => Ok(answer),
         Reply::Truncated | Reply::Other => {
             Err(AskError::Nonsense { server: server.to_owned() }.into())

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is asked.
+/// The type of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     A,
@@ -14,7 +14,7 @@ pub(crate) enum Question {
     /// The name of an address.
     Ptr,
     Txt,
-    /// Where a service is (RFC 2782): `host:port`, what is to be tried first in front.
+    /// Where a service is (RFC 2782): `host:port`, the first to be tried in front.
     Srv,
 }
 
@@ -41,11 +41,11 @@ pub(crate) enum AskError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) texts: Vec<Box<str>>,
-    /// How long the server says that this is right.
+    /// The time to live.
     pub(super) time: Duration,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Answer(Answer),
@@ -66,7 +66,7 @@ impl Question {
         }
     }
 
-    /// The message that asks about `text`.
+    /// The request about `text`.
     pub(super) fn write(self, text: &str, id: u16) -> Result<Vec<u8>, AskError> {
         let name: Name<Vec<u8>> = if self == Self::Ptr {
             let address: Option<IpAddr> = text.parse().ok();
@@ -83,12 +83,12 @@ impl Question {
         Ok(message.finish())
     }
 
-    /// What the answer to `asked` says.
-    pub(super) fn read(self, asked: &[u8], bytes: &[u8], server: &str) -> Result<Reply, AskError> {
+    /// The content of the answer to `query`.
+    pub(super) fn read(self, query: &[u8], bytes: &[u8], server: &str) -> Result<Reply, AskError> {
         let nonsense = || AskError::Nonsense { server: server.to_owned() };
-        let asked = Message::from_octets(asked).expect("it was written here");
+        let query = Message::from_octets(query).expect("it was written here");
         let Ok(message) = Message::from_octets(bytes) else { return Err(nonsense()) };
-        if message.header().id() != asked.header().id() || !message.header().qr() {
+        if message.header().id() != query.header().id() || !message.header().qr() {
             return Ok(Reply::Other);
         }
         if message.header().tc() {
@@ -98,7 +98,7 @@ impl Question {
         if code != Rcode::NOERROR {
             return Err(AskError::Refused { server: server.to_owned(), code });
         }
-        if !message.is_answer(&asked) {
+        if !message.is_answer(&query) {
             return Ok(Reply::Other);
         }
         let answer = self.texts(&message).map_err(|_| nonsense())?;

@@ -1,7 +1,7 @@
-//! `dns`: names of addresses, addresses of names, texts, asked from a DNS server.
+//! `dns`: names of addresses, addresses of names, texts, from a DNS server.
 //!
-//! What was learned is remembered, failures too, each for its time and up to a number. Only what nobody
-//! remembers is asked, and then the event waits: at most `timeout` for each server. So a server that is gone
+//! Answers are cached, failures too, each for its time and up to a number. Only for a value that is not
+//! in the cache the event waits: at most `timeout` for each server. So a server that is gone
 //! holds up a value once in the time of a failure, and not every event that has it.
 
 mod ask;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 static TAGS: LazyLock<Path> = LazyLock::new(|| Path::parse("tags").expect("a constant path"));
 
-/// What is done where the target is there already.
+/// The action if the target exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Append,

@@ -49,7 +49,7 @@ settings! {
 }
 
 settings! {
-    /// What both caches have.
+    /// The settings of both caches.
     static CACHE_KEYS = Group::new("processor.dns.cache", "What is remembered.");
 
     CACHE_ENABLED: bool = Key::new("enabled")
@@ -162,7 +162,7 @@ fn read_fields(settings: &Section<'_>) -> Option<Vec<(Path, Path)>> {
                 target.problem(format!("`{}`: {error}", target.path()), "");
                 right = false;
             }
-            // Told.
+            // Already reported.
             (Ok(_), None) => right = false,
         }
     }
@@ -186,7 +186,7 @@ fn read_servers(settings: &Section<'_>, fs: &dyn Fs, port: u16) -> Option<Vec<(S
     let is_set = configured.is_set();
     match configured.optional() {
         Some(servers) if !servers.is_empty() => return Some(servers),
-        // Told.
+        // Already reported.
         None if is_set => return None,
         _ => {}
     }

@@ -1,6 +1,6 @@
 //! `add_docker_metadata`: the container that a line comes from, as `container.*`.
 //!
-//! A watcher lists the running containers and hears of those that start and stop. The id of a container is a part
+//! A watcher lists the running containers and follows their start and stop. The id of a container is a part
 //! of the path of its log, so that usually everything is a constant of the source. Without Docker nothing is added.
 
 mod cgroup;
@@ -93,7 +93,7 @@ pub(crate) struct AddDockerMetadata {
     _watching: Option<Background>,
 }
 
-/// What a source and an event are asked for, and what is known.
+/// The matchers of sources and events, and the known containers.
 struct Docker {
     match_fields: Vec<Path>,
     match_pids: Vec<Path>,
@@ -120,11 +120,11 @@ impl AddDockerMetadata {
         let tls = tls.ok();
         let host = settings.get(&HOST).value();
         let server = tls.and_then(|tls| {
-            let told = |error| {
+            let report = |error| {
                 let message = format!("`{}` is `{host}`; {error}", settings.path_of(HOST.name()));
                 settings.problem(HOST.name(), message, "");
             };
-            HttpClient::parse(&host, tls, TIMEOUT).map_err(told).ok()
+            HttpClient::parse(&host, tls, TIMEOUT).map_err(report).ok()
         });
         let paths = |key: &Key<Vec<String>>| {
             let parse = |names: Vec<String>| {
@@ -156,7 +156,7 @@ impl AddDockerMetadata {
 }
 
 impl Docker {
-    /// What is added to an event whose fields `get` gives.
+    /// The fields for an event whose own fields `get` returns.
     fn fields(&self, get: Look<'_>) -> Option<Arc<Map>> {
         if !self.store.is_listed() {
             return None;
@@ -214,7 +214,7 @@ impl fmt::Debug for Docker {
     }
 }
 
-/// What is known now, for sources to be bound to.
+/// The current fields, for sources to be bound to.
 #[derive(Debug)]
 struct Bound(Arc<Docker>);
 

@@ -1,6 +1,6 @@
-//! Listening to Docker's API: the list of containers, then its events.
+//! Following Docker's API: the list of containers, then its events.
 //!
-//! <https://docs.docker.com/reference/api/engine/>. The events are asked for before the list, so that nothing is
+//! <https://docs.docker.com/reference/api/engine/>. The stream of events begins before the list, so that nothing is
 //! missed between them; after a break everything is listed again.
 
 use crate::labels;
@@ -18,7 +18,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A short id is so many characters of the id.
 const SHORT_ID: usize = 12;
 
-/// Keeps a store as Docker says.
+/// Keeps a store up to date with Docker.
 pub(super) struct Watch {
     pub(super) server: HttpClient,
     pub(super) store: Arc<Store>,
@@ -43,14 +43,14 @@ impl Watch {
 
     async fn watch(&self) {
         let first = async {
-            let mut is_told = !self.wait;
+            let mut is_reported = !self.wait;
             loop {
                 let error = self.listen().await;
                 if self.store.is_listed() {
                     return;
                 }
                 tracing::debug!(%error, host = ?self.server, "no Docker was found");
-                if !std::mem::replace(&mut is_told, true) {
+                if !std::mem::replace(&mut is_reported, true) {
                     tracing::warn!(%error, host = ?self.server,
                         "files wait until Docker is found (`wait_for_metadata` of add_docker_metadata)");
                 }

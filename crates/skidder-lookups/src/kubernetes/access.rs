@@ -1,4 +1,4 @@
-//! How the API server is reached: from inside of the cluster, or as a kubeconfig file says.
+//! How the API server is reached: from inside of the cluster, or as configured in a kubeconfig file.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where Kubernetes puts what a pod needs to reach the API.
+/// The folder with a pod's credentials for the API.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Largest token and configuration that are read.
@@ -21,10 +21,10 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 /// Requests to the API end after this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who we are to the server.
+/// The login at the server.
 #[derive(Clone)]
 enum Login {
-    Nobody,
+    Anonymous,
     Token(String),
     /// Read again for each request: Kubernetes replaces it.
     TokenFile(PathBuf),
@@ -38,7 +38,7 @@ pub(super) struct Access {
     fs: Arc<dyn Fs>,
     /// As it was given.
     pub(super) url: String,
-    /// What the kubeconfig calls the cluster.
+    /// The cluster's name in the kubeconfig.
     pub(super) cluster: Option<String>,
     /// The namespace this program is in, if it runs in a pod.
     pub(super) own_namespace: Option<String>,
@@ -51,7 +51,7 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// As `kube_config` says; without one, as a pod of the cluster. The error says why neither can be.
+    /// From `kube_config`; without one, as a pod of the cluster. The error is why neither is possible.
     pub(super) fn find(kube_config: Option<&str>, fs: &Arc<dyn Fs>) -> Result<Self, String> {
         match kube_config {
             Some(path) => Self::from_file(Path::new(path), fs),
@@ -115,7 +115,7 @@ impl Access {
             tls.verification_mode = VerificationMode::None;
         }
         cluster.skip();
-        let mut login = Login::Nobody;
+        let mut login = Login::Anonymous;
         if let Some(user) = named(&root, "users", &user_name, "user") {
             let of = |key| pem(&user, key, folder).map_err(|e| format!("`{name}`: {e}"));
             if let (Some(certificate), Some(key)) = (of("client-certificate")?, of("client-key")?) {
@@ -141,7 +141,7 @@ impl Access {
         Ok(Self { cluster: Some(cluster_name).filter(|name| !name.is_empty()), ..access })
     }
 
-    /// Asks for an object.
+    /// Requests an object.
     pub(super) async fn json(&self, path: &str) -> Result<Json, HttpError> {
         let token = self.token();
         let headers = headers(&token);
@@ -158,7 +158,7 @@ impl Access {
     /// The value of the header `authorization`; empty without one.
     fn token(&self) -> String {
         let token = match &self.login {
-            Login::Nobody => return String::new(),
+            Login::Anonymous => return String::new(),
             Login::Token(token) => token.clone(),
             Login::TokenFile(path) => match text_of(&*self.fs, path) {
                 Ok(token) => token,

@@ -1,4 +1,4 @@
-//! What the API says about a pod, as far as events are to carry it, and the fields made of it.
+//! The API's description of a pod, as far as events are to carry it, and the fields made of it.
 //!
 //! The shape of the fields is that of Elastic's `elastic-agent-autodiscover`, `kubernetes/metadata`.
 
@@ -31,7 +31,7 @@ pub(super) struct Pod {
     pub(super) annotations: BTreeMap<String, String>,
     /// Kind and name of what controls it.
     pub(super) owner: Option<(String, String)>,
-    /// What controls its owner, if that was asked for.
+    /// The controller of its owner, if requested.
     pub(super) above: Option<(String, String)>,
     pub(super) containers: Vec<Container>,
 }
@@ -54,7 +54,7 @@ impl Pod {
         })
     }
 
-    /// What is the same for all of its containers.
+    /// The part that is the same for all of its containers.
     pub(super) fn fields(
         &self,
         wanted: &Wanted,
@@ -126,7 +126,7 @@ pub(super) fn namespace_fields(object: &Json, wanted: &Wanted) -> Map {
     fields
 }
 
-/// What stands below `kubernetes.node`.
+/// The fields below `kubernetes.node`.
 pub(super) fn node_fields(object: &Json, wanted: &Wanted) -> Map {
     let meta = &object["metadata"];
     let mut fields = Map::new();

@@ -1,4 +1,4 @@
-//! What an event gets, kept for the next one: those of one file follow each other and get the same.
+//! The last event's fields, kept for the next one: those of one file follow each other and get the same.
 
 use super::matchers::{Look, log_file_path};
 use super::path::Named;
@@ -7,16 +7,16 @@ use super::store::Store;
 use skidder_event::{Map, Path};
 use std::sync::Arc;
 
-/// What was found by some fields.
+/// The result for one set of values.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// What these fields were.
+    /// These fields of the event.
     values: Vec<Option<String>>,
     /// The keys of each matcher.
     keys: Vec<Vec<String>>,
-    /// What the path says.
+    /// The fields from the path.
     of_path: Option<Arc<Map>>,
-    /// What was known under the keys when `fields` were made.
+    /// The entry under the keys when `fields` were made.
     known: Option<Arc<Map>>,
     fields: Option<Arc<Map>>,
 }
@@ -48,7 +48,7 @@ impl Found {
         reads.iter().zip(&self.values).all(is_same)
     }
 
-    /// What an event with these fields gets now; nothing if it is of no pod.
+    /// The current fields for an event with these fields; nothing if it is of no pod.
     pub(super) fn fields(&mut self, store: &Store) -> Option<&Arc<Map>> {
         let known = self.keys.iter().find_map(|keys| store.find(keys));
         let is_same = match (&known, &self.known) {

@@ -1,8 +1,8 @@
 //! `add_kubernetes_metadata`: which pod a line comes from.
 //!
-//! What the path of a log file says (namespace, pod, container, uid) is added at once, without asking
-//! anybody. The rest comes from the API: the pods of this node are listed and their changes followed beside the
-//! pipeline, and events get what is known about theirs. For the file of a pod all of it is the same for every
+//! The fields in the path of a log file (namespace, pod, container, uid) are added at once, without a
+//! request. The rest comes from the API: the pods of this node are listed and their changes followed in the
+//! background, and events get the known fields of theirs. For the file of a pod all of it is the same for every
 //! line, and is done once; when the pod changes, once again.
 
 mod access;

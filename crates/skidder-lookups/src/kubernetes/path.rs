@@ -1,4 +1,4 @@
-//! What the path of a log file says about its container: the kubelet writes it into the names.
+//! The container in the path of a log file: the kubelet writes it into the names.
 //!
 //! `/var/log/pods/NAMESPACE_POD_UID/CONTAINER/RESTARTS.log…` and
 //! `/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log` (kubernetes/kubernetes, `pkg/kubelet/kuberuntime`).
@@ -15,7 +15,7 @@ pub(super) const CONTAINERS: &str = "/var/log/containers/";
 /// Where it keeps the volumes of pods.
 pub(super) const VOLUMES: &str = "/var/lib/kubelet/pods/";
 
-/// What a path says. All of it is text of the path.
+/// The parts of a path. All of it is text of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Named<'a> {
     pub(super) namespace: Option<&'a str>,

@@ -148,11 +148,11 @@ settings! {
     /// `add_resource_metadata`.
     static RESOURCES = Group::new("kubernetes.resources", "What is around a pod.").inline();
 
-    NAMESPACES: Part = Key::part("namespace", &BESIDE)
+    NAMESPACES: Part = Key::part("namespace", &AROUND)
         .default_words("`enabled: true`")
         .about("`namespace_uid`, `namespace_labels`, `namespace_annotations`; with `enabled`, \
                 `include_labels`, `exclude_labels`, `include_annotations`");
-    NODES: Part = Key::part("node", &BESIDE)
+    NODES: Part = Key::part("node", &AROUND)
         .default_words("`enabled: true`")
         .about("`node.name`, `.uid`, `.hostname`, `.labels`, `.annotations`; with the same settings");
     DEPLOYMENT: bool = Key::new("deployment")
@@ -164,8 +164,8 @@ settings! {
 }
 
 settings! {
-    /// What is around a pod.
-    static BESIDE = Group::new("kubernetes.resource", "Labels and annotations of what is around a pod.").include(&[&SELECTION]);
+    /// The objects around a pod.
+    static AROUND = Group::new("kubernetes.resource", "Labels and annotations of what is around a pod.").include(&[&SELECTION]);
 
     ENABLED: bool = Key::new("enabled")
         .default(true)
@@ -211,7 +211,7 @@ pub(super) struct Selection {
     annotations_dedot: bool,
 }
 
-/// The same for pods and what is around them.
+/// The same for pods and the objects around them.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) pod: Selection,
@@ -255,7 +255,7 @@ impl Selection {
         }
     }
 
-    /// Whether objects of this kind are asked for.
+    /// Whether objects of this kind are requested.
     pub(super) fn is_wanted(&self) -> bool {
         self.enabled
     }
@@ -305,9 +305,9 @@ fn patterns(section: &Section<'_>, key: &Key<Vec<String>>) -> Vec<Regex> {
 impl Settings {
     pub(super) fn read(section: &Section<'_>) -> Option<Self> {
         let dedot = (section.get(&LABELS_DEDOT).value(), section.get(&ANNOTATIONS_DEDOT).value());
-        let beside = section.part(&ADD_RESOURCE_METADATA);
+        let around = section.part(&ADD_RESOURCE_METADATA);
         let of = |key| {
-            let inner = beside.part(key);
+            let inner = around.part(key);
             let enabled = inner.get(&ENABLED).value();
             Selection { enabled, ..Selection::read(&inner, dedot) }
         };
@@ -315,10 +315,10 @@ impl Settings {
             pod: Selection::read(section, dedot),
             namespace: of(&NAMESPACES),
             node: of(&NODES),
-            deployment: beside.get(&DEPLOYMENT).value(),
-            cronjob: beside.get(&CRONJOB).value(),
+            deployment: around.get(&DEPLOYMENT).value(),
+            cronjob: around.get(&CRONJOB).value(),
         };
-        drop(beside);
+        drop(around);
         let scope = section.get(&SCOPE).value();
         let waits = section.get(&WAIT_FOR_METADATA).value();
         let wait = section.get(&WAIT_FOR_METADATA_TIMEOUT).value();
@@ -393,8 +393,8 @@ fn read_matchers(section: &Section<'_>) -> Option<Vec<Matcher>> {
     right.then_some(all)
 }
 
-/// Whether the folder of a matcher with a `resource_type` is one of those that have such logs; one that has not is told, as
-/// Filebeat refuses it.
+/// Whether the folder of a matcher with a `resource_type` is one of those that have such logs; reports one that has not, as
+/// Filebeat does.
 fn has_such_logs(pod: bool, below: &str, settings: &Section<'_>) -> bool {
     let folders: &[&str] = if pod { &[VOLUMES, PODS] } else { &[CONTAINERS] };
     let is_known = settings.has_key(&kinds::PATH) && folders.contains(&below);

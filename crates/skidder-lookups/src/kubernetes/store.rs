@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pods that are kept; further ones are not known, which is told.
+/// Pods that are kept; further ones are not known, which is logged.
 pub(super) const PODS_MAX: usize = 20_000;
 
-/// Keys that files wait for, or waited for in vain; beyond them nobody waits.
+/// Keys that files wait for, or waited for in vain; beyond them no file waits.
 const WAITED_MAX: usize = 4096;
 
-/// What is known of a cluster.
+/// The known objects of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     pods: HashMap<String, Known>,
@@ -44,8 +44,8 @@ impl Store {
         keys.iter().find_map(|key| self.by_key.get(key).cloned())
     }
 
-    /// Whether somebody who waits for one of these keys goes on waiting: none is known, and less than `limit`
-    /// has passed since they were asked for the first time.
+    /// Whether to go on waiting for one of these keys: none is known, and less than `limit`
+    /// has passed since the first request for them.
     pub(super) fn waits(&mut self, keys: &[String], limit: Duration, now: Monotonic) -> bool {
         let Some(first) = keys.first() else { return false };
         if keys.iter().any(|key| self.by_key.contains_key(key)) {

@@ -53,13 +53,13 @@ fn pod(uid: &str, name: &str, label: &str) -> Json {
 struct Api {
     address: String,
     watches: Receiver<Sender<String>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 fn api() -> Api {
     let (opened, watches) = channel();
     let opened = Mutex::new(opened);
-    let (address, asked) = serve(move |request: &Request| {
+    let (address, requests) = serve(move |request: &Request| {
         if request.header("authorization") != "Bearer secret" {
             return Answer::Now(401, "who are you".to_owned());
         }
@@ -109,7 +109,7 @@ fn api() -> Api {
         };
         Answer::ok(found)
     });
-    Api { address, watches, asked }
+    Api { address, watches, requests }
 }
 
 /// The processor with a kubeconfig for this API.
@@ -139,7 +139,7 @@ fn clock() -> Moved {
     Moved(Arc::default(), Arc::new(SystemClock::new()))
 }
 
-/// What the source of a file gets.
+/// The fields for the source of a file.
 fn of_file(processor: &AddKubernetesMetadata, path: &str) -> Map {
     let mut fields = Map::new();
     fields.insert_path("log.file.path", path);
@@ -246,7 +246,7 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     let third = "/var/log/pods/shop_web-3_uid-3/nginx/0.log";
     wait_until("a new pod", PATIENCE, || label(third) == "new");
     assert_eq!(processor.epoch(), epoch + 1);
-    // What was found for the event before is not for another file, nor for ever.
+    // The fields of the event before are not for another file, nor for ever.
     assert_eq!([label_of_event(third), label_of_event(PATH)], ["new", "green"]);
     assert_eq!(label_of_event("/var/log/other.log"), Json::Null);
     assert_eq!(label_of_event(PATH), "green");
@@ -266,18 +266,18 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     assert_eq!(text(&of_file(&processor, third), "kubernetes.pod.name"), "web-3", "from the path");
     assert_eq!(label(PATH), "after");
 
-    // The server forgot where we are: everything is listed again, and what is not there is gone.
+    // The server forgot our position: everything is listed again, and a missing pod is gone.
     let gone = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
     feed.send(format!("{gone}\n")).unwrap();
     let feed = api.watches.recv_timeout(PATIENCE).unwrap();
     wait_until("the list", PATIENCE, || label(PATH) == "blue");
     // A watch that ends is begun again at its last version, without a list.
     let lists = |api: &Api| {
-        api.asked
+        api.requests
             .lock()
             .unwrap()
             .iter()
-            .filter(|asked| asked.contains("/pods?") && !asked.contains("watch=1"))
+            .filter(|request| request.contains("/pods?") && !request.contains("watch=1"))
             .count()
     };
     let listed = lists(&api);
@@ -285,8 +285,12 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     drop(feed);
     let feed = api.watches.recv_timeout(PATIENCE).unwrap();
     assert_eq!(lists(&api), listed);
-    let last = api.asked.lock().unwrap().iter().rfind(|asked| asked.contains("/pods?")).cloned();
-    assert!(last.as_deref().is_some_and(|asked| asked.contains("resourceVersion=99")), "{last:?}");
+    let last =
+        api.requests.lock().unwrap().iter().rfind(|request| request.contains("/pods?")).cloned();
+    assert!(
+        last.as_deref().is_some_and(|request| request.contains("resourceVersion=99")),
+        "{last:?}"
+    );
     drop(feed);
 }
 

@@ -25,7 +25,7 @@ const WATCH_SECONDS: u64 = 300;
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// What is shared between the processor and the one who follows.
+/// State shared between the processor and the watcher.
 pub(super) struct Shared {
     pub(super) store: Mutex<Store>,
     /// Grows when the fields of a pod are others than before.
@@ -65,56 +65,56 @@ enum Kind {
 
 /// Follows until it is dropped.
 pub(super) async fn follow(access: Access, settings: Settings, shared: Arc<Shared>) {
-    let asker = Arc::new(Asker { limit: Limit::new(&settings), access, settings, shared });
-    let node = asker.node().await;
-    asker.cluster().await;
-    let wanted = &asker.settings.wanted;
-    let mut kinds = vec![(Kind::Pods, asker.pods_path(&node))];
+    let watcher = Arc::new(Watcher { limit: Limit::new(&settings), access, settings, shared });
+    let node = watcher.node().await;
+    watcher.cluster().await;
+    let wanted = &watcher.settings.wanted;
+    let mut kinds = vec![(Kind::Pods, watcher.pods_path(&node))];
     if wanted.namespace.is_wanted() {
-        kinds.push((Kind::Namespaces, asker.namespaces_path()));
+        kinds.push((Kind::Namespaces, watcher.namespaces_path()));
     }
     if wanted.node.is_wanted() {
-        kinds.push((Kind::Nodes, asker.nodes_path(&node)));
+        kinds.push((Kind::Nodes, watcher.nodes_path(&node)));
     }
     // The small ones first, so that pods have everything when they come.
     kinds.reverse();
     let mut tasks = Vec::new();
     for (kind, path) in kinds {
-        let asker = Arc::clone(&asker);
-        tasks.push(tokio::spawn(async move { asker.follow_kind(kind, &path).await }));
+        let watcher = Arc::clone(&watcher);
+        tasks.push(tokio::spawn(async move { watcher.follow_kind(kind, &path).await }));
     }
     let cleaner = async {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            let now = asker.shared.clock.monotonic();
-            asker.shared.store().clean(&asker.settings, now);
+            let now = watcher.shared.clock.monotonic();
+            watcher.shared.store().clean(&watcher.settings, now);
         }
     };
     cleaner.await;
     drop(tasks);
 }
 
-/// The next change. A server that says nothing for longer than the watch may last is gone.
+/// The next change. A server that is silent for longer than the watch may last is gone.
 async fn next_line(stream: &mut AnswerStream) -> Result<Option<Vec<u8>>, HttpError> {
     let patience = Duration::from_secs(WATCH_SECONDS + 30);
     let line = tokio::time::timeout(patience, stream.line()).await;
     line.unwrap_or(Err(HttpError::Timeout(patience)))
 }
 
-struct Asker {
+struct Watcher {
     access: Access,
     settings: Settings,
     shared: Arc<Shared>,
     limit: Limit,
 }
 
-impl Asker {
+impl Watcher {
     async fn json(&self, path: &str) -> Result<Json, HttpError> {
         self.limit.wait().await;
         self.access.json(path).await
     }
 
-    /// The name of the node whose pods are wanted.
+    /// The name of the node whose pods are requested.
     async fn node(&self) -> String {
         if let Some(node) = &self.settings.node {
             return node.clone();
@@ -148,7 +148,7 @@ impl Asker {
         hostname
     }
 
-    /// What the cluster is called, as `kubeadm` has set it up, or as the kubeconfig says.
+    /// The name of the cluster, from `kubeadm`, or from the kubeconfig.
     async fn cluster(&self) {
         let mut name = self.access.cluster.clone();
         if self.settings.use_kubeadm {
@@ -301,7 +301,7 @@ impl Asker {
         }
     }
 
-    /// The deployment above a replica set, or the cron job above a job, if that was asked for.
+    /// The deployment above a replica set, or the cron job above a job, if requested.
     async fn above(&self, pod: &Pod) -> Option<(String, String)> {
         let (kind, name) = pod.owner.as_ref()?;
         let wanted = &self.settings.wanted;
@@ -333,7 +333,7 @@ impl Asker {
     }
 }
 
-/// How many requests are made, and what need not be asked twice.
+/// Limits the number of requests, and remembers what need not be requested twice.
 struct Limit {
     every: Duration,
     slots: Mutex<(f64, f64, tokio::time::Instant)>,

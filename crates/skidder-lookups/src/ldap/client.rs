@@ -32,14 +32,14 @@ type Answer = Result<Values, Arc<str>>;
 /// Where the server is.
 pub(super) enum Address {
     Given(String),
-    /// Where DNS says; asked for each connection.
+    /// From DNS, for each connection.
     Discovered(Arc<Discovery>),
 }
 
-/// What is asked where.
+/// The server, and what to look up there.
 pub(super) struct Directory {
     pub(super) address: Address,
-    /// Asked from the server if it is empty.
+    /// Requested from the server if it is empty.
     pub(super) base: String,
     pub(super) user: String,
     pub(super) password: Secret,
@@ -74,7 +74,7 @@ enum FindError {
 }
 
 impl Address {
-    /// The address, or the domain whose servers are looked for.
+    /// The address, or the domain whose servers are discovered.
     fn text(&self) -> &str {
         match self {
             Self::Given(address) => address,
@@ -106,10 +106,10 @@ impl FindError {
     }
 }
 
-/// What askers and the thread share.
+/// Shared by the callers and the thread.
 struct Known {
     answers: Cache<Answer>,
-    /// Until when nothing is asked, and why.
+    /// Until when no request is sent, and why.
     paused: Mutex<Option<(Monotonic, Arc<str>)>>,
     clock: Arc<dyn Clock>,
 }
@@ -132,16 +132,16 @@ impl Known {
 struct Ask {
     value: String,
     answer: SyncSender<Answer>,
-    /// Gone when nobody waits any more.
+    /// Gone when the caller has given up.
     waiting: Weak<()>,
 }
 
-/// Asks the server; from any thread.
+/// The client; for use from any thread.
 pub(super) struct Client {
     limit: Duration,
     known: Arc<Known>,
-    asks: mpsc::Sender<Ask>,
-    /// What the thread begins with, until the first look-up starts it.
+    sender: mpsc::Sender<Ask>,
+    /// The thread's arguments, until the first look-up starts it.
     idle: Mutex<Option<(Directory, mpsc::Receiver<Ask>)>>,
     background: OnceLock<Option<Background>>,
 }
@@ -151,10 +151,10 @@ impl Client {
     pub(super) fn new(directory: Directory, clock: Arc<dyn Clock>) -> Self {
         let answers = Cache::new(0, ANSWERS_MAX);
         let known = Arc::new(Known { answers, paused: Mutex::new(None), clock });
-        let (asks, asked) = mpsc::channel(WAITING_MAX);
+        let (sender, requests) = mpsc::channel(WAITING_MAX);
         let limit = directory.limit;
-        let idle = Mutex::new(Some((directory, asked)));
-        Self { limit, known, asks, idle, background: OnceLock::new() }
+        let idle = Mutex::new(Some((directory, requests)));
+        Self { limit, known, sender, idle, background: OnceLock::new() }
     }
 
     /// The values for an escaped value of the attribute that is searched for. Takes no longer than the limit.
@@ -171,7 +171,7 @@ impl Client {
         let (answer, answered) = sync_channel(1);
         let waiting = Arc::new(());
         let ask = Ask { value, answer, waiting: Arc::downgrade(&waiting) };
-        if self.asks.try_send(ask).is_err() {
+        if self.sender.try_send(ask).is_err() {
             return Err("search failed: too many wait for the server".into());
         }
         answered.recv_timeout(self.limit).unwrap_or_else(|error| match error {
@@ -186,10 +186,10 @@ impl Client {
 
     fn start(&self) -> Option<Background> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (directory, asked) = idle?;
+        let (directory, requests) = idle?;
         let known = Arc::clone(&self.known);
         let worker = Worker { base: directory.base.clone(), directory, known, connection: None };
-        let started = Background::start("ldap", worker.run(asked));
+        let started = Background::start("ldap", worker.run(requests));
         started
             .inspect_err(|error| tracing::error!(%error, "no thread for translate_ldap_attribute"))
             .ok()
@@ -206,13 +206,13 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self, mut asked: mpsc::Receiver<Ask>) {
-        while let Some(ask) = asked.recv().await {
+    async fn run(mut self, mut requests: mpsc::Receiver<Ask>) {
+        while let Some(ask) = requests.recv().await {
             if ask.waiting.strong_count() == 0 {
                 continue;
             }
             let answer = self.answer(&ask.value).await;
-            // Whoever asked may have given up meanwhile.
+            // The caller may have given up meanwhile.
             drop(ask.answer.try_send(answer));
         }
     }
@@ -265,8 +265,8 @@ impl Worker {
         let addresses = match &self.directory.address {
             Address::Given(address) => vec![address.clone()],
             Address::Discovered(discovery) => {
-                let asked = Arc::clone(discovery);
-                let found = tokio::task::spawn_blocking(move || asked.find()).await;
+                let shared = Arc::clone(discovery);
+                let found = tokio::task::spawn_blocking(move || shared.find()).await;
                 found.unwrap_or_default()
             }
         };
@@ -341,7 +341,7 @@ fn values_of(entry: SearchEntry, name: &str) -> Vec<Vec<u8>> {
     all.filter(|(known, _)| known.eq_ignore_ascii_case(name)).flat_map(|(_, v)| v).collect()
 }
 
-/// What the server says about itself: the default of Active Directory, or the first of all (RFC 4512, 5.1).
+/// The server's own naming context: the default of Active Directory, or the first of all (RFC 4512, 5.1).
 async fn naming_context(ldap: &mut Ldap) -> Option<String> {
     let names = ["defaultNamingContext", "namingContexts"];
     let found = ldap.search("", Scope::Base, "(objectClass=*)", names).await;

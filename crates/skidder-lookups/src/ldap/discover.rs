@@ -1,4 +1,4 @@
-//! Where the servers of a domain are: its DNS says so (RFC 2782), for `translate_ldap_attribute` without an address.
+//! The servers of a domain, from its DNS (RFC 2782), for `translate_ldap_attribute` without an address.
 //!
 //! Filebeat: libbeat/processors/translate_ldap_attribute/discovery.go and discovery_other.go.
 
@@ -14,14 +14,14 @@ const BYTES_MAX: usize = 1 << 20;
 /// For each nameserver.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The domain, and who knows about it.
+/// The domain, and its DNS servers.
 pub(super) struct Discovery {
     domain: String,
     resolver: Resolver,
 }
 
 impl Discovery {
-    /// `domain` is the one that is set; without one it is that of the machine. An error says what is missing.
+    /// `domain` is the configured one; without one it is that of the machine. The error names what is missing.
     pub(super) fn new(domain: Option<String>, fs: &dyn Fs) -> Result<Self, String> {
         let read = |path: &str| {
             let file = fs.open(path.as_ref()).ok()?;
@@ -88,7 +88,7 @@ fn realm(text: &str) -> Option<String> {
     })
 }
 
-/// What stands behind the first dot of a machine's name.
+/// The part after the first dot of a machine's name.
 fn domain_of_host(name: &str) -> Option<String> {
     let (_, domain) = name.split_once('.')?;
     (!domain.is_empty()).then(|| domain.to_owned())

@@ -71,7 +71,7 @@ pub(super) fn escape_all(bytes: &[u8]) -> String {
     out
 }
 
-/// As `\XX` what has a meaning in a filter (`*`, `(`, `)`, `\`), control characters and what is not ASCII.
+/// As `\XX` the special characters of a filter (`*`, `(`, `)`, `\`), control characters and all beyond ASCII.
 pub(super) fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for byte in bytes {

@@ -1,7 +1,7 @@
 //! `translate_ldap_attribute`: an attribute of the object that another attribute names, from an LDAP server.
 //!
-//! One connection is kept and made anew when it breaks. What was found is remembered for a while, and that
-//! nothing was; only other values are asked for, and then the event waits, at most the time limit. A server
+//! One connection is kept and made anew when it breaks. Answers are cached for a while, also empty
+//! ones; only for other values the event waits for a request, at most the time limit. A server
 //! that does not answer is left alone for a while, so that it does not hold up every event.
 
 mod client;

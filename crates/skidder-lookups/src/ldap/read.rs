@@ -134,7 +134,7 @@ impl TranslateLdapAttribute {
     }
 }
 
-/// The address, and the TLS of one that has it. What is wrong was told.
+/// The address, and the TLS of one that has it. Mistakes are reported.
 fn read_address(
     settings: &Section<'_>,
     context: &Context,
@@ -178,7 +178,7 @@ fn read_address(
     with_tls(Address::Given(address), settings, section.as_ref(), own, context)
 }
 
-/// The address with what is needed to connect with TLS.
+/// The address with the settings of TLS.
 fn with_tls(
     address: Address,
     settings: &Section<'_>,
@@ -198,7 +198,7 @@ fn with_tls(
     }
 }
 
-/// What is wrong with the address of a server.
+/// The mistake in the address of a server.
 fn check_address(text: &str) -> Result<(), String> {
     let expected = "expected `ldap://host:port` or `ldaps://host:port`";
     let (scheme, rest) = text.split_once("://").ok_or(expected)?;

@@ -124,7 +124,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// The list `indexers` and the default. Nothing if it is wrong, which is told.
+/// The list `indexers` and the default. Returns `None`, and reports the problem, if it is wrong.
 pub(super) fn read_indexers(settings: &Section<'_>) -> Option<Vec<Indexer>> {
     let mut indexers = Vec::new();
     let mut right = true;
@@ -149,7 +149,7 @@ pub(super) fn read_indexers(settings: &Section<'_>) -> Option<Vec<Indexer>> {
     right.then_some(indexers)
 }
 
-/// The list `matchers` and the default. Nothing if it is wrong, which is told.
+/// The list `matchers` and the default. Returns `None`, and reports the problem, if it is wrong.
 pub(super) fn read_matchers(settings: &Section<'_>) -> Option<Vec<Matcher>> {
     let mut matchers = Vec::new();
     let mut right = true;

@@ -1,6 +1,6 @@
 //! `add_nomad_metadata`: the allocation that a line comes from, as `nomad.*`.
 //!
-//! The allocations of this node are asked for every `refresh_interval`; the id of one is a part of the path of its
+//! The allocations of this node are requested every `refresh_interval`; the id of one is a part of the path of its
 //! logs, so that usually everything is a constant of the source.
 
 mod matchers;
@@ -67,7 +67,7 @@ pub(crate) struct AddNomadMetadata {
     _watching: Option<Background>,
 }
 
-/// What events and sources are asked for, and what is known.
+/// The matchers of events and sources, and the known allocations.
 struct Bound {
     matchers: Vec<Matcher>,
     store: Arc<Store>,
@@ -119,11 +119,11 @@ fn read_server(settings: &Section<'_>, context: &Context) -> Option<HttpClient> 
     } else {
         None
     };
-    let told = |error| {
+    let report = |error| {
         let message = format!("`{}` is `{address}`; {error}", settings.path_of(ADDRESS.name()));
         settings.problem(ADDRESS.name(), message, "");
     };
-    HttpClient::parse(&address, tls, TIMEOUT).map_err(told).ok()
+    HttpClient::parse(&address, tls, TIMEOUT).map_err(report).ok()
 }
 
 impl Bound {
@@ -140,7 +140,7 @@ impl fmt::Debug for Bound {
     }
 }
 
-/// What is known now, for sources to be bound to.
+/// The current fields, for sources to be bound to.
 #[derive(Debug)]
 struct Now(Arc<Bound>);
 

@@ -10,10 +10,10 @@ use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whose allocations are asked for.
+/// Which allocations are requested.
 #[derive(Clone, Debug)]
 pub(super) enum Scope {
-    /// Those of one node: of this name, or of the agent that is asked.
+    /// Those of one node: of this name, or of the agent that answers.
     Node(Option<String>),
     /// All of the cluster.
     Global,
@@ -28,7 +28,7 @@ enum AskError {
     Node(String),
 }
 
-/// Keeps a store as Nomad says.
+/// Keeps a store up to date with Nomad.
 pub(super) struct Watch {
     pub(super) server: HttpClient,
     pub(super) store: Arc<Store>,

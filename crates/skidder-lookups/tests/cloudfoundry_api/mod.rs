@@ -9,7 +9,7 @@ pub(crate) fn serve_api() -> String {
     serve(move |request| api(request, &uaa)).0
 }
 
-/// Knows `me:a secret`, with the blank escaped.
+/// Accepts `me:a secret`, with the blank escaped.
 fn uaa(request: &Request) -> Answer {
     let right = request.method == "POST"
         && request.target == "/oauth/token"

@@ -36,7 +36,7 @@ fn ec2(request: &Request) -> Answer {
     }
 }
 
-/// An instance that does not show its tags but has a role, and the API of EC2, which wants requests to be signed.
+/// An instance that does not show its tags but has a role, and the API of EC2, which requires signed requests.
 fn ec2_api(request: &Request) -> Answer {
     const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
     if request.target.starts_with("/?Action=DescribeTags&") {

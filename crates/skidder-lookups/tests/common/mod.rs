@@ -27,7 +27,7 @@ impl Request {
     }
 }
 
-/// What is answered.
+/// The answers.
 pub(crate) enum Answer {
     /// All at once.
     Now(u16, String),

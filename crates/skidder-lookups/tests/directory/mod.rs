@@ -17,7 +17,7 @@ pub(crate) const GUID: [u8; 16] = [
     0xee, 0x25, 0xb1, 0x7f, 0xaf, 0xce, 0xff, 0x48, 0x83, 0x85, 0x32, 0xc5, 0x16, 0xab, 0x10, 0xed,
 ];
 
-/// What came, in its order: `bind USER PASSWORD`, `search BASE ATTRIBUTE=VALUE`.
+/// All requests, in order: `bind USER PASSWORD`, `search BASE ATTRIBUTE=VALUE`.
 pub(crate) type Requests = Arc<Mutex<Vec<String>>>;
 
 /// Serves on a port of the loopback for the rest of the test; gives `ldap://127.0.0.1:port`.

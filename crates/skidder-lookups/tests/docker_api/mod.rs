@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// Containers that run, and whoever listens.
+/// Running containers, and open streams of events.
 #[derive(Clone, Default)]
 pub(crate) struct Docker {
     containers: Arc<Mutex<Vec<Json>>>,
@@ -42,17 +42,17 @@ impl Docker {
             }
             "/containers/json" => {
                 let containers = self.containers.lock().unwrap();
-                let asked = |container: &&Json| {
+                let is_wanted = |container: &&Json| {
                     only.is_none_or(|id| id.starts_with(container["Id"].as_str().unwrap()))
                 };
-                let list: Vec<&Json> = containers.iter().filter(asked).collect();
+                let list: Vec<&Json> = containers.iter().filter(is_wanted).collect();
                 Answer::ok(json!(list).to_string())
             }
             _ => Answer::not_found(),
         }
     }
 
-    /// A container runs that nobody is told of.
+    /// A container runs, without an event.
     pub(crate) fn run(&self, letter: char, name: &str, labels: Json) {
         let container = json!({
             "Id": id(letter), "Names": [format!("/{name}")], "Image": "image:1", "Labels": labels,
@@ -61,8 +61,8 @@ impl Docker {
         self.containers.lock().unwrap().push(container);
     }
 
-    /// Everybody is told that something happened to a container.
-    pub(crate) fn tell(&self, action: &str, letter: char) {
+    /// Sends an event of a container to all listeners.
+    pub(crate) fn send_event(&self, action: &str, letter: char) {
         if action == "die" {
             self.containers.lock().unwrap().retain(|container| container["Id"] != id(letter));
         }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 type Builder = AnswerBuilder<Vec<u8>>;
 
-/// The address of the server, and how often it was asked over UDP.
+/// The address of the server, and the number of its requests over UDP.
 pub(crate) fn serve() -> (String, Arc<AtomicU32>) {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = udp.local_addr().unwrap();
@@ -23,7 +23,7 @@ pub(crate) fn serve() -> (String, Arc<AtomicU32>) {
         loop {
             let (length, from) = udp.recv_from(&mut buffer).unwrap();
             counted.fetch_add(1, Ordering::SeqCst);
-            // What nobody asked for comes first.
+            // An unsolicited answer comes first.
             udp.send_to(&answer(&forged(&buffer[..length]), false), from).unwrap();
             udp.send_to(&answer(&buffer[..length], true), from).unwrap();
         }
@@ -34,31 +34,31 @@ pub(crate) fn serve() -> (String, Arc<AtomicU32>) {
                 let mut stream = stream.unwrap();
                 let mut length = [0; 2];
                 stream.read_exact(&mut length).unwrap();
-                let mut asked = vec![0; u16::from_be_bytes(length).into()];
-                stream.read_exact(&mut asked).unwrap();
-                let answer = answer(&asked, false);
+                let mut query = vec![0; u16::from_be_bytes(length).into()];
+                stream.read_exact(&mut query).unwrap();
+                let answer = answer(&query, false);
                 stream.write_all(&(answer.len() as u16).to_be_bytes()).unwrap();
                 stream.write_all(&answer).unwrap();
             }
         });
         return (address.to_string(), count);
     }
-    // Somebody has the port for TCP: another one.
+    // Another program has the port for TCP: try again.
     serve()
 }
 
-/// The address of a server that knows where services are: name, priority, and port on `localhost`.
+/// The address of a server with services: name, priority, and port on `localhost`.
 pub(crate) fn serve_services(services: Vec<(String, u16, u16)>) -> String {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = udp.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         let mut buffer = [0; 512];
         while let Ok((length, from)) = udp.recv_from(&mut buffer) {
-            let asked = Message::from_octets(&buffer[..length]).unwrap();
-            let question = asked.first_question().unwrap();
+            let query = Message::from_octets(&buffer[..length]).unwrap();
+            let question = query.first_question().unwrap();
             let name = question.qname().to_name::<Vec<u8>>();
             let mut answer =
-                MessageBuilder::new_vec().start_answer(&asked, Rcode::NOERROR).unwrap();
+                MessageBuilder::new_vec().start_answer(&query, Rcode::NOERROR).unwrap();
             for (known, priority, port) in &services {
                 if *known == name.to_string() && question.qtype() == Rtype::SRV {
                     let host: Name<Vec<u8>> = "localhost".parse().unwrap();
@@ -71,7 +71,7 @@ pub(crate) fn serve_services(services: Vec<(String, u16, u16)>) -> String {
     address
 }
 
-/// The address of a server that never answers, and how often it was asked.
+/// The address of a server that never answers, and the number of its requests.
 pub(crate) fn silent() -> (String, Arc<AtomicU32>) {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = udp.local_addr().unwrap().to_string();
@@ -86,17 +86,17 @@ pub(crate) fn silent() -> (String, Arc<AtomicU32>) {
 }
 
 /// The question with another id.
-fn forged(asked: &[u8]) -> Vec<u8> {
-    let mut forged = asked.to_vec();
+fn forged(query: &[u8]) -> Vec<u8> {
+    let mut forged = query.to_vec();
     forged[0] ^= 0xff;
     forged
 }
 
-fn answer(asked: &[u8], small: bool) -> Vec<u8> {
-    let asked = Message::from_octets(asked).unwrap();
-    let question = asked.first_question().unwrap();
+fn answer(query: &[u8], small: bool) -> Vec<u8> {
+    let query = Message::from_octets(query).unwrap();
+    let question = query.first_question().unwrap();
     let name = question.qname().to_name::<Vec<u8>>();
-    let start = |code| MessageBuilder::new_vec().start_answer(&asked, code).unwrap();
+    let start = |code| MessageBuilder::new_vec().start_answer(&query, code).unwrap();
     let mut answer = start(Rcode::NOERROR);
     match (name.to_string().as_str(), question.qtype()) {
         ("host.test", Rtype::A) => hosts(&mut answer, &name),

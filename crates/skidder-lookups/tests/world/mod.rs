@@ -1,4 +1,4 @@
-//! What the golden files of this crate are run with: the servers that they name.
+//! The environment of this crate's golden files: the servers that they name.
 
 use crate::{cloudfoundry_api, clouds, directory, docker_api, names, nomad_api};
 use serde_json::json;

@@ -38,8 +38,8 @@ pub struct IpPlace {
 }
 
 impl IpPlace {
-    /// The addresses with which a socket that is bound already, as systemd passes it, is this one: who writes `0.0.0.0`
-    /// there and `:9000` here means the same.
+    /// The addresses under which an already bound socket, as systemd passes it, is this one: `0.0.0.0`
+    /// there and `:9000` here mean the same.
     pub fn passed_as(&self) -> Vec<BoundAddress> {
         let mut all = vec![BoundAddress::Tcp(self.address)];
         if self.family == Family::Any && self.address.ip().is_unspecified() {
@@ -146,7 +146,7 @@ impl UnixPlace {
         Ok((socket, name))
     }
 
-    /// Gives the name of the socket its permissions and its group. Nobody can connect before `listen`, so both are right
+    /// Sets permissions and group of the socket's name. No client can connect before `listen`, so both are right
     /// from the first connection on.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct HttpLimits {
     /// Length of the request line and the headers; more is answered with 431 or 414. At least 8192.
     pub head_bytes_max: usize,
     /// Life of a connection, so that a client that does not read gives its place back; a client that wants more connects
-    /// again. Answers in progress get what is left of `grace`.
+    /// again. Answers in progress get the rest of `grace`.
     pub connection_time_max: Option<Duration>,
 }
 
@@ -104,8 +104,8 @@ pub enum RequestBodyError {
     Broken(ConnectionError),
 }
 
-/// Reads the whole body of a request, at most `bytes_max` bytes, within `timeout`. A body that says that it is longer is
-/// refused before it is read.
+/// Reads the whole body of a request, at most `bytes_max` bytes, within `timeout`. A longer declared length is
+/// refused before the body is read.
 ///
 /// # Errors
 ///

@@ -39,7 +39,7 @@ impl ListenAddress {
     ///
     /// # Errors
     ///
-    /// What is wrong: the end of the sentence "`host` is …; ".
+    /// The mistake: the end of the sentence "`host` is …; ".
     pub fn parse_tcp(text: &str) -> Result<Self, String> {
         let expected = "expected `host:port`, as in `localhost:9000`";
         let (host, port) = text.rsplit_once(':').ok_or(expected)?;
@@ -146,7 +146,7 @@ pub enum ListenError {
 pub type AcceptFuture<'a> =
     Pin<Box<dyn Future<Output = io::Result<(Box<dyn Stream>, Peer)>> + Send + 'a>>;
 
-/// What accepts connections: a socket, or a simulated one.
+/// Accepts connections: a socket, or a simulated one.
 pub trait Accept: Send + Sync + fmt::Debug {
     /// Waits for the next connection. May be dropped while it waits.
     fn accept(&self) -> AcceptFuture<'_>;

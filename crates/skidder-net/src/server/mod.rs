@@ -54,7 +54,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Pause after a connection could not be accepted: no descriptors are left, say.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a server allows.
+/// The limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// TLS, unless connections are plain.
@@ -91,11 +91,11 @@ pub struct Accepted {
 
 /// An open connection to a client.
 pub struct ServerConnection {
-    /// What the client sends, decrypted, and where answers go.
+    /// The decrypted stream, in both directions.
     pub stream: Box<dyn Stream>,
     /// The client's address.
     pub peer: Peer,
-    /// What was negotiated, with TLS.
+    /// The negotiated session, with TLS.
     pub tls: Option<TlsSession>,
     /// The place among the server's connections, until this is dropped; none of one of [`Server::accept_beyond`].
     pub place: Option<OwnedSemaphorePermit>,
@@ -122,7 +122,7 @@ pub enum HandshakeError {
     },
 }
 
-/// What a person can do about a handshake that failed, as the end of its message.
+/// The remedy for a failed handshake, as the end of its message.
 fn handshake_remedy(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::NoCertificatesPresented) => {

@@ -16,7 +16,7 @@ pub enum StreamPlace {
 }
 
 impl StreamPlace {
-    /// The address as it was asked for; its port may be 0.
+    /// The configured address; its port may be 0.
     pub fn address(&self) -> BoundAddress {
         match self {
             Self::Tcp(place) => BoundAddress::Tcp(place.address),
@@ -29,7 +29,7 @@ impl StreamPlace {
 pub type ListenFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Listener, ListenError>> + Send + 'a>>;
 
-/// What servers of streams are bound to.
+/// Binds addresses for servers of streams.
 pub trait Network: Send + Sync + fmt::Debug {
     /// Binds an address and listens there. Called within a runtime.
     ///

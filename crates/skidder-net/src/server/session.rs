@@ -1,17 +1,17 @@
-//! What a TLS handshake negotiated: the facts for the fields `tls.*` of events.
+//! The session negotiated in a TLS handshake: the facts for the fields `tls.*` of events.
 
 use rustls::{ProtocolVersion, ServerConnection};
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
-/// What was negotiated with a client.
+/// The session negotiated with a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSession {
     /// The protocol, as Filebeat names it: `TLSv1.2` or `TLSv1.3`.
     pub version: &'static str,
     /// The cipher suite by its registered name, as `TLS_AES_256_GCM_SHA384`.
     pub cipher: String,
-    /// The name by which the client asked for the server (SNI).
+    /// The server name in the client's handshake (SNI).
     pub server_name: Option<String>,
     /// The certificate that the client showed, if any.
     pub client: Option<ClientCertificate>,
@@ -20,9 +20,9 @@ pub struct TlsSession {
 /// Names in a client's certificate, as in RFC 4514: `CN=shipper,O=Example`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// Whom it is for.
+    /// The subject.
     pub subject: String,
-    /// Who signed it.
+    /// The issuer.
     pub issuer: String,
 }
 

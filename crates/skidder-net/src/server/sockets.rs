@@ -1,7 +1,7 @@
 //! The keeper of sockets: what outlives the input that has it.
 //!
 //! A reload ends an input and begins another one. Both hold a [`Claim`] on the same socket for a moment: the new one since
-//! its settings were read, the old one until it ends. So the old one knows that it has a successor
+//! its settings were read, the old one until it ends. So the old one can see that it has a successor
 //! ([`Claim::has_successor`]) and leaves its sockets here, with everything that belongs to them, such as open connections;
 //! the successor waits for them ([`Claim::turn`]) and takes them. One without a successor closes its own, also if the
 //! successor was stopped meanwhile: then [`Claim::leave`] gives the sockets back.
@@ -89,7 +89,7 @@ const TURN_MAX: Duration = Duration::from_secs(5);
 struct State {
     /// The claims that there are on a socket.
     claims: HashMap<SocketKey, Claims>,
-    /// What was left for a successor.
+    /// Sockets left for a successor.
     left: HashMap<SocketKey, Box<dyn Any + Send>>,
     inherited: Vec<Inherited>,
 }
@@ -133,7 +133,7 @@ pub struct Claim {
 /// Why the sockets of systemd were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritError {
-    /// What stands in the environment is not what sd_listen_fds(3) describes. No socket was taken.
+    /// The environment is not as described in sd_listen_fds(3). No socket was taken.
     #[error("`LISTEN_PID` or `LISTEN_FDS` in the environment is not a number")]
     Environment,
 }
@@ -154,7 +154,7 @@ impl Sockets {
             // Programs that we start must not have it.
             if let Err(error) = fcntl_setfd(&socket, FdFlags::CLOEXEC) {
                 tracing::warn!(name, %error, "a descriptor of systemd is not open");
-                // Closing what is not open would be a mistake.
+                // Closing one that is not open would be a mistake.
                 std::mem::forget(socket);
                 continue;
             }
@@ -248,7 +248,7 @@ impl Claim {
         self.sockets.lock().claims.get(&self.key).is_some_and(|claims| claims.waiting > own)
     }
 
-    /// Waits until an input before has left its sockets or has none: until then nobody else can have them. An input that
+    /// Waits until an input before has left its sockets or has none: until then no other can have them. An input that
     /// does not leave them in time, because it does not end, is not waited for. Ends early without harm.
     pub async fn turn(&self) {
         let turn = async {

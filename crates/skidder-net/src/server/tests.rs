@@ -78,7 +78,7 @@ async fn bind(settings: ServerSettings) -> (Server, Host) {
     (server, host)
 }
 
-/// What the server saw of a client, and whether the client got an answer.
+/// The server's view of a client, and whether the client got an answer.
 async fn talk(
     server_tls: Arc<TlsServer>,
     client: Arc<TlsClient>,

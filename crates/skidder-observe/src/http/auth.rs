@@ -1,4 +1,4 @@
-//! `http.auth`: who may see the page, and with it events.
+//! `http.auth`: access to the page, and with it to events.
 
 use skidder_config::{Group, Key, Secret, Section, settings};
 
@@ -13,7 +13,7 @@ settings! {
     PASSWORD: Secret = Key::new("password").ours().about("likewise; at least 8 bytes");
 }
 
-/// What a client must know. Nothing of it configured = numbers are open on the loopback, and events need the token of the data
+/// A client's credentials. Nothing of it configured = numbers are open on the loopback, and events need the token of the data
 /// directory; elsewhere all of the page is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpAuth {
@@ -21,7 +21,7 @@ pub struct HttpAuth {
     pub token: Option<Secret>,
     /// `http.auth.username` and `http.auth.password`.
     pub user: Option<(String, Secret)>,
-    /// What skidder has written into its data directory: asked for what shows events, where nothing is configured.
+    /// The token that skidder has written into its data directory: required for events, without `http.auth`.
     pub own: Option<Secret>,
 }
 

@@ -82,9 +82,9 @@ impl HttpConfig {
         let pprof = Profiling::from_section(section.part(&IN_PPROF));
         section.accept_key(&STATE_INSPECTOR);
         section.unsupported_if_enabled(STATE_INSPECTOR.name(), "look at `/inputs/` and `/stats`");
-        let asked = section.part(&IN_AUTH);
-        let auth = HttpAuth::from_section(&asked);
-        asked.finish();
+        let auth_section = section.part(&IN_AUTH);
+        let auth = HttpAuth::from_section(&auth_section);
+        auth_section.finish();
         section.finish();
         Self { enabled, endpoint, timeout, auth, pprof }
     }

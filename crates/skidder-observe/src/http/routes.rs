@@ -1,4 +1,4 @@
-//! What each path answers.
+//! The answer of each path.
 
 use crate::files::{FilesError, FilesQuestion, files};
 use crate::prometheus::{CONTENT_TYPE, prometheus};
@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
-/// Told with a 404.
+/// Listed in a 404.
 const ROUTES: [&str; 10] = [
     "/",
     "/stats",
@@ -62,8 +62,8 @@ pub(super) async fn respond<B>(
 /// Answers `/files`; blocks until the scanner has answered.
 pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Bytes>> {
     let pretty = Query(query).get("pretty").is_some();
-    let told = FilesQuestion::parse(query).and_then(|question| files(sources, question));
-    let (status, message) = match told {
+    let answer = FilesQuestion::parse(query).and_then(|question| files(sources, question));
+    let (status, message) = match answer {
         Ok(document) => return json_response(StatusCode::OK, pretty, &document),
         Err(FilesError::Question(message)) => (StatusCode::BAD_REQUEST, message),
         Err(FilesError::Later(message)) => (StatusCode::SERVICE_UNAVAILABLE, message),
@@ -71,7 +71,7 @@ pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Byt
     json_response(status, pretty, &error(status, &message))
 }
 
-/// What shows more than numbers, and waits for others.
+/// Routes that show more than numbers, and wait for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     Files,
@@ -94,7 +94,7 @@ pub(super) fn waits<B>(request: &Request<B>) -> Option<Waits> {
     }
 }
 
-/// Whether a browser asks for `/`: it says that it wants HTML, which no collector does.
+/// Whether a browser requests `/`: it accepts HTML, which no collector does.
 pub(super) fn is_for_page<B>(request: &Request<B>) -> bool {
     let wanted = request.headers().get(ACCEPT).and_then(|wanted| wanted.to_str().ok());
     matches!(*request.method(), Method::GET | Method::HEAD)

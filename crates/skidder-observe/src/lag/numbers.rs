@@ -15,7 +15,7 @@ pub struct LagNumbers {
     pub behind_files: u64,
     /// These bytes.
     pub behind_bytes: u64,
-    /// Compressed files that are not finished: nobody knows how many bytes they have.
+    /// Compressed files that are not finished: how many bytes they have is unknown.
     pub unknown: u64,
     /// The oldest line without a verdict is at least so old.
     pub behind_for: Duration,
@@ -123,7 +123,7 @@ impl LagNumbers {
     }
 
     /// How long it takes at this rate until nothing is behind; nothing if nothing is, or nothing moves. Of several
-    /// outputs the slowest decides. A rate is of the time before: it says nothing of an output that is stuck.
+    /// outputs the slowest decides. A rate is of the time before: it does not count for an output that is stuck.
     pub fn catch_up(&self) -> Option<Duration> {
         if self.stuck.is_some() {
             return None;

@@ -11,14 +11,14 @@ use skidder_read::FileLook;
 use std::cmp::Ordering;
 use std::time::Duration;
 
-/// Files of one answer, if the question does not say.
+/// Files of one answer by default.
 const LIMIT: usize = 100;
 /// Files of one answer, at most.
 const LIMIT_MAX: usize = 1_000;
-/// The least age of a round that may be asked for.
+/// The least age of a round that may be requested.
 const AGE_MIN: Duration = Duration::from_millis(50);
 
-/// What is asked for of a round.
+/// What to show of a round.
 pub(super) struct View {
     text: Option<String>,
     state: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct View {
     descending: bool,
     offset: usize,
     limit: usize,
-    /// The greatest age of the round that is wanted.
+    /// The greatest accepted age of the round.
     pub(super) age: Option<Duration>,
 }
 
@@ -66,7 +66,7 @@ impl Sort {
             Self::Behind => a.behind.cmp(&b.behind),
             Self::BehindFor => one.behind_for.cmp(&other.behind_for),
             Self::Rate => one.rate.unwrap_or(-1.0).total_cmp(&other.rate.unwrap_or(-1.0)),
-            // What is not known comes last.
+            // Unknown values come last.
             Self::DeletedIn => {
                 let of = |look: &FileLook| look.deleted_in.unwrap_or(Duration::MAX);
                 of(a).cmp(&of(b))
@@ -119,11 +119,11 @@ impl View {
         let page = found.into_iter().skip(self.offset).take(self.limit);
         let files: Vec<Json> = page.map(|file| shown(sources, file)).collect();
         let totals = LagNumbers { age: now.since(round.made), ..round.sums.total.clone() };
-        let mut told = totals_json(&totals);
-        told["never"] = totals.stuck.clone().into();
+        let mut json = totals_json(&totals);
+        json["never"] = totals.stuck.clone().into();
         json!({
             "age_ms": millis(totals.age),
-            "totals": told,
+            "totals": json,
             "kept": round.files.len(),
             "matched": matched,
             "offset": self.offset,
@@ -152,17 +152,17 @@ fn shown(sources: &Sources, file: &BoardFile) -> Json {
     let of = &sources.outputs[file.output];
     let several = sources.outputs.len() > 1;
     let id = of.id.as_deref().filter(|_| several);
-    let mut told = file_json(&file.input, id, &file.look, of.queue.is_blocked());
-    told["rate"] = file.rate.into();
-    told["behind_ms"] = millis(file.behind_for).into();
-    told["catch_up_ms"] = file.catch_up().map(millis).into();
+    let mut json = file_json(&file.input, id, &file.look, of.queue.is_blocked());
+    json["rate"] = file.rate.into();
+    json["behind_ms"] = millis(file.behind_for).into();
+    json["catch_up_ms"] = file.catch_up().map(millis).into();
     if let Some(status) = file.look.source.and_then(|source| of.settle.status(source)) {
-        told["ledger"] = ledger_json(&status.ledger);
+        json["ledger"] = ledger_json(&status.ledger);
     }
-    told
+    json
 }
 
-/// The sums as `/lag` and `/inputs/` tell them.
+/// The sums in `/lag` and `/inputs/`.
 pub(crate) fn totals_json(totals: &LagNumbers) -> Json {
     json!({
         "files": totals.files,

@@ -1,4 +1,4 @@
-//! What is told of each input: of the pair of input and output, if there are several.
+//! The metrics of each input: of the pair of input and output, if there are several.
 
 use super::{Kind, LABEL_OUTCOME, LABEL_REASON, LABEL_STATE, Series, Value};
 use crate::lag::LagNumbers;

@@ -1,4 +1,4 @@
-//! How far behind the files are, if somebody has looked.
+//! How far behind the files are, if measured.
 
 use super::{Metric, Value, count, gauge};
 use crate::lag::LagNumbers;
@@ -29,7 +29,7 @@ fn inputs(snapshot: &Snapshot, state: InputState) -> Option<Value> {
     count(snapshot.inputs.iter().filter(|input| input.state == Some(state)).count() as u64)
 }
 
-/// `filebeat.filestream` has Filebeat's gauges. Of what is ingested it counts plain files that are open.
+/// `filebeat.filestream` has Filebeat's gauges. Of ingested files it counts plain ones that are open.
 pub(super) const METRICS: &[Metric] = &[
     gauge(
         "skidder.lag.behind_bytes",

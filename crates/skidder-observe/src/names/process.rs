@@ -1,4 +1,4 @@
-//! The process and the machine, and what Filebeat says of its configuration.
+//! The process and the machine, and Filebeat's numbers of its configuration.
 
 use super::{Metric, Value, count, counter, gauge, text};
 use crate::reload::is_good;
@@ -71,8 +71,8 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     text("skidder.config.last_reload", |s| {
         let (_, error) = s.reloads.last.as_ref()?;
-        let told = error.as_ref().map(|error| format!("failed: {error}"));
-        Some(Value::Text(told.unwrap_or_else(|| "succeeded".to_owned())))
+        let text = error.as_ref().map(|error| format!("failed: {error}"));
+        Some(Value::Text(text.unwrap_or_else(|| "succeeded".to_owned())))
     }),
     counter("libbeat.config.scans", "", "", |s| count(s.reloads.scans)),
     counter("libbeat.config.starts", "", "", |s| count(s.reloads.starts)),
@@ -103,7 +103,7 @@ fn milliseconds(time: Option<Duration>) -> Option<Value> {
     time.map(|time| Value::Count(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// A load average, over the number of processors if wanted; two digits, as Filebeat shows it.
+/// A load average, over the number of processors with `per_core`; two digits, as Filebeat shows it.
 fn load(snapshot: &Snapshot, index: usize, per_core: bool) -> Option<Value> {
     let load = snapshot.system.load[index];
     let divisor = if per_core { snapshot.system.cores.max(1) as f64 } else { 1.0 };

@@ -1,8 +1,8 @@
-//! Who may see the page, and what shows files or problems.
+//! Access to the page, and to what shows files or problems.
 //!
 //! Numbers are shown to everyone on this machine, unless `http.auth` is set. Events are not: logs may be for root alone, and the
 //! loopback is open to all users, so they need the token that skidder writes into its data directory. A Unix socket lets in
-//! whom its mode lets in, and asks nobody. A browser on this machine may be led there by a foreign page: by a name that its owner points to the loopback (DNS rebinding), which the `Host` of the request
+//! clients by its mode, without a login. A browser on this machine may be led there by a foreign page: by a name that its owner points to the loopback (DNS rebinding), which the `Host` of the request
 //! gives away, or by a request across sites, which `Sec-Fetch-Site` does. No answer allows another origin (CORS) to read it.
 
 use super::session::{Session, Sessions};
@@ -13,7 +13,7 @@ use skidder_net::{BoundAddress, is_authorized};
 use skidder_os::Timestamp;
 use std::net::IpAddr;
 
-/// What is asked of whom.
+/// Which requests need which credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     auth: HttpAuth,
@@ -38,7 +38,7 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-/// What is asked for.
+/// What a request shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The page itself, to which a link may lead.
@@ -49,9 +49,9 @@ pub(crate) enum Wanted {
     Events,
 }
 
-/// Who asks.
+/// The client of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct Client<'a> {
     pub(crate) headers: &'a HeaderMap,
     /// It is on this machine.
     pub(crate) is_here: bool,
@@ -74,9 +74,9 @@ impl Access {
         Self { auth, listener, host: host.map(str::to_ascii_lowercase), sessions }
     }
 
-    /// Whether a request may see what it wants.
-    pub(crate) fn check(&self, asker: Asker<'_>, wanted: Wanted) -> Result<(), Refusal> {
-        let headers = asker.headers;
+    /// Whether a request may see `wanted`.
+    pub(crate) fn check(&self, client: Client<'_>, wanted: Wanted) -> Result<(), Refusal> {
+        let headers = client.headers;
         let refuse = |status, message: &str| Err(Refusal { status, message: message.to_owned() });
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         if wanted != Wanted::Page && matches!(site, Some(b"cross-site" | b"same-site")) {
@@ -93,7 +93,7 @@ impl Access {
         if self.listener == Listener::Socket {
             return Ok(());
         }
-        if self.listener == Listener::Others && !asker.is_here {
+        if self.listener == Listener::Others && !client.is_here {
             return refuse(
                 StatusCode::FORBIDDEN,
                 "`http.host` is not the loopback: set `http.auth.token`, or `http.auth.username` and \
@@ -107,7 +107,7 @@ impl Access {
                  `http.auth.token` under any name",
             );
         }
-        if wanted != Wanted::Events || self.is_of_owner(asker) {
+        if wanted != Wanted::Events || self.is_of_owner(client) {
             return Ok(());
         }
         if self.auth.own.is_none() {
@@ -124,25 +124,25 @@ impl Access {
         )
     }
 
-    /// Whether a credential is asked for whatever is wanted.
-    pub(crate) fn asks_all(&self) -> bool {
+    /// Whether every request needs credentials.
+    pub(crate) fn requires_login(&self) -> bool {
         self.auth.is_set()
     }
 
-    /// A session for a browser that may see events; nothing where nobody is asked for the token of the data directory.
+    /// A session for a browser that may see events; nothing where the token of the data directory is not required.
     pub(crate) fn session(&self, now: Timestamp) -> Option<Session> {
-        let asks = !self.auth.is_set() && self.listener != Listener::Socket;
-        self.sessions.as_ref().filter(|_| asks).map(|sessions| sessions.begin(now))
+        let needs_token = !self.auth.is_set() && self.listener != Listener::Socket;
+        self.sessions.as_ref().filter(|_| needs_token).map(|sessions| sessions.begin(now))
     }
 
-    /// Whether the client knows the token of the data directory, or has a session that began with it.
-    fn is_of_owner(&self, asker: Asker<'_>) -> bool {
+    /// Whether the client has the token of the data directory, or a session that began with it.
+    fn is_of_owner(&self, client: Client<'_>) -> bool {
         let (own, sessions) = (self.auth.own.as_ref(), self.sessions.as_ref());
-        let knows = own.is_some_and(|own| is_authorized(asker.headers, Some(own), None));
-        knows || sessions.is_some_and(|sessions| sessions.has(asker.headers, asker.now))
+        let knows = own.is_some_and(|own| is_authorized(client.headers, Some(own), None));
+        knows || sessions.is_some_and(|sessions| sessions.has(client.headers, client.now))
     }
 
-    /// Whether the client sends what `http.auth` asks for.
+    /// Whether the client sends the credentials of `http.auth`.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         is_authorized(headers, self.auth.token.as_ref(), self.auth.user.as_ref())
     }
@@ -186,8 +186,8 @@ mod tests {
         pairs.iter().map(pair).collect()
     }
 
-    fn here(headers: &HeaderMap) -> Asker<'_> {
-        Asker { headers, is_here: true, now: Timestamp(0) }
+    fn here(headers: &HeaderMap) -> Client<'_> {
+        Client { headers, is_here: true, now: Timestamp(0) }
     }
 
     fn status(access: &Access, pairs: &[(&'static str, &str)]) -> u16 {
@@ -215,7 +215,7 @@ mod tests {
     fn elsewhere_the_page_is_closed_until_somebody_can_be_asked() {
         let closed = Access::new(&tcp("0.0.0.0:5066"), Some("0.0.0.0"), HttpAuth::default());
         let known = headers(&[("host", "localhost")]);
-        let elsewhere = Asker { is_here: false, ..here(&known) };
+        let elsewhere = Client { is_here: false, ..here(&known) };
         let refusal = closed.check(elsewhere, Wanted::Page);
         assert_eq!(status(&closed, &[("host", "localhost")]), 200, "from this machine");
         assert!(refusal.expect_err("closed").message.contains("`http.auth.token`"));

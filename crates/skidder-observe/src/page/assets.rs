@@ -1,4 +1,4 @@
-//! The page itself: its files, compiled in. It asks nobody else for anything.
+//! The page itself: its files, compiled in. It loads nothing from elsewhere.
 
 /// A file of the page.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ const ASSETS: &[Asset] = &[
     Asset { name: "icon.svg", kind: SVG, text: include_str!("../../page/icon.svg") },
 ];
 
-/// What the page may do: load its own files and ask its own server, nothing else. Nothing inline runs.
+/// The page's policy: load its own files and request from its own server, nothing else. Nothing inline runs.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,13 +1,13 @@
-//! What a person wants to see of the events: words, fields, a level, a source.
+//! The filter for events: words, fields, a level, a source.
 //!
-//! Terms stand beside each other and must all hold: `word`, `"some words"`, `field:value`, `field:*`, each turned round by `-`
+//! Terms must all hold: `word`, `"some words"`, `field:value`, `field:*`, each negated by `-`
 //! before it. A word is looked for in all values of an event, a value in the one of its field. Letters of ASCII are the same
 //! in both cases; others have to be as they are.
 
 use super::query::Query;
 use serde_json::Value as Json;
 
-/// What must hold of an event.
+/// A condition on an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     terms: Vec<Term>,
@@ -113,7 +113,7 @@ impl Term {
     }
 }
 
-/// Takes a line of terms apart. What is no `field:value` is a word: `12:30:01`, `http://host`, `:x`.
+/// Takes a line of terms apart. A term without `field:value` is a word: `12:30:01`, `http://host`, `:x`.
 fn terms(text: &str) -> Vec<Term> {
     let mut terms = Vec::new();
     let mut rest = text.trim_start();
@@ -138,7 +138,7 @@ fn terms(text: &str) -> Vec<Term> {
         }
         let raw = serde_json::to_string(word).unwrap_or_default();
         let raw = raw.trim_matches('"').as_bytes();
-        // What is escaped may be written in another way: then every event is taken apart.
+        // Escaped text may be written in another way: then every event is taken apart.
         let raw = if raw == word.as_bytes() { raw.to_vec() } else { Vec::new() };
         terms.push(Term { not, field, text: word.to_owned(), raw });
     }

@@ -1,7 +1,7 @@
 //! The last day, in few numbers: so that a page that is opened in the morning shows the night.
 //!
-//! A point is made every [`EVERY`], also while nobody looks: that reads some counters. How far the files are behind is asked once
-//! a minute, of up to [`FILES_MAX`] files; of more it is known only while somebody looks. All of it is [`POINTS_MAX`] points
+//! A point is made every [`EVERY`], also without viewers: that reads some counters. How far the files are behind is read once
+//! a minute, of up to [`FILES_MAX`] files; of more it is known only with viewers. All of it is [`POINTS_MAX`] points
 //! of 32 bytes, 270 KiB.
 
 use super::query::Query;
@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(10);
 const POINTS_MAX: usize = 8640;
 /// Between two questions of how far the files are behind, in points.
 const LAG_EVERY: u64 = 6;
-/// Files that are asked for that alone.
+/// Files that are requested for that alone.
 const FILES_MAX: u64 = 5_000;
 /// Points of one answer, at most: more are put together.
 const SHOWN_MAX: usize = 720;
@@ -30,7 +30,7 @@ const SHOWN_MAX: usize = 720;
 #[derive(Default)]
 pub(crate) struct History(Mutex<VecDeque<Point>>);
 
-/// What was between this point and the one before. Of a value that is not known there is none.
+/// The changes between this point and the one before. Of an unknown value there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Point {
     /// Seconds since 1970-01-01 UTC.
@@ -43,7 +43,7 @@ struct Point {
     sent_bytes: f32,
     /// Events, at the end.
     in_flight: f32,
-    /// Bytes; not a number if nobody knows.
+    /// Bytes; NaN if unknown.
     behind: f32,
     /// An output took nothing.
     stuck: bool,
@@ -87,8 +87,8 @@ impl History {
         for number in 0_u64.. {
             tokio::time::sleep(EVERY).await;
             let files: u64 = sources.outputs.iter().filter_map(crate::OutputSource::files).sum();
-            let asks = number.is_multiple_of(LAG_EVERY) && files <= FILES_MAX;
-            let behind = if asks { Lag::sums(&sources).await } else { Lag::known(&sources) };
+            let is_due = number.is_multiple_of(LAG_EVERY) && files <= FILES_MAX;
+            let behind = if is_due { Lag::sums(&sources).await } else { Lag::known(&sources) };
             let behind = behind.map(|(sums, _)| sums.total.behind_bytes);
             let now = (sources.clock.monotonic(), Counts::now(&sources));
             let span = now.0.since(before.0);
@@ -112,7 +112,8 @@ impl History {
         let shown: Vec<Point> = points.iter().filter(|point| point.time >= from).copied().collect();
         drop(points);
         let together = shown.len().div_ceil(SHOWN_MAX).max(1);
-        let points: Vec<Json> = shown.chunks(together).map(|part| told(&joined(part))).collect();
+        let points: Vec<Json> =
+            shown.chunks(together).map(|part| point_json(&joined(part))).collect();
         Ok(json!({ "every_ms": EVERY.as_millis() as u64 * together as u64, "points": points }))
     }
 }
@@ -149,7 +150,7 @@ fn joined(part: &[Point]) -> Point {
         (part.iter().map(|point| f64::from(of(point))).sum::<f64>() / part.len().max(1) as f64)
             as f32
     };
-    // `max` leaves out what is not a number.
+    // `max` leaves out NaN.
     let most = |of: fn(&Point) -> f32| part.iter().map(of).fold(f32::NAN, f32::max);
     Point {
         time: part.last().map_or(0, |point| point.time),
@@ -163,8 +164,8 @@ fn joined(part: &[Point]) -> Point {
     }
 }
 
-fn told(point: &Point) -> Json {
-    // What is not a number is null.
+fn point_json(point: &Point) -> Json {
+    // NaN is null.
     json!({
         "time_ms": u64::from(point.time) * 1000,
         "read": point.read,

@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Letters of one answer, if the question does not say.
+/// Letters of one answer by default.
 const LIMIT: usize = 50;
 /// Letters of one answer, at most.
 const LIMIT_MAX: usize = 500;
-/// Bytes of the file that are read for one answer. A line that is longer is told, and not shown.
+/// Bytes of the file that are read for one answer. A line that is longer is counted, and not shown.
 const BYTES_MAX: u64 = 4 << 20;
 /// Bytes that are read first.
 const BYTES_FIRST: u64 = 128 << 10;
-/// Reasons that are told apart, and sources that are named of each.
+/// Distinct reasons, and sources that are named of each.
 const GROUPS_MAX: usize = 50;
 const SOURCES_MAX: usize = 3;
-/// What is shown of a reason, in bytes.
+/// Shown bytes of a reason.
 const REASON_BYTES: usize = 500;
 
 /// Some of a file's lines, the newest first.
@@ -33,7 +33,7 @@ struct Lines {
     size: u64,
 }
 
-/// The output that is asked for, or the first that keeps dead letters, and its file.
+/// The requested output, or the first that keeps dead letters, and its file.
 fn output_of<'a>(
     sources: &'a Sources,
     query: &Query,
@@ -62,7 +62,7 @@ pub(crate) fn reasons(sources: &Sources, query: &Query) -> Result<Json, String> 
     }
     let mut groups: Vec<((u64, String), Group)> = groups.into_iter().collect();
     groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
-    let told = |((status, kind), group): ((u64, String), Group)| {
+    let group_json = |((status, kind), group): ((u64, String), Group)| {
         json!({
             "status": status,
             "kind": kind,
@@ -73,7 +73,7 @@ pub(crate) fn reasons(sources: &Sources, query: &Query) -> Result<Json, String> 
             "sources": group.sources,
         })
     };
-    let groups: Vec<Json> = groups.into_iter().map(told).collect();
+    let groups: Vec<Json> = groups.into_iter().map(group_json).collect();
     let from = lines.found.last().map_or(lines.size, |(at, _)| *at);
     Ok(json!({ "groups": groups, "looked_at": lines.size - from }))
 }
@@ -111,7 +111,7 @@ fn error_of(letter: &Json) -> Option<Json> {
     error["type"].is_string().then_some(error)
 }
 
-/// What kind of refusal it is: the type of the server's error, or the beginning of the reason. `skidder deadletters` takes
+/// The kind of a refusal: the type of the server's error, or the beginning of the reason. `skidder deadletters` takes
 /// it as `--reason`.
 fn kind_of(letter: &Json) -> String {
     match error_of(letter) {

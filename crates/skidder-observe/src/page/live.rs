@@ -1,4 +1,4 @@
-//! The numbers of the overview, small enough to be asked for each second.
+//! The numbers of the overview, small enough for a request each second.
 
 use crate::files::{ledger_json, millis, time_text};
 use crate::numbers::{OutputNumbers, QueueNumbers, ReadNumbers};

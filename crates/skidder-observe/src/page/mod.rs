@@ -1,7 +1,7 @@
-//! The live page: what is served below `/ui/`.
+//! The live page: everything below `/ui/`.
 //!
-//! Its files are compiled in; what it shows comes as JSON from the same place. Nothing here runs while nobody asks. Who may
-//! ask is said in `access.rs`; every answer forbids to be stored or put into a frame.
+//! Its files are compiled in; what it shows comes as JSON from the same place. Nothing here runs without requests. Access
+//! is defined in `access.rs`; every answer forbids to be stored or put into a frame.
 
 mod access;
 mod assets;
@@ -19,7 +19,7 @@ use crate::problems::Problems;
 use crate::snapshot::{Sources, Step};
 use crate::sources::sources;
 pub(crate) use access::Wanted;
-use access::{Access, Asker, Refusal};
+use access::{Access, Client, Refusal};
 use assets::{Asset, POLICY};
 use bytes::Bytes;
 pub(crate) use history::History;
@@ -44,7 +44,7 @@ use skidder_net::BoundAddress;
 /// Where the page is.
 pub(crate) const ROOT: &str = "/ui/";
 
-/// What is served below [`ROOT`].
+/// The documents below [`ROOT`].
 pub(crate) struct Page {
     sources: Arc<Sources>,
     access: Access,
@@ -70,7 +70,7 @@ impl Page {
         Self { sources, access, tail: Arc::default(), searches: Searches::default(), history }
     }
 
-    /// What it remembers of the last day; somebody has to keep it going.
+    /// Its history of the last day; the caller has to keep it going.
     pub(crate) fn history(&self) -> Arc<History> {
         Arc::clone(&self.history)
     }
@@ -120,7 +120,7 @@ impl Page {
         match asset {
             _ if path == "/ui" => to_page(),
             Some(asset) => file(asset, request),
-            // The watched events would be gone, and a search would run for nobody.
+            // The watched events would be gone, and a search would run in vain.
             None if request.method() == Method::HEAD && matches!(name, "tail" | "search") => {
                 json_text(StatusCode::OK, String::new())
             }
@@ -132,19 +132,19 @@ impl Page {
         }
     }
 
-    /// The answer to who may not see it.
+    /// The answer to a client that may not see it.
     pub(crate) fn refused<B>(
         &self,
         request: &Request<B>,
         is_here: bool,
         wanted: Wanted,
     ) -> Option<Answer> {
-        let asker = Asker { headers: request.headers(), is_here, now: self.sources.clock.wall() };
-        let Refusal { status, message } = self.access.check(asker, wanted).err()?;
+        let client = Client { headers: request.headers(), is_here, now: self.sources.clock.wall() };
+        let Refusal { status, message } = self.access.check(client, wanted).err()?;
         let mut answer = failed(status, &message);
         if status == StatusCode::UNAUTHORIZED {
-            // Without `http.auth` the page itself says what to do: a browser is not to ask for a password.
-            let ask = if self.access.asks_all() {
+            // Without `http.auth` the page itself explains what to do: a browser is not to prompt for a password.
+            let ask = if self.access.requires_login() {
                 "Basic realm=\"skidder\", charset=\"UTF-8\""
             } else {
                 "Bearer realm=\"skidder\""
@@ -154,26 +154,26 @@ impl Page {
         Some(answer)
     }
 
-    /// What the page shows.
+    /// Answers with a document of the page.
     async fn data(&self, name: &str, query: Query, sees_events: bool) -> Answer {
         match name {
-            "live" => told(Ok(live::live(&self.sources))),
+            "live" => document_answer(Ok(live::live(&self.sources))),
             "sources" => self.open_sources(&query),
-            "plan" => told(Ok(plan(&self.sources))),
+            "plan" => document_answer(Ok(plan(&self.sources))),
             "files" => self.files(query).await,
             "session" => self.session(),
             "problems" => self.problems(query, sees_events).await,
             "letters" => {
                 let sources = Arc::clone(&self.sources);
                 let read = move || letters::letters(&sources, &query);
-                told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+                document_answer(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
             }
             "reasons" => {
                 let sources = Arc::clone(&self.sources);
                 let read = move || letters::reasons(&sources, &query);
-                told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+                document_answer(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
             }
-            "history" => told(
+            "history" => document_answer(
                 self.history
                     .answer(self.sources.clock.wall(), &query)
                     .map_err(|why| (StatusCode::BAD_REQUEST, why)),
@@ -194,7 +194,7 @@ impl Page {
         }
     }
 
-    /// What a browser keeps that was opened with the token; `key` is null where it needs none.
+    /// The session of a browser that was opened with the token; `key` is null where it needs none.
     fn session(&self) -> Answer {
         let session = self.access.session(self.sources.clock.wall());
         let key = session.as_ref().map(|session| &session.key);
@@ -215,14 +215,14 @@ impl Page {
         self.files(Query::parse(query)).await
     }
 
-    /// Whether who asks may see events, and so what an output says of them.
+    /// Whether the client may see events, and so the reasons of an output about them.
     pub(crate) fn sees_events<B>(&self, request: &Request<B>, is_here: bool) -> bool {
         self.refused(request, is_here, Wanted::Events).is_none()
     }
 
     /// Also for `/sources`.
     pub(crate) fn open_sources(&self, query: &Query) -> Answer {
-        told(sources(&self.sources, query).map_err(|why| (StatusCode::BAD_REQUEST, why)))
+        document_answer(sources(&self.sources, query).map_err(|why| (StatusCode::BAD_REQUEST, why)))
     }
 
     /// Also for `/problems`.
@@ -230,7 +230,7 @@ impl Page {
         let sources = Arc::clone(&self.sources);
         let answer = blocking(move || Problems::answer(&sources, &query, sees_events)).await;
         Lag::watch(&self.sources);
-        told(answer.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+        document_answer(answer.map_err(|why| (StatusCode::BAD_REQUEST, why)))
     }
 
     async fn files(&self, query: Query) -> Answer {
@@ -238,7 +238,7 @@ impl Page {
         let answer = blocking(move || Ok(sources.lag.answer(&sources, &query))).await;
         Lag::watch(&self.sources);
         let answer = answer.unwrap_or_else(|why: String| Err(LagError::Later(why)));
-        told(answer.map_err(|error| match error {
+        document_answer(answer.map_err(|error| match error {
             LagError::Question(why) => (StatusCode::BAD_REQUEST, why),
             LagError::Later(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
         }))
@@ -302,7 +302,7 @@ fn file<B>(asset: &'static Asset, request: &Request<B>) -> Answer {
     answer
 }
 
-/// Does what may wait for a disk or for others where that holds nobody up.
+/// Does work that may wait for a disk or for others on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
@@ -319,7 +319,7 @@ fn streamed(body: Channel<Bytes>) -> Answer {
     answer
 }
 
-fn told(document: Result<Json, (StatusCode, String)>) -> Answer {
+fn document_answer(document: Result<Json, (StatusCode, String)>) -> Answer {
     match document {
         Ok(document) => json_answer(StatusCode::OK, &document),
         Err((status, why)) => failed(status, &why),

@@ -1,4 +1,4 @@
-//! What a browser keeps instead of the token: a cookie, and a key that goes with it.
+//! A browser's session instead of the token: a cookie, and a key that goes with it.
 //!
 //! A cookie is sent to every port of a host, so to a server of another user of this machine, too, if a page of it is ever
 //! opened. Therefore it opens nothing alone: the page keeps the key in the storage of its origin, to which the port belongs,
@@ -26,7 +26,7 @@ pub(super) struct Sessions {
     name: String,
 }
 
-/// What a browser gets.
+/// The parts of a session for the browser.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// For `Set-Cookie`.

@@ -1,9 +1,9 @@
 //! Watching events as they pass.
 //!
-//! Whoever looks opens the taps of the queues (`skidder-pipeline` `queue/tap.rs`). A thread of its own, of low priority, empties
+//! A viewer opens the taps of the queues (`skidder-pipeline` `queue/tap.rs`). A thread of its own, of low priority, empties
 //! them ten times a second, writes the events as JSON, keeps the newest ([`RECENT_MAX`], [`RECENT_BYTES_MAX`]) and gives each
-//! viewer what passes its filter. It has bounds everywhere and waits for nobody; what goes beyond them is counted, and shown as
-//! a number. A minute after the last question it closes the taps and ends.
+//! viewer what passes its filter. It has bounds everywhere and never waits; what goes beyond them is counted, and shown as
+//! a number. A minute after the last request it closes the taps and ends.
 
 use super::filter::{Candidate, Filter};
 use super::query::Query;
@@ -18,9 +18,9 @@ use std::time::Duration;
 
 /// Viewers at once; more are refused.
 const VIEWERS_MAX: usize = 4;
-/// A viewer that has not asked for so long is gone.
+/// A viewer without a request for so long is gone.
 const VIEWER_KEPT: Duration = Duration::from_secs(10);
-/// Events that are kept for who begins to look, or looks again.
+/// Events that are kept for new and returning viewers.
 const RECENT_MAX: usize = 2000;
 /// And their bytes.
 const RECENT_BYTES_MAX: usize = 4 << 20;
@@ -30,7 +30,7 @@ const WAITING_MAX: usize = 500;
 const WAITING_BYTES_MAX: usize = 1 << 20;
 /// The longest event that is shown whole.
 const EVENT_BYTES_MAX: usize = 64 << 10;
-/// What is shown of the message of a longer one.
+/// Shown bytes of the message of a longer one.
 const CUT_BYTES: usize = 4 << 10;
 /// How often the taps are emptied.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const KEPT: Duration = Duration::from_mins(1);
 /// How nice the thread is to the others.
 const NICE: i32 = 15;
 
-/// What is shown of the events that pass.
+/// Shown events, and their viewers.
 #[derive(Default)]
 pub(crate) struct Tail {
     state: Mutex<State>,
@@ -53,7 +53,7 @@ struct State {
     recent: Shelf,
     /// The number of the newest event.
     last: u64,
-    asked: Monotonic,
+    last_request: Monotonic,
     works: bool,
 }
 
@@ -63,7 +63,7 @@ struct Viewer {
     waiting: Shelf,
     /// Events that were not looked at, or had no room.
     missed: u64,
-    asked: Monotonic,
+    last_request: Monotonic,
 }
 
 /// Events, bounded.
@@ -109,7 +109,7 @@ impl Shelf {
 
 impl Tail {
     /// Answers `?viewer=ID&q=TERMS&source=PATH&level=LEVEL&output=ID&after=NUMBER`: what has come since the last question of this
-    /// viewer, or, for a new one or another filter, what is kept of it.
+    /// viewer, or, for a new one or another filter, the kept ones.
     pub(crate) fn answer(
         self: &Arc<Self>,
         sources: &Arc<Sources>,
@@ -122,8 +122,8 @@ impl Tail {
         let filter = Filter::parse(query);
         let now = sources.clock.monotonic();
         let mut state = self.lock();
-        state.asked = now;
-        state.viewers.retain(|viewer| now.since(viewer.asked) < VIEWER_KEPT);
+        state.last_request = now;
+        state.viewers.retain(|viewer| now.since(viewer.last_request) < VIEWER_KEPT);
         if !state.works {
             state.works = true;
             for output in &sources.outputs {
@@ -140,7 +140,7 @@ impl Tail {
         let (events, missed) = match at {
             Some(at) => {
                 let viewer = &mut state.viewers[at];
-                viewer.asked = now;
+                viewer.last_request = now;
                 let waiting = std::mem::take(&mut viewer.waiting);
                 (waiting.events.into(), std::mem::take(&mut viewer.missed))
             }
@@ -151,7 +151,7 @@ impl Tail {
         Ok(document(&events, missed, last))
     }
 
-    /// Empties the taps until nobody has asked for long.
+    /// Empties the taps until there was no request for long.
     fn work(&self, sources: &Sources) {
         let thread = rustix::thread::gettid();
         if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
@@ -176,7 +176,7 @@ impl Tail {
                 }
             }
             let mut state = self.lock();
-            if now.since(state.asked) >= KEPT {
+            if now.since(state.last_request) >= KEPT {
                 for output in &sources.outputs {
                     output.queue.tap().close();
                 }
@@ -209,7 +209,7 @@ impl Tail {
 }
 
 impl State {
-    /// A new viewer, or another filter of one; gives what is kept of it.
+    /// A new viewer, or another filter of one; returns the kept events.
     fn begin(
         &mut self,
         id: &str,
@@ -227,7 +227,13 @@ impl State {
         let mut events: Vec<Arc<Shown>> = newest.cloned().collect();
         events.reverse();
         let waiting = Shelf::default();
-        self.viewers.push(Viewer { id: id.to_owned(), filter, waiting, missed: 0, asked: now });
+        self.viewers.push(Viewer {
+            id: id.to_owned(),
+            filter,
+            waiting,
+            missed: 0,
+            last_request: now,
+        });
         Ok(events)
     }
 

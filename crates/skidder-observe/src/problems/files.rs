@@ -12,7 +12,7 @@ use std::time::Duration;
 const FILES_NAMED: usize = 3;
 
 impl Problems {
-    /// Adds what is wrong with files. Files of an output that has a problem itself are behind because of that.
+    /// Adds problems of files. Files of an output that has a problem itself are behind because of that.
     pub(super) fn add_files(&self, sources: &Sources, problems: &mut Vec<Problem>) {
         let stuck: BTreeSet<usize> = sources
             .outputs
@@ -71,7 +71,7 @@ impl Limit {
         is_due && file.behind_for.min(self.uptime) >= self.line
     }
 
-    /// What is wrong if rotation deletes it before it is delivered.
+    /// The problem if rotation deletes it before it is delivered.
     fn deleted_too_early(self, file: &BoardFile) -> Option<Problem> {
         file.look.behind.filter(|bytes| *bytes > 0)?;
         let deleted = file.look.deleted_in?;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A survey is made again when it is older and somebody asks: it lists directories and opens files.
+/// A survey is made again on request when it is older: it lists directories and opens files.
 const AGE_MAX: Duration = Duration::from_mins(1);
 
 /// Looks at what an input finds, at most once a minute. Memory: its settings and its findings.
@@ -34,7 +34,7 @@ impl Survey {
         Self { fs, clock, settings, kept: Mutex::default() }
     }
 
-    /// What there is, from a look that is no older than `age`; blocks while another thread looks.
+    /// The findings of a survey that is no older than `age`; blocks while another thread makes one.
     pub fn findings(&self, age: Duration) -> Vec<Finding> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.monotonic();
@@ -77,7 +77,7 @@ fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
     problems
 }
 
-/// An input that does not run, or of whose events the system threw some away.
+/// An input that does not run, or some of whose events were dropped by the system.
 fn of_task(task: &InputTask) -> Vec<Problem> {
     let name = task.name();
     let of_input = |problem| Problem { input: Some(task.id().to_owned()), ..problem };
@@ -93,7 +93,7 @@ fn of_task(task: &InputTask) -> Vec<Problem> {
     problems.into_iter().map(of_input).collect()
 }
 
-/// What the system threw away before an input saw it, if there is any.
+/// Events that the system dropped before an input saw them, if there are any.
 pub fn lost_before(task: &InputTask) -> Option<Problem> {
     let lost = task.metrics().lost_before.total();
     (lost > 0).then(|| {

@@ -12,11 +12,11 @@ use std::time::Duration;
 /// Events that are refused and lost are a problem for so long.
 const REFUSED_FOR: Duration = Duration::from_hours(1);
 
-/// What to do about an output that takes nothing, if nothing better is known.
+/// The remedy for an output that takes nothing, if no better one is known.
 const TEST_OUTPUT: &str = "`skidder test output` tries the way to it, step by step";
 
 impl Problems {
-    /// Problems of the outputs and of the data; asks nobody.
+    /// Problems of the outputs and of the data; sends no requests.
     pub fn of_outputs(&self, sources: &Sources) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut total = Ledger::default();
@@ -149,7 +149,7 @@ impl OutputProblems<'_> {
         ))
     }
 
-    /// The other side refused events for good: they are in the dead letters until somebody takes them out, or lost.
+    /// The server refused events for good: they are in the dead letters until the user removes them, or lost.
     fn refused(&self) -> Option<Problem> {
         let refusals = self.output.metrics.refusals()?;
         let lost = self.ledger.dropped().get(DropReason::Rejected);

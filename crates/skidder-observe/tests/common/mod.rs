@@ -21,11 +21,11 @@ use std::time::Duration;
 /// Bytes of every line here.
 pub(crate) const LINE_BYTES: u64 = 10;
 
-/// A run whose world is simulated.
+/// A run with simulated clock and files.
 pub(crate) struct Run {
     pub(crate) clock: SimClock,
     pub(crate) sources: Arc<Sources>,
-    /// What a worker of the output holds, so that its room in the queue stays taken.
+    /// Held by a worker of the output, so that its room in the queue stays taken.
     held: Option<Delivery>,
 }
 
@@ -136,7 +136,7 @@ impl Run {
         run
     }
 
-    /// What lies in the queue.
+    /// Takes a batch from the queue.
     pub(crate) fn take(&self) -> Delivery {
         let mut deliveries = Vec::new();
         let limits = TakeLimits { events: 0, bytes: usize::MAX };
@@ -228,7 +228,7 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
     assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 accepts it", path.display());
 }
 
-/// What an input counts that reads files.
+/// The counts of an input that reads files.
 pub(crate) fn files(input: &InputSource) -> &ReadMetrics {
     match &input.counts {
         Counts::Files(metrics) => metrics,

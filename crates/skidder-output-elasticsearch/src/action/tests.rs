@@ -100,7 +100,7 @@ fn ruled(settings: &str, line: &str) -> Result<String, ActionError> {
     assert_eq!(problems.to_string(), "");
     let mut actions = Actions::new(&read.unwrap(), &context());
     let batch = batch_with(&["usual", line], &Map::new(), &Map::new());
-    // What held for the line before must not hold for this one.
+    // A decision for the line before must not hold for this one.
     let mut out = Vec::new();
     actions.write(&mut out, &batch, 0)?;
     out.clear();

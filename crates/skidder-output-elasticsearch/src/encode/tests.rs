@@ -1,4 +1,4 @@
-//! Bulk bodies: what is in them and what they cost.
+//! Bulk bodies: their content and their cost.
 
 use super::*;
 use crate::parse_host;

@@ -5,7 +5,7 @@ use skidder_config::{Problems, Settings};
 use skidder_tls::VerificationMode;
 use std::time::Duration;
 
-/// Reads `output.elasticsearch` out of its lines; gives what was told too.
+/// Reads `output.elasticsearch` out of its lines; returns the reported problems too.
 fn read_lines(lines: &str) -> (Option<Config>, QueueSettings, String) {
     let text = lines.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n");
     let settings = Settings::parse("filebeat.yml", &format!("elasticsearch:\n{text}")).unwrap();
@@ -22,9 +22,9 @@ fn read_lines(lines: &str) -> (Option<Config>, QueueSettings, String) {
 
 #[test]
 fn hosts_alone_give_filebeats_defaults() {
-    let (config, queue, told) = read_lines("hosts: es:9201");
+    let (config, queue, problems) = read_lines("hosts: es:9201");
     let config = config.unwrap();
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     assert_eq!(queue, QueueSettings::default());
     assert_eq!(config.hosts[0].to_string(), "http://es:9201");
     assert_eq!((config.workers, config.bulk_max_size, config.compression_level), (1, 1600, 1));
@@ -42,7 +42,7 @@ fn hosts_alone_give_filebeats_defaults() {
 
 #[test]
 fn settings_are_read() {
-    let (config, _, told) = read_lines(
+    let (config, _, problems) = read_lines(
         "hosts: [one, 'https://two/x']
 protocol: https
 path: /base
@@ -78,7 +78,7 @@ ssl.renegotiation: never
 proxy_url: http://proxy:3128
 proxy_headers: {X-Who: me}",
     );
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     let config = config.unwrap();
     let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
     assert_eq!(hosts, ["https://one:9200/base", "https://two:9200/x"]);
@@ -105,7 +105,7 @@ proxy_headers: {X-Who: me}",
 
 #[test]
 fn a_preset_wins_and_says_over_what() {
-    let (config, queue, told) = read_lines(
+    let (config, queue, problems) = read_lines(
         "hosts: es
 preset: scale
 worker: 7
@@ -122,8 +122,8 @@ timeout: 7s",
     assert_eq!(config.idle_connection_timeout, Duration::from_secs(1));
     assert_eq!((queue.events, queue.flush_timeout), (Some(3200), Some(Duration::from_secs(20))));
     assert!(
-        told.contains("warning") && told.contains("overwrites `worker`, `backoff.max`"),
-        "{told}"
+        problems.contains("warning") && problems.contains("overwrites `worker`, `backoff.max`"),
+        "{problems}"
     );
     let (config, queue, _) = read_lines("hosts: es\npreset: latency\nbackoff.max: 9s");
     let config = config.unwrap();
@@ -133,21 +133,26 @@ timeout: 7s",
 
 #[test]
 fn kerberos_is_a_feature_of_the_build() {
-    let (config, _, told) = read_lines(
+    let (config, _, problems) = read_lines(
         "hosts: es\nkerberos: {auth_type: password, password: p, config_path: /etc/krb5.conf, username: u, realm: R, \
          enable_krb5_fast: true}",
     );
     let kerberos = config.unwrap().kerberos.unwrap();
     assert_eq!(kerberos.principal(), "u@R");
     assert_eq!(kerberos.service_of("ES.example"), "HTTP/es.example@R");
-    assert_eq!(told.contains("built without Kerberos"), !cfg!(feature = "kerberos"), "{told}");
-    assert!(told.contains("enable_krb5_fast") && !told.contains("unknown"), "{told}");
+    assert_eq!(
+        problems.contains("built without Kerberos"),
+        !cfg!(feature = "kerberos"),
+        "{problems}"
+    );
+    assert!(problems.contains("enable_krb5_fast") && !problems.contains("unknown"), "{problems}");
     let (config, _, _) = read_lines(
         "hosts: es\nkerberos: {auth_type: keytab, keytab: /k, config_path: /c, username: u, realm: R, service_name: HTTP/lb}",
     );
     assert_eq!(config.unwrap().kerberos.unwrap().service_of("es"), "HTTP/lb@R");
-    let (config, _, told) = read_lines("hosts: es\nkerberos: {enabled: false, auth_type: keytab}");
-    assert_eq!((config.unwrap().kerberos, told.as_str()), (None, ""));
+    let (config, _, problems) =
+        read_lines("hosts: es\nkerberos: {enabled: false, auth_type: keytab}");
+    assert_eq!((config.unwrap().kerberos, problems.as_str()), (None, ""));
 }
 
 #[test]
@@ -215,20 +220,20 @@ fn mistakes_are_told_with_their_place() {
         ("hosts: es\nmax_retries: 5", "max_retries"),
     ];
     for (lines, expected) in table {
-        let told = read_lines(lines).2;
-        assert!(told.contains(expected), "{lines}: {told}");
+        let problems = read_lines(lines).2;
+        assert!(problems.contains(expected), "{lines}: {problems}");
     }
-    let told = read_lines("hosts: es\napi_key: 'secretwithoutcolon'").2;
-    assert!(!told.contains("secretwithout"), "{told}");
+    let problems = read_lines("hosts: es\napi_key: 'secretwithoutcolon'").2;
+    assert!(!problems.contains("secretwithout"), "{problems}");
 }
 
 #[test]
 fn auto_begins_small_and_bounds_the_queue_in_bytes() {
     let all = Auto { workers: true, events: true, level: true };
-    let (config, queue, told) =
+    let (config, queue, problems) =
         read_lines("hosts: es\nworker: auto\nbulk_max_size: auto\ncompression_level: auto");
     let config = config.unwrap();
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     assert_eq!(config.auto, all);
     assert_eq!((config.workers, config.bulk_max_size, config.compression_level), (1, 400, 1));
     assert!(queue.gives_way && queue.events.unwrap() > 100_000, "{queue:?}");
@@ -236,11 +241,11 @@ fn auto_begins_small_and_bounds_the_queue_in_bytes() {
     let config = config.unwrap();
     assert_eq!((config.auto, config.workers), (Auto { events: true, ..Auto::default() }, 3));
     assert!(queue.gives_way);
-    let (config, queue, told) = read_lines("hosts: es\npreset: balanced\nworker: auto");
+    let (config, queue, problems) = read_lines("hosts: es\npreset: balanced\nworker: auto");
     assert_eq!(config.unwrap().auto, Auto::default());
-    assert!(told.contains("overwrites `worker`") && !queue.gives_way, "{told}");
+    assert!(problems.contains("overwrites `worker`") && !queue.gives_way, "{problems}");
     for wrong in ["worker: many", "workers: 0", "bulk_max_size: x", "compression_level: 10"] {
-        let (_, _, told) = read_lines(&format!("hosts: es\n{wrong}"));
-        assert!(told.contains("expected `auto`, or a"), "{wrong}: {told}");
+        let (_, _, problems) = read_lines(&format!("hosts: es\n{wrong}"));
+        assert!(problems.contains("expected `auto`, or a"), "{wrong}: {problems}");
     }
 }

@@ -4,7 +4,7 @@ use super::Enabled;
 use skidder_config::{Any, Group, Key, OneOf, Part, settings};
 use std::path::PathBuf;
 
-/// What to do instead of loading dashboards here.
+/// The hint instead of loading dashboards here.
 pub(super) const DASHBOARDS_ADVICE: &str = "load dashboards with Filebeat, once";
 /// Name and pattern of the template.
 pub(super) const NAME: &str = "filebeat-%{[agent.version]}";

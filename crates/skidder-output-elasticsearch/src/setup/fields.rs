@@ -1,6 +1,6 @@
 //! The fields of our own template: those of ECS, and of Filebeat's inputs, that a log shipper makes.
 //!
-//! Filebeat's has some 6000, of all its modules. What is not in the list gets its type from its first value, or is a
+//! Filebeat's has some 6000, of all its modules. A field that is not listed gets its type from its first value, or is a
 //! keyword if that is a text.
 
 use super::mapping::{Mapped, put, simple};
@@ -77,7 +77,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is stored, and neither searched nor sorted by.
+/// Fields that are stored, and neither searched nor sorted by.
 const STORED: &str = "event.original";
 
 /// The mapping of all of them.

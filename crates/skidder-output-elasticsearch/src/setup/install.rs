@@ -1,4 +1,4 @@
-//! What is asked of a server to set it up, and in which order: the policy, then the template that names it.
+//! Requests that set a server up, and their order: the policy, then the template that names it.
 
 use super::{Enabled, Lifecycle, Setup, Template};
 use crate::server::{Flavour, ServerInfo};
@@ -17,7 +17,7 @@ pub(crate) trait Ask {
     /// Why there is no answer.
     type Error;
 
-    /// Asks; `body` is JSON.
+    /// Sends a request; `body` is JSON.
     async fn ask(
         &mut self,
         method: Method,
@@ -26,7 +26,7 @@ pub(crate) trait Ask {
     ) -> Result<(u16, Vec<u8>), Self::Error>;
 }
 
-/// What was done.
+/// One step of the setup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It was put there.
@@ -237,18 +237,18 @@ fn refused<E>(what: String, status: u16, answer: &[u8], advice: &'static str) ->
     SetupError::Refused { what, status, answer, advice }
 }
 
-/// Whether the server does not know what it was asked.
+/// Whether the server does not know the request.
 fn is_unknown(status: u16, answer: &[u8]) -> bool {
     matches!(status, 400 | 405 | 501)
-        && (says(answer, b"no handler found") || says(answer, b"Incorrect HTTP method"))
+        && (contains(answer, b"no handler found") || contains(answer, b"Incorrect HTTP method"))
 }
 
 /// Whether it does not know a type of a field, in the words of any version.
 fn lacks_a_type(answer: &[u8]) -> bool {
-    says(answer, b"No handler for type") || says(answer, b"The mapper type [")
+    contains(answer, b"No handler for type") || contains(answer, b"The mapper type [")
 }
 
-fn says(answer: &[u8], text: &[u8]) -> bool {
+fn contains(answer: &[u8], text: &[u8]) -> bool {
     answer.windows(text.len()).any(|window| window == text)
 }
 
@@ -262,14 +262,14 @@ mod tests {
     use std::convert::Infallible;
     use std::path::Path;
 
-    /// What is where, and what is not known at all.
+    /// The existing documents, and the unknown paths.
     #[derive(Default)]
     struct Server {
         has: BTreeMap<String, Value>,
         unknown: &'static str,
         forbidden: &'static str,
         is_old: bool,
-        asked: Vec<String>,
+        requests: Vec<String>,
     }
 
     impl Ask for Server {
@@ -281,7 +281,7 @@ mod tests {
             path: &str,
             body: Option<&Value>,
         ) -> Result<(u16, Vec<u8>), Infallible> {
-            self.asked.push(format!("{method} {path}"));
+            self.requests.push(format!("{method} {path}"));
             if !self.unknown.is_empty() && path.starts_with(self.unknown) {
                 return Ok((400, b"{\"error\":\"no handler found for uri\"}".to_vec()));
             }
@@ -329,21 +329,21 @@ mod tests {
         // A new policy needs the template that names it, whatever is there.
         let expected =
             [format!("GET {POLICY}"), format!("PUT {POLICY}"), format!("PUT {TEMPLATE}")];
-        assert_eq!(server.asked, expected);
+        assert_eq!(server.requests, expected);
         let lifecycle = &server.has[TEMPLATE]["template"]["settings"]["index"]["lifecycle"];
         assert_eq!(*lifecycle, json!({ "name": "filebeat" }));
-        server.asked.clear();
+        server.requests.clear();
         first.once(&es, &mut server).await.unwrap();
-        assert!(server.asked.is_empty(), "once in a run");
+        assert!(server.requests.is_empty(), "once in a run");
         let steps = installer("{}").install(&es, &mut server, false).await.unwrap();
         assert!(steps.iter().all(|step| matches!(step, Step::Kept(_))), "{steps:?}");
         let over = installer("setup: {template.overwrite: true, ilm.overwrite: true}");
         let steps = over.install(&es, &mut server, false).await.unwrap();
         assert!(steps.iter().all(|step| matches!(step, Step::Loaded(_))), "{steps:?}");
-        server.asked.clear();
+        server.requests.clear();
         let off = installer("setup: {template.enabled: false, ilm.enabled: false}");
         off.once(&es, &mut server).await.unwrap();
-        assert!(server.asked.is_empty());
+        assert!(server.requests.is_empty());
     }
 
     #[tokio::test]

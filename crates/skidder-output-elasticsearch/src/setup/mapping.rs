@@ -34,7 +34,7 @@ const PLAIN: [&str; 21] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Mapped {
     pub(crate) properties: Map<String, Value>,
-    /// Templates for what is below an object.
+    /// Templates for the fields below an object.
     pub(crate) dynamic: Vec<Value>,
     /// Fields that are searched when a query names none.
     pub(crate) searched: Vec<String>,
@@ -82,7 +82,7 @@ pub(crate) fn merge(properties: &mut Map<String, Value>, over: &Map<String, Valu
 }
 
 /// A list of fields, each with `name` and `type` or `fields`. With `keyed`, as in a `fields.yml`, of lists of them
-/// under `fields`. The error says which field is wrong.
+/// under `fields`. The error names the wrong field.
 pub(crate) fn read(list: &Node, keyed: bool) -> Result<Mapped, String> {
     let mut mapped = Mapped::default();
     let entries = list.as_list().ok_or("expected a list of fields")?;
@@ -147,7 +147,7 @@ fn read_field(mapped: &mut Mapped, field: &Node, path: &str) -> Result<(), Strin
     Ok(())
 }
 
-/// An object: what is below it gets the type that it says.
+/// An object: its `object_type` is the type of the fields below it.
 fn object(mapped: &mut Mapped, field: &Node, path: &str) -> Value {
     if let Some(kind) = text(field, "object_type") {
         let below = if path.contains('*') { path.to_owned() } else { format!("{path}.*") };

@@ -1,7 +1,7 @@
 //! `setup.*`: the index template and the lifecycle policy that the server should have before events come.
 //!
 //! As libbeat's `idxmgmt` and `template`: at the first connection of a run, what is missing is put there; what is
-//! there is left alone, unless `overwrite` says otherwise. Elasticsearch has lifecycle policies (ILM), its serverless
+//! there is left alone, unless `overwrite` is set. Elasticsearch has lifecycle policies (ILM), its serverless
 //! kind a lifecycle in the template (DSL), OpenSearch neither.
 
 mod declared;
@@ -35,11 +35,11 @@ pub struct Lifecycle {
     pub enabled: Enabled,
     /// `policy_name`; nothing for `setup.dsl`.
     pub name: String,
-    /// What is put there: the text of `policy_file`, or the default.
+    /// The policy to install: the text of `policy_file`, or the default.
     pub policy: Value,
-    /// `check_exists`: whether the server may be asked what it has.
+    /// `check_exists`: whether to ask the server what it has.
     pub check_exists: bool,
-    /// `overwrite`: also what is there already.
+    /// `overwrite`: replaces existing ones too.
     pub overwrite: bool,
 }
 

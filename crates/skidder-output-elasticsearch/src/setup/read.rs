@@ -21,7 +21,7 @@ pub(super) const PRIORITY: u32 = 150;
 const STOCK_FIELDS: &str = "fields.yml";
 
 impl Setup {
-    /// Reads the section; mistakes are told there. `directory` is where relative paths begin (`path.config`).
+    /// Reads the section; reports mistakes there. `directory` is where relative paths begin (`path.config`).
     pub fn read(section: &Section<'_>, context: &Context, directory: &Path) -> Self {
         section.declared_by(&SETUP);
         let files = Files { context, directory };
@@ -154,9 +154,10 @@ impl Files<'_> {
 
     fn read(&self, path: &Path) -> Result<String, String> {
         let path = self.directory.join(path);
-        let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
-        let file = self.context.fs.open(&path).map_err(told)?;
-        let text = read_to_end(&*file, FILE_BYTES_MAX).map_err(told)?;
+        let unreadable =
+            |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+        let file = self.context.fs.open(&path).map_err(unreadable)?;
+        let text = read_to_end(&*file, FILE_BYTES_MAX).map_err(unreadable)?;
         String::from_utf8(text).map_err(|_| format!("`{}` is not in UTF-8", path.display()))
     }
 
@@ -207,8 +208,8 @@ mod tests {
 
     #[test]
     fn without_settings_the_template_is_filebeats() {
-        let (setup, told) = setup("{}");
-        assert_eq!(told, "");
+        let (setup, problems) = setup("{}");
+        assert_eq!(problems, "");
         let template = setup.template.unwrap();
         assert_eq!(
             (template.name.as_str(), template.pattern.as_str()),
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn settings_of_the_template_stand_over_ours() {
-        let (setup, told) = setup(
+        let (setup, problems) = setup(
             "setup:
   template:
     name: mine-%{[agent.version]}
@@ -253,7 +254,7 @@ mod tests {
   ilm: {enabled: true, policy_name: own, check_exists: false, overwrite: true}
   dsl: {enabled: false, overwrite: true}",
         );
-        assert_eq!(told, "");
+        assert_eq!(problems, "");
         let template = setup.template.unwrap();
         assert!(template.is_named && template.overwrite);
         let body =
@@ -279,22 +280,22 @@ mod tests {
 
     #[test]
     fn files_replace_fields_templates_and_policies() {
-        let (setup, told) = setup(
+        let (setup, problems) = setup(
             "setup:
   template.fields: testdata/setup/fields.yml
   ilm.policy_file: testdata/setup/policy.json
   dsl.policy_file: testdata/setup/policy.json",
         );
-        assert_eq!(told, "");
+        assert_eq!(problems, "");
         let body = setup.template.unwrap().render(&context(), None, None);
         let properties = &body["template"]["mappings"]["properties"];
         assert_eq!(*properties, json!({ "mine": { "type": "long" } }));
         assert_eq!(setup.ilm.policy, json!({ "policy": { "phases": {} } }));
         assert_eq!(setup.dsl.policy, setup.ilm.policy);
-        let (setup, told) = self::setup(
+        let (setup, problems) = self::setup(
             "setup.template: {json: {enabled: true, name: given, path: testdata/setup/policy.json}}",
         );
-        assert_eq!(told, "");
+        assert_eq!(problems, "");
         let template = setup.template.unwrap();
         assert_eq!(template.name, "given");
         assert_eq!(
@@ -323,8 +324,8 @@ mod tests {
             ("setup.template.json.data_stream: x", "the first event makes the data stream"),
             ("setup.templat.enabled: true", "did you mean `template`"),
         ] {
-            let told = setup(text).1;
-            assert!(told.contains(said), "{text}: {told}");
+            let problems = setup(text).1;
+            assert!(problems.contains(said), "{text}: {problems}");
         }
     }
 }

@@ -5,7 +5,7 @@ use super::mapping::{Mapped, merge};
 use serde_json::{Map, Value, json};
 use skidder_outputs::Context;
 
-/// What an index may have, as in libbeat's `template/template.go`.
+/// Limits of an index, as in libbeat's `template/template.go`.
 const TOTAL_FIELDS_MAX: u32 = 10_000;
 const DOCVALUE_FIELDS_MAX: u32 = 200;
 
@@ -26,7 +26,7 @@ pub struct Template {
     pub(crate) body: Body,
 }
 
-/// What a template is made of.
+/// The body of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Body {
     /// `setup.template.json.path`, as it is.

@@ -1,12 +1,12 @@
 //! The search for the best sizes, without sockets and clocks: what was taken goes in, sizes come out.
 //!
-//! What is delivered a second is measured in *samples*, each of at least one answer for every request under way. Now and then
-//! one size is moved, the *trial*, until its samples say whether that helps, against how much samples differ without
+//! The rate of delivery is measured in *samples*, each of at least one answer for every request under way. Now and then
+//! one size is moved, the *trial*, until its samples show whether that helps, against how much samples differ without
 //! any reason ([`measured`]): a large gain is seen after one round of answers, a small one takes up to eight.
 //! At first trials follow each other and steps are long: sizes grow fourfold or twofold with every round or two
 //! of answers, as long as that pays. When nothing does any more there are pauses, and trials of smaller sizes too.
-//! A server that has too much says so by itself (429): that ends a trial at once, and otherwise takes requests away.
-//! Samples in which there was not enough to send say nothing about the output and are not counted.
+//! An overloaded server reports it (429): that ends a trial at once, and otherwise takes requests away.
+//! Samples in which there was not enough to send show nothing about the output and are not counted.
 
 mod measured;
 
@@ -35,7 +35,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// A pause is so many times as long as the trial before it, or longer.
 const PAUSE_TRIALS: u32 = 3;
-/// What a refused trial cost is so small a part of the time until the same move is tried again, or this long.
+/// The cost of a refused trial is so small a part of the time until the same move is tried again, or this long.
 const COST: f64 = 0.01;
 const REST_MAX: Duration = Duration::from_secs(10);
 /// Requests that take longer do not become longer.
@@ -43,7 +43,7 @@ const ANSWER_LONG: f64 = 0.5;
 /// How long a number of requests that was too much is not tried again.
 const CEILING: Duration = Duration::from_secs(10);
 
-/// What the search decides.
+/// The sizes under search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Requests under way at once, to each host.
@@ -78,7 +78,7 @@ pub(crate) enum Ended {
     TooMany,
 }
 
-/// What is known of a request that ended.
+/// The report of a request that ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) now: Monotonic,
@@ -91,18 +91,18 @@ pub(crate) struct Report {
     pub(crate) wanted: bool,
 }
 
-/// What a report led to.
+/// The effect of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// The sizes are others now.
+pub(crate) enum Effect {
+    /// The sizes have changed.
     Changed,
-    /// They are others since the request began.
+    /// They have changed since the request began.
     Known,
     /// Nothing.
     Nothing,
 }
 
-impl Told {
+impl Effect {
     fn of(before: Sizes, now: Sizes) -> Self {
         if before == now { Self::Nothing } else { Self::Changed }
     }
@@ -137,7 +137,7 @@ pub(crate) struct Search {
     bounds: Bounds,
     sizes: Sizes,
     trial: Option<Trial>,
-    /// Requests that began before the last change: they say nothing of it.
+    /// Requests that began before the last change: they do not count for it.
     stale: u64,
     /// None until the first request.
     sample: Option<Sample>,
@@ -190,7 +190,7 @@ impl Search {
     }
 
     /// A request ended.
-    pub(crate) fn report(&mut self, report: Report) -> Told {
+    pub(crate) fn report(&mut self, report: Report) -> Effect {
         let before = self.sizes;
         if report.events > 0 {
             let events = report.events as f64;
@@ -198,21 +198,21 @@ impl Search {
             learn(&mut self.request_events, events);
         }
         if self.stale > 0 {
-            // Also a 429: it was answered to what is no longer done.
+            // Also a 429: it is about the sizes before.
             self.stale -= 1;
             if self.stale == 0 {
                 self.request_events = 0.0;
                 self.sample = Some(Sample::new(report.now));
             }
-            return Told::Known;
+            return Effect::Known;
         }
         if report.ended == Ended::TooMany {
             self.yield_to_server(report.now);
-            return Told::of(before, self.sizes);
+            return Effect::of(before, self.sizes);
         }
         let Some(sample) = &mut self.sample else {
             self.sample = Some(Sample::new(report.now));
-            return Told::Nothing;
+            return Effect::Nothing;
         };
         sample.add(&report);
         if sample.is_complete(report.now, (self.sizes.workers * self.bounds.hosts) as u64) {
@@ -220,7 +220,7 @@ impl Search {
             self.sample = Some(Sample::new(report.now));
             self.judge(sample, report.now);
         }
-        Told::of(before, self.sizes)
+        Effect::of(before, self.sizes)
     }
 
     /// The server has too much.
@@ -232,7 +232,7 @@ impl Search {
         }
         if let Some(trial) = tried {
             self.change(trial.before);
-            // What lies between is told apart as quickly.
+            // The sizes in between can be compared as quickly.
             let again = trial.step == Move::MoreWorkers && self.try_step(trial.step, now);
             if !again {
                 self.refuse(trial, now);
@@ -308,7 +308,7 @@ impl Search {
         self.failed = 0;
         self.rounds = 0;
         self.next_trial = now;
-        // What helped once may help again, unless it helped little; with another level everything may be different.
+        // A move that helped once may help again, unless it helped little; another level may change everything.
         if trial.step == Move::OtherLevel {
             self.next = 0;
             self.growing |= self.sizes.level == 0;
@@ -451,7 +451,7 @@ impl Search {
     }
 }
 
-/// Takes one more value into what is usual.
+/// Takes one more value into the average.
 fn learn(usual: &mut f64, value: f64) {
     *usual = if *usual > 0.0 { 0.9 * *usual + 0.1 * value } else { value };
 }

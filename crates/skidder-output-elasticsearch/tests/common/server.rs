@@ -1,4 +1,4 @@
-//! A server that answers bulk requests as a script says.
+//! A scripted server for bulk requests.
 
 use skidder_contract::{listen, serve_all};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     Body(&'static str),
     /// Begin a good answer and close the connection in its middle.
     Half,
-    /// Say nothing until the other side gives up.
+    /// Send nothing until the other side gives up.
     Silence,
     /// Answer one item less than was sent.
     OneLess,
@@ -40,7 +40,7 @@ pub(crate) enum Act {
     Did(&'static str, u16),
     /// Take every second line, and answer nothing about the others.
     HalfDid,
-    /// Take everything, answer with much more than was asked for.
+    /// Take everything, answer with much more than was requested.
     Verbose,
     /// Take everything, answer, and close the connection without a word.
     OkAndClose,
@@ -52,7 +52,7 @@ pub(crate) struct Seen {
     pub(crate) head: String,
     /// Numbers of the lines.
     pub(crate) lines: Vec<usize>,
-    /// What came, decompressed.
+    /// The received body, decompressed.
     pub(crate) body: String,
 }
 
@@ -63,14 +63,14 @@ pub(crate) struct State {
     pub(crate) taken: BTreeMap<usize, usize>,
     pub(crate) bulks: Vec<Seen>,
     pub(crate) greetings: usize,
-    /// What `GET /` is answered with, 200 and a version unless told otherwise.
+    /// Answers to `GET /`, by default 200 and a version.
     pub(crate) greeting: VecDeque<(u16, &'static str)>,
-    /// Who may send anything, by the header `authorization`; all if there is none.
+    /// Which requests are allowed, by the header `authorization`; all if there is none.
     pub(crate) allows: Option<Allows>,
-    /// What else it has: documents by their paths, in lower case. What is not here it does not know at all.
+    /// Other existing documents by their paths, in lower case. Other paths are unknown to it.
     pub(crate) has: BTreeMap<&'static str, (u16, &'static str)>,
     /// Other requests that came: method and path in lower case, body.
-    pub(crate) asked: Vec<(String, String)>,
+    pub(crate) requests: Vec<(String, String)>,
     /// Ids of documents that are there: another one with the same id is a conflict.
     ids: HashSet<String>,
 }
@@ -141,7 +141,7 @@ impl FakeServer {
                     let mut state = self.state.lock().unwrap();
                     let unknown = (400, "{\"error\":\"no handler found for uri\"}");
                     let known = state.has.get(what.as_str()).copied().unwrap_or(unknown);
-                    state.asked.push((what, String::from_utf8(body).unwrap()));
+                    state.requests.push((what, String::from_utf8(body).unwrap()));
                     known
                 };
                 answer(&mut stream, status, text).await;
@@ -162,7 +162,7 @@ impl FakeServer {
         }
     }
 
-    /// Handles a bulk request; says whether the connection lives on.
+    /// Handles a bulk request; returns whether the connection lives on.
     async fn bulk(
         &self,
         stream: &mut (impl AsyncRead + AsyncWrite + Unpin),

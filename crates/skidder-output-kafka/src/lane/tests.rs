@@ -95,7 +95,7 @@ fn numbers_begin_again_behind_the_largest() {
     lane.next = Mark { generation: 1, first: i32::MAX - 1 };
     assert_eq!(lane.number(1, None, 2).first, i32::MAX - 1);
     assert_eq!(lane.number(1, None, 1).first, 0);
-    // A refusal just before the end takes back what is behind it.
+    // A refusal just before the end takes back the bytes after it.
     lane.groups
         .push_back(Group { items: items(0..1), mark: Some(Mark { generation: 1, first: 0 }) });
     lane.refused(Some(Mark { generation: 1, first: i32::MAX - 1 }));
@@ -122,7 +122,7 @@ fn only_what_was_not_sent_goes_to_another_partition() {
     assert_eq!((moved, load), (items(0..4), Load::default()));
     assert!(lane.is_idle());
 
-    // A partition that is gone for good will never say whether it was written.
+    // A partition that is gone for good will never report whether it was written.
     write(&mut lane, 4..5);
     let group = send(&mut lane, 1);
     lane.give_back(group);

@@ -28,15 +28,15 @@ fn encoded(message: &impl Encodable, version: i16) -> Vec<u8> {
 #[test]
 fn questions_are_understood() {
     let body = Versions::question(API_VERSIONS);
-    let asked: ApiVersionsRequest = decoded(body[1..].to_vec(), API_VERSIONS);
-    assert_eq!(&*asked.client_software_name, "skidder");
+    let request: ApiVersionsRequest = decoded(body[1..].to_vec(), API_VERSIONS);
+    assert_eq!(&*request.client_software_name, "skidder");
     assert!(Versions::question(0).is_empty());
     let names = ["a".to_owned(), "b".to_owned()];
     for version in METADATA.0..=METADATA.1 {
         for (topics, rights) in [(None, false), (Some(&names[..]), true), (Some(&[][..]), false)] {
             let body = Metadata::question(version, topics, rights);
-            let asked: MetadataRequest = decoded(body, version);
-            let found = asked.topics.map(|topics| {
+            let request: MetadataRequest = decoded(body, version);
+            let found = request.topics.map(|topics| {
                 let name =
                     |topic: &kafka_protocol::messages::metadata_request::MetadataRequestTopic| {
                         topic.name.as_ref().map(|name| name.to_string()).unwrap_or_default()
@@ -45,13 +45,13 @@ fn questions_are_understood() {
             });
             assert_eq!(found.as_deref(), topics, "{version}");
             let says = version >= METADATA_WITH_RIGHTS && rights;
-            assert_eq!(asked.include_topic_authorized_operations, says, "{version}");
-            assert!(asked.allow_auto_topic_creation);
+            assert_eq!(request.include_topic_authorized_operations, says, "{version}");
+            assert!(request.allow_auto_topic_creation);
         }
     }
     for version in INIT_PRODUCER_ID.0..=INIT_PRODUCER_ID.1 {
-        let asked: InitProducerIdRequest = decoded(Identity::question(), version);
-        assert_eq!(asked.transactional_id, None);
+        let request: InitProducerIdRequest = decoded(Identity::question(), version);
+        assert_eq!(request.transactional_id, None);
     }
 }
 
@@ -111,8 +111,8 @@ fn answers_are_understood_in_every_version() {
             assert_eq!(found.topics[name].code, Code(code), "{version}");
             assert_eq!(found.topics[name].partitions, partitions, "{version}");
         }
-        let told = version >= METADATA_WITH_RIGHTS;
-        let expected = [told.then_some(true), None, told.then_some(false)];
+        let has_rights = version >= METADATA_WITH_RIGHTS;
+        let expected = [has_rights.then_some(true), None, has_rights.then_some(false)];
         assert_eq!([may("a"), may("b"), may("c")], expected, "{version}");
     }
     for version in INIT_PRODUCER_ID.0..=INIT_PRODUCER_ID.1 {
@@ -152,7 +152,7 @@ fn the_newest_versions_that_both_speak_are_taken() {
 fn no_answer_that_is_cut_or_wrong_ends_the_program() {
     for version in METADATA.0..=METADATA.1 {
         let whole = metadata(version);
-        // What the user may do with the cluster is not read.
+        // The user's rights on the cluster are not read.
         let read = whole.len() - if version >= METADATA_WITH_RIGHTS { 4 } else { 0 };
         for end in 0..read {
             Metadata::read(&whole[..end], version).expect_err("it is cut");

@@ -155,7 +155,7 @@ fn an_answer_that_is_cut_or_about_something_else_is_told() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut wrong = whole.clone();
                 wrong[place] = byte;
-                // Whatever it says, there is an outcome for each batch, or an error.
+                // For any such bytes there is an outcome for each batch, or an error.
                 if let Ok(outcomes) = read_answer(&wrong, version, &addresses()) {
                     assert_eq!(outcomes.len(), 3);
                 }

@@ -5,7 +5,7 @@ use crate::lane::Load;
 use skidder_config::{Problems, Settings};
 use skidder_pipeline::QueueLimits;
 
-fn told(settings: &str) -> (Option<Config>, String) {
+fn read_text(settings: &str) -> (Option<Config>, String) {
     let problems = Problems::new();
     let settings = Settings::parse("x", settings).expect("YAML");
     let section = settings.root(&problems);
@@ -15,8 +15,8 @@ fn told(settings: &str) -> (Option<Config>, String) {
 }
 
 fn good(settings: &str) -> Config {
-    let (config, told) = told(&format!("hosts: [a]\ntopic: t\n{settings}"));
-    assert_eq!(told, "", "{settings}");
+    let (config, problems) = read_text(&format!("hosts: [a]\ntopic: t\n{settings}"));
+    assert_eq!(problems, "", "{settings}");
     config.expect("there are hosts")
 }
 
@@ -118,8 +118,8 @@ fn kafka_mistakes_are_told() {
         ("hosts: [a]\ntopic: t\nbulk_size: 1", "bulk_size"),
         ("hosts: [a]\ntopic: t\nmetadata.retries: 1", "retries"),
     ] {
-        let (_, told) = told(settings);
-        assert!(told.contains(part), "{settings}: {told}");
+        let (_, problems) = read_text(settings);
+        assert!(problems.contains(part), "{settings}: {problems}");
     }
-    assert!(told("hosts: [a]\ntopic: t\nkerberos.enabled: false").1.is_empty());
+    assert!(read_text("hosts: [a]\ntopic: t\nkerberos.enabled: false").1.is_empty());
 }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 /// A test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// What a broker has not made yet.
+/// The error for something that a broker has not made yet.
 const UNKNOWN_TOPIC: i16 = 3;
 
 /// One record as it was read.
@@ -90,7 +90,7 @@ impl Client {
             CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
         let answer = self.ask(5, &request);
         assert_eq!(answer.topics[0].error_code, 0, "{:?}", answer.topics[0].error_message);
-        // A broker knows of a partition before it has one.
+        // The metadata of a new topic comes before its partitions.
         let begun = Instant::now();
         while self.try_ends(name).is_none_or(|ends| ends.len() != partitions as usize) {
             assert!(begun.elapsed() < PATIENCE, "{name} is not there");
@@ -116,9 +116,9 @@ impl Client {
 
     /// The partitions of a topic; none if there is no such topic. It is not made by asking.
     pub(crate) fn partitions(&mut self, topic: &str) -> Vec<i32> {
-        let asked = MetadataRequestTopic::default().with_name(Some(named(topic)));
+        let wanted = MetadataRequestTopic::default().with_name(Some(named(topic)));
         let request = MetadataRequest::default()
-            .with_topics(Some(vec![asked]))
+            .with_topics(Some(vec![wanted]))
             .with_allow_auto_topic_creation(false);
         let found = self.ask(8, &request).topics.remove(0);
         if found.error_code == UNKNOWN_TOPIC {
@@ -131,11 +131,11 @@ impl Client {
     /// The offset behind the last record of each partition; nothing if one of them is not there yet.
     fn try_ends(&mut self, topic: &str) -> Option<BTreeMap<i32, i64>> {
         let partitions = self.partitions(topic);
-        let asked = partitions.iter().map(|&number| {
+        let wanted = partitions.iter().map(|&number| {
             ListOffsetsPartition::default().with_partition_index(number).with_timestamp(-1)
         });
         let topic =
-            ListOffsetsTopic::default().with_name(named(topic)).with_partitions(asked.collect());
+            ListOffsetsTopic::default().with_name(named(topic)).with_partitions(wanted.collect());
         let request =
             ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
         let answer = self.ask(4, &request);
@@ -164,11 +164,11 @@ impl Client {
 
     /// Reads records from this offset on; gives the next one.
     fn fetch(&mut self, topic: &str, partition: i32, from: i64, taken: &mut Vec<Taken>) -> i64 {
-        let asked = FetchPartition::default()
+        let wanted = FetchPartition::default()
             .with_partition(partition)
             .with_fetch_offset(from)
             .with_partition_max_bytes(8 << 20);
-        let topic = FetchTopic::default().with_topic(named(topic)).with_partitions(vec![asked]);
+        let topic = FetchTopic::default().with_topic(named(topic)).with_partitions(vec![wanted]);
         let request = FetchRequest::default()
             .with_replica_id(BrokerId(-1))
             .with_max_wait_ms(100)

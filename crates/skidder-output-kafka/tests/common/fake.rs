@@ -1,4 +1,4 @@
-//! Brokers of one cluster that do what a test tells them: messages by `kafka-protocol`, records in memory.
+//! Scripted brokers of one cluster: messages by `kafka-protocol`, records in memory.
 //!
 //! They know leaders and the numbers of idempotent producers as real ones do: another broker's partition, a batch that
 //! is there already, a batch before which one is missing.
@@ -31,18 +31,18 @@ const INIT_PRODUCER_ID: i16 = 22;
 const NOT_LEADER: i16 = 6;
 const OUT_OF_ORDER: i16 = 45;
 
-/// What a broker does with a request.
+/// A broker's reaction to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Trick {
-    /// What is right.
+    /// A correct answer.
     Good,
     /// It hangs up before it does anything.
     Cut,
-    /// It does what is right and hangs up instead of an answer.
+    /// It writes the batch and hangs up instead of an answer.
     DoAndCut,
     /// It does nothing and answers this, in every partition.
     Code(i16),
-    /// It answers so many bytes of what is right, and hangs up.
+    /// It answers so many bytes of a correct answer, and hangs up.
     Short(usize),
     /// It answers these bytes.
     Nonsense(Vec<u8>),
@@ -54,7 +54,7 @@ pub(crate) enum Trick {
     Nothing,
     /// The partition has another leader from now on.
     Move(i32, i32),
-    /// Every record whose value has this is refused, and said to be.
+    /// Every record whose value has this is refused, by its index.
     Refuse(&'static str),
 }
 
@@ -66,9 +66,9 @@ pub(crate) struct State {
     pub(crate) leaders: BTreeMap<i32, i32>,
     /// For the next requests of a kind.
     pub(crate) tricks: BTreeMap<i16, VecDeque<Trick>>,
-    /// What was written, in the order in which it was.
+    /// All written records, in order.
     pub(crate) log: BTreeMap<(String, i32), Vec<Record>>,
-    /// What each partition expects next of each producer.
+    /// The next sequence number that each partition expects of each producer.
     expected: BTreeMap<(i32, i64), i32>,
     pub(crate) identities: i64,
     /// Requests of each kind that came.
@@ -121,7 +121,7 @@ impl Fake {
         self.state().tricks.entry(METADATA).or_default().extend(tricks);
     }
 
-    /// For the next questions what is spoken.
+    /// For the next requests for versions.
     pub(crate) fn on_versions(&self, tricks: impl IntoIterator<Item = Trick>) {
         self.state().tricks.entry(API_VERSIONS).or_default().extend(tricks);
     }
@@ -210,13 +210,13 @@ impl State {
         });
         let partitions: Vec<MetadataResponsePartition> = partitions.collect();
         let code = if let Trick::Code(code) = trick { *code } else { 0 };
-        let asked = request.topics.iter().flatten().map(|topic| {
+        let found = request.topics.iter().flatten().map(|topic| {
             MetadataResponseTopic::default()
                 .with_name(topic.name.clone())
                 .with_error_code(code)
                 .with_partitions(partitions.clone())
         });
-        MetadataResponse::default().with_brokers(brokers.collect()).with_topics(asked.collect())
+        MetadataResponse::default().with_brokers(brokers.collect()).with_topics(found.collect())
     }
 
     fn produce(

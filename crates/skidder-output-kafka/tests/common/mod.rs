@@ -1,4 +1,4 @@
-//! What tests of the output share: settings, and a reader of topics.
+//! Helpers of the output's tests: settings, and a reader of topics.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub(crate) mod client;
@@ -22,7 +22,7 @@ pub(crate) fn context() -> Context {
     Context::sample()
 }
 
-/// The output of these settings, which are those below `output.kafka`, and what was told about them.
+/// The output of these settings, which are those below `output.kafka`, and the reported problems.
 pub(crate) fn try_build(settings: &str) -> (Option<Built>, String) {
     let problems = Problems::new();
     let settings = Settings::parse("x", settings).expect("YAML");
@@ -35,8 +35,8 @@ pub(crate) fn try_build(settings: &str) -> (Option<Built>, String) {
 /// The output of settings without a mistake, with short waits.
 pub(crate) fn output(settings: &str) -> Built {
     let waits = "backoff: {init: 5ms, max: 50ms}\nmetadata.retry.backoff: 5ms\n";
-    let (built, told) = try_build(&format!("{waits}{settings}"));
-    built.unwrap_or_else(|| panic!("{settings}: {told}"))
+    let (built, problems) = try_build(&format!("{waits}{settings}"));
+    built.unwrap_or_else(|| panic!("{settings}: {problems}"))
 }
 
 impl Taken {
@@ -78,7 +78,7 @@ pub(crate) fn counted(taken: &[Taken]) -> BTreeMap<usize, usize> {
     counts
 }
 
-/// Says whether the lines of each partition grow, but for repetitions.
+/// Checks that the lines of each partition grow, but for repetitions.
 pub(crate) fn assert_order(name: &str, taken: &[Taken]) {
     let mut last: BTreeMap<i32, usize> = BTreeMap::new();
     let mut seen = std::collections::BTreeSet::new();

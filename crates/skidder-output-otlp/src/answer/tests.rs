@@ -1,4 +1,4 @@
-//! Answers of HTTP and gRPC with what is done about them.
+//! Answers of HTTP and gRPC with their verdicts.
 
 use super::super::messages::{Delay, Detail, RetryInfo};
 use super::*;

@@ -1,4 +1,4 @@
-//! Settings as somebody writes them.
+//! Settings as users write them.
 
 use super::*;
 use skidder_config::{Problems, Settings};
@@ -11,16 +11,16 @@ fn read(text: &str) -> (Option<Config>, String) {
 }
 
 fn hosts(text: &str) -> Vec<String> {
-    let (config, told) = read(text);
-    assert_eq!(told, "", "{text}");
+    let (config, problems) = read(text);
+    assert_eq!(problems, "", "{text}");
     config.unwrap().hosts.iter().map(HostUrl::to_string).collect()
 }
 
 #[test]
 fn otlp_settings_have_their_defaults() {
-    let (config, told) = read("hosts: collector\nproxy_disable: true");
+    let (config, problems) = read("hosts: collector\nproxy_disable: true");
     let config = config.unwrap();
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     assert_eq!(config.hosts[0].to_string(), "http://collector:4317");
     assert_eq!((config.protocol, config.compression), (Protocol::Grpc, Compression::Gzip));
     assert_eq!((config.workers, config.loadbalance), (1, true));
@@ -40,9 +40,9 @@ fn otlp_settings_are_read() {
                 backoff: {init: 2s, max: 3s}\nheaders: {X-Scope-OrgID: me}\n\
                 resource_fields: [host, site]\nresource_attributes: {service.name: shop}\n\
                 proxy_url: 'http://proxy'\nproxy_headers: {X-A: b}";
-    let (config, told) = read(text);
+    let (config, problems) = read(text);
     let config = config.unwrap();
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     assert_eq!((config.protocol, config.compression), (Protocol::Http, Compression::Zstd));
     assert_eq!((config.workers, config.loadbalance), (3, false));
     assert_eq!((config.bulk_max_size, config.bulk_max_bytes), (0, 1 << 20));
@@ -99,8 +99,8 @@ fn mistakes_in_otlp_settings_are_told() {
         ("hosts: a\nlodbalance: true", "loadbalance"),
     ];
     for (text, expected) in table {
-        let (_, told) = read(text);
-        assert!(told.contains(expected), "{text}: {told}");
-        assert!(!told.contains("SECRET"), "{text}: {told}");
+        let (_, problems) = read(text);
+        assert!(problems.contains(expected), "{text}: {problems}");
+        assert!(!problems.contains("SECRET"), "{text}: {problems}");
     }
 }

@@ -1,4 +1,4 @@
-//! A receiver of OTLP over gRPC and over HTTP that answers as a script says; requests are read with the messages of
+//! A scripted receiver of OTLP over gRPC and over HTTP; requests are read with the messages of
 //! `opentelemetry-proto`.
 
 use super::number;
@@ -37,15 +37,15 @@ pub(crate) enum Act {
     AtMost(usize),
     /// RESOURCE_EXHAUSTED without a reason, 503 over HTTP.
     Exhausted,
-    /// Take all but the first so many, and tell the number.
+    /// Take all but the first so many, and report the number.
     AllBut(usize),
     /// An answer that is none, with the status of a success.
     Nonsense,
     /// Take nothing, and answer 200 with this type and body; over gRPC with the status of a success besides.
-    Says(&'static str, &'static str),
+    Reply(&'static str, &'static str),
     /// Read everything, take nothing, give no answer.
     Drop,
-    /// Say nothing until the other side gives up.
+    /// Send nothing until the other side gives up.
     Silence,
     /// Take everything and close the connection behind the answer.
     OkAndClose,
@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub(crate) requests: Vec<(String, HeaderMap, ExportLogsServiceRequest)>,
     pub(crate) connections: usize,
     pub(crate) closed: usize,
-    /// What the header `authorization` must be.
+    /// The required header `authorization`.
     pub(crate) allows: Option<&'static str>,
 }
 
@@ -124,7 +124,7 @@ impl FakeCollector {
             async move { server.answer(request).await }
         });
         let io = TokioIo::new(stream);
-        // Connections that break are what is tried.
+        // Broken connections are part of the test.
         if self.grpc {
             let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
             drop(builder.serve_connection(io, service).await);
@@ -175,7 +175,7 @@ impl FakeCollector {
                 self.success(Some(refused as i64))
             }
             Act::Nonsense => self.reply(200, Bytes::from_static(b"<html>"), HeaderMap::new()),
-            Act::Says(kind, body) => {
+            Act::Reply(kind, body) => {
                 let mut trailers = HeaderMap::new();
                 if self.grpc {
                     trailers.insert("grpc-status", HeaderValue::from_static("0"));
@@ -250,7 +250,7 @@ impl FakeCollector {
         self.reply(200, body.into(), trailers)
     }
 
-    /// `wait`: how many seconds, if it says so.
+    /// `wait`: the seconds to wait, if any.
     fn refusal(&self, status: u16, code: u8, said: &'static str, wait: &[u8]) -> Response<Reply> {
         let mut fields = HeaderMap::new();
         if !self.grpc {
@@ -271,7 +271,7 @@ impl FakeCollector {
             let text = base64::engine::general_purpose::STANDARD.encode(details);
             fields.insert("grpc-status-details-bin", text.parse().unwrap());
         }
-        // What has no body has its trailers as headers.
+        // An answer without a body has its trailers as headers.
         let mut reply = self.reply(200, Bytes::new(), HeaderMap::new());
         reply.headers_mut().extend(fields);
         reply

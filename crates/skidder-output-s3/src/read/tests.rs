@@ -1,4 +1,4 @@
-//! What `output.s3` is read as.
+//! Reading `output.s3`.
 
 use super::*;
 use crate::S3;
@@ -33,8 +33,8 @@ fn read(text: &str) -> (Option<Config>, String) {
 }
 
 fn good(text: &str) -> Config {
-    let (config, told) = read(text);
-    assert_eq!(told, "", "{text}");
+    let (config, problems) = read(text);
+    assert_eq!(problems, "", "{text}");
     config.expect(text)
 }
 
@@ -109,8 +109,8 @@ fn a_bucket_has_its_host_or_its_path() {
         assert_eq!(target.path(None), bucket, "{text}");
     }
     let china = "region: cn-north-1\naccess_key_id: a\nsecret_access_key: b\nbucket: logs";
-    let (config, told) = read_with(china, &[]);
-    assert_eq!(told, "");
+    let (config, problems) = read_with(china, &[]);
+    assert_eq!(problems, "");
     let target = Target::new(&config.unwrap());
     assert_eq!(target.authority, "logs.s3.cn-north-1.amazonaws.com.cn");
 }
@@ -123,8 +123,8 @@ fn credentials_and_region_of_the_environment_hold_where_nothing_is_set() {
         ("AWS_REGION", "us-y-2"),
         ("AWS_DEFAULT_REGION", "us-z-3"),
     ];
-    let (config, told) = read_with("bucket: logs", &variables);
-    assert_eq!(told, "");
+    let (config, problems) = read_with("bucket: logs", &variables);
+    assert_eq!(problems, "");
     let config = config.unwrap();
     assert_eq!((config.credentials, config.region.as_str()), (fixed("c", "d"), "us-y-2"));
     let (config, _) = read_with("bucket: logs", &[&variables[..2], &variables[3..]].concat());
@@ -142,19 +142,21 @@ fn credentials_and_region_of_the_environment_hold_where_nothing_is_set() {
     std::fs::write(&path, text).unwrap();
     let file = path.to_string_lossy();
     let variables = [("AWS_SHARED_CREDENTIALS_FILE", &*file), ("AWS_PROFILE", "other")];
-    let (config, told) = read_with("bucket: logs\nregion: x", &variables);
-    assert_eq!(told, "");
+    let (config, problems) = read_with("bucket: logs\nregion: x", &variables);
+    assert_eq!(problems, "");
     let source = config.unwrap().credentials;
     assert!(matches!(&source, Source::File(file) if file.profile == "other"), "{source:?}");
     let named = format!("bucket: logs\nregion: x\nshared_credential_file: {file}");
-    let (config, told) = read_with(&named, &[]);
-    assert_eq!(told, "");
+    let (config, problems) = read_with(&named, &[]);
+    assert_eq!(problems, "");
     let source = config.unwrap().credentials;
     assert!(matches!(&source, Source::File(file) if file.profile == "default"), "{source:?}");
-    let (config, told) = read_with(&format!("{named}\ncredential_profile_name: none"), &[]);
+    let (config, problems) = read_with(&format!("{named}\ncredential_profile_name: none"), &[]);
     assert!(
-        config.is_none() && told.contains("profile `none`") && told.contains("is not there"),
-        "{told}"
+        config.is_none()
+            && problems.contains("profile `none`")
+            && problems.contains("is not there"),
+        "{problems}"
     );
 }
 
@@ -175,8 +177,8 @@ fn a_role_is_found_in_the_environment_behind_what_is_set() {
     ];
     for (text, variables, expected) in table {
         let text = format!("bucket: logs\nregion: eu-x-1\n{text}");
-        let (config, told) = read_with(&text, &variables.concat());
-        assert_eq!(told, "", "{text}");
+        let (config, problems) = read_with(&text, &variables.concat());
+        assert_eq!(problems, "", "{text}");
         let name = config.unwrap().credentials.name();
         assert!(name.contains(expected), "{name}, expected {expected}");
     }
@@ -189,8 +191,8 @@ fn a_role_is_found_in_the_environment_behind_what_is_set() {
             "AWS_EC2_METADATA_SERVICE_ENDPOINT",
         ),
     ] {
-        let (_, told) = read_with(text, &variables);
-        assert!(told.contains(expected), "{told}");
+        let (_, problems) = read_with(text, &variables);
+        assert!(problems.contains(expected), "{problems}");
     }
 }
 
@@ -225,8 +227,8 @@ fn s3_mistakes_are_told() {
         ("bucket: logs\nnonsense: 1", "unknown setting `nonsense`"),
     ];
     for (text, expected) in table {
-        let (_, told) = read(text);
-        assert!(told.contains(expected), "{text}: {told}");
+        let (_, problems) = read(text);
+        assert!(problems.contains(expected), "{text}: {problems}");
     }
     for (text, expected) in [
         ("bucket: logs\naccess_key_id: a\nsecret_access_key: b", "`region` is not set"),
@@ -236,8 +238,8 @@ fn s3_mistakes_are_told() {
         ("bucket: logs\nregion: x\nsession_token: a", "needs `access_key_id`"),
         ("bucket: logs\nregion: x\nshared_credential_file: none", "cannot read `none`"),
     ] {
-        let (config, told) = read_with(text, &[]);
-        assert!(config.is_none() && told.contains(expected), "{text}: {told}");
+        let (config, problems) = read_with(text, &[]);
+        assert!(config.is_none() && problems.contains(expected), "{text}: {problems}");
     }
     let error = S3::new(good("bucket: logs\nssl.enabled: false"), context()).unwrap_err();
     assert_eq!(error.setting(), "ssl.enabled");

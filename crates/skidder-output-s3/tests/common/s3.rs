@@ -1,4 +1,4 @@
-//! A bucket that checks signatures and digests as S3 says, by other code than ours, and does what a script says.
+//! A scripted bucket that checks signatures and digests as S3 specifies them, by other code than ours.
 
 use super::number;
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_rustls::TlsAcceptor;
 
-/// Who may do anything.
+/// The keys that may do everything.
 pub(crate) const KEYS: (&str, &str) = ("AKIDTEST", "a/secret+of=tests");
 pub(crate) const BUCKET: &str = "logs";
 pub(crate) const REGION: &str = "eu-test-1";
@@ -34,17 +34,17 @@ pub(crate) enum Act {
     Nonsense,
     /// Begin an answer and close.
     Half,
-    /// Say 200, as a portal does that knows nothing of S3, and keep nothing.
+    /// Answer 200, like a portal that knows nothing of S3, and keep nothing.
     Portal,
-    /// Say this, as though it were success, and keep nothing.
-    Says(&'static str),
-    /// Say nothing until the other side gives up.
+    /// Answer this, as though it were success, and keep nothing.
+    Reply(&'static str),
+    /// Send nothing until the other side gives up.
     Silence,
 }
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     /// As it was sent; the whole URL if a proxy forwarded it.
     pub(crate) target: String,
@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
     /// Keys of objects that were kept, also of those that were replaced.
     pub(crate) puts: Vec<String>,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) requests: Vec<ReceivedRequest>,
     /// Status and code for methods that are not allowed.
     pub(crate) forbidden: BTreeMap<&'static str, (u16, &'static str)>,
     /// Keys besides, as of credentials that were replaced.
@@ -111,8 +111,8 @@ impl FakeBucket {
 
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
         let mut stream = BufReader::new(stream);
-        while let Some(asked) = read_request(&mut stream).await? {
-            let (answer, lives) = self.answer(&asked);
+        while let Some(received) = read_request(&mut stream).await? {
+            let (answer, lives) = self.answer(&received);
             if let Some(answer) = answer {
                 stream.write_all(answer.as_bytes()).await?;
                 stream.flush().await?;
@@ -126,47 +126,47 @@ impl FakeBucket {
         Ok(())
     }
 
-    /// What is said, and whether the connection lives on. Nothing on a connection that lives is silence.
-    fn answer(&self, asked: &Asked) -> (Option<String>, bool) {
+    /// The answer, and whether the connection lives on. Nothing on a connection that lives is silence.
+    fn answer(&self, received: &ReceivedRequest) -> (Option<String>, bool) {
         let mut state = self.state.lock().unwrap();
-        state.asked.push(asked.clone());
+        state.requests.push(received.clone());
         let secret = state.secret.clone().unwrap_or_else(|| KEYS.1.to_owned());
-        if let Err((status, code)) = check(asked, &secret) {
+        if let Err((status, code)) = check(received, &secret) {
             return (Some(refusal(status, code)), true);
         }
-        if let Some((status, code)) = state.forbidden.get(&*asked.method) {
+        if let Some((status, code)) = state.forbidden.get(&*received.method) {
             // An answer to HEAD has no body.
             let refusal = refusal(*status, code);
             let head = refusal.split("\r\n\r\n").next().unwrap();
-            let is_head = asked.method == "HEAD";
+            let is_head = received.method == "HEAD";
             return (Some(if is_head { format!("{head}\r\n\r\n") } else { refusal }), true);
         }
-        let path = asked.path();
+        let path = received.path();
         let Some(key) = path.strip_prefix(&format!("/{BUCKET}")) else {
             return (Some(refusal(404, "NoSuchBucket")), true);
         };
         let key = key.trim_start_matches('/').to_owned();
-        match (&*asked.method, &*key) {
+        match (&*received.method, &*key) {
             ("HEAD", "") => (Some(good("")), true),
             ("DELETE", _) => {
                 let answer = "HTTP/1.1 204 No Content\r\n\r\n";
                 state.objects.remove(&key);
                 (Some(answer.to_owned()), true)
             }
-            ("PUT", _) if !key.is_empty() => put(&mut state, key, asked),
+            ("PUT", _) if !key.is_empty() => put(&mut state, key, received),
             _ => (Some(refusal(405, "MethodNotAllowed")), true),
         }
     }
 }
 
-fn put(state: &mut State, key: String, asked: &Asked) -> (Option<String>, bool) {
+fn put(state: &mut State, key: String, received: &ReceivedRequest) -> (Option<String>, bool) {
     let act = match state.script.front().copied() {
         Some(act @ (Act::AtMost(_) | Act::NeverLine(_))) => act,
         _ => state.script.pop_front().unwrap_or(Act::Ok),
     };
     let is_too_large = match act {
-        Act::AtMost(most) => lines_of(&key, &asked.body).len() > most,
-        Act::NeverLine(line) => lines_of(&key, &asked.body).contains(&line),
+        Act::AtMost(most) => lines_of(&key, &received.body).len() > most,
+        Act::NeverLine(line) => lines_of(&key, &received.body).contains(&line),
         _ => false,
     };
     if is_too_large {
@@ -181,13 +181,16 @@ fn put(state: &mut State, key: String, asked: &Asked) -> (Option<String>, bool) 
         Act::Nonsense => (false, Some("-ERR unknown command\r\n".to_owned()), false),
         Act::Half => (false, Some("HTTP/1.1 200 OK\r\netag: \"01".to_owned()), false),
         Act::Portal => (false, Some(good("content-type: text/html\r\n")), true),
-        Act::Says(answer) => (false, Some(answer.to_owned()), true),
+        Act::Reply(answer) => (false, Some(answer.to_owned()), true),
         Act::Silence => (false, None, true),
     };
     if keeps {
         state.puts.push(key.clone());
-        let before = state.objects.insert(key, asked.body.clone());
-        assert!(before.is_none_or(|before| before == asked.body), "a retry sends the same bytes");
+        let before = state.objects.insert(key, received.body.clone());
+        assert!(
+            before.is_none_or(|before| before == received.body),
+            "a retry sends the same bytes"
+        );
     }
     (answer, lives)
 }
@@ -202,7 +205,7 @@ fn refusal(status: u16, code: &str) -> String {
     format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The path, not escaped any more.
     pub(crate) fn path(&self) -> String {
         let path = self.raw_path();
@@ -234,8 +237,8 @@ impl Asked {
 }
 
 /// Checks signature and digests (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
-fn check(asked: &Asked, secret: &str) -> Result<(), (u16, &'static str)> {
-    let authorization = asked.header("authorization");
+fn check(received: &ReceivedRequest, secret: &str) -> Result<(), (u16, &'static str)> {
+    let authorization = received.header("authorization");
     let field = |name: &str| {
         let (_, rest) = authorization.split_once(name)?;
         rest.split(',').next()
@@ -246,7 +249,7 @@ fn check(asked: &Asked, secret: &str) -> Result<(), (u16, &'static str)> {
         return Err((403, "AccessDenied"));
     };
     let signed: Vec<&str> = names.split(';').collect();
-    for name in asked.headers.keys() {
+    for name in received.headers.keys() {
         let must = name == "host" || name.starts_with("x-amz-");
         assert!(!must || signed.contains(&name.as_str()), "`{name}` is not signed: {signed:?}");
     }
@@ -259,13 +262,13 @@ fn check(asked: &Asked, secret: &str) -> Result<(), (u16, &'static str)> {
     if region != REGION {
         return Err((400, "AuthorizationHeaderMalformed"));
     }
-    let time = asked.header("x-amz-date");
+    let time = received.header("x-amz-date");
     assert!(time.starts_with(day) && service == "s3" && end == "aws4_request", "{place}");
-    let mut request = format!("{}\n{}\n\n", asked.method, asked.raw_path());
+    let mut request = format!("{}\n{}\n\n", received.method, received.raw_path());
     for name in &signed {
-        request += &format!("{name}:{}\n", asked.header(name).trim());
+        request += &format!("{name}:{}\n", received.header(name).trim());
     }
-    request += &format!("\n{names}\n{}", asked.header("x-amz-content-sha256"));
+    request += &format!("\n{names}\n{}", received.header("x-amz-content-sha256"));
     let text = format!(
         "AWS4-HMAC-SHA256\n{time}\n{day}/{region}/s3/aws4_request\n{}",
         hex(&Sha256::digest(request))
@@ -277,13 +280,13 @@ fn check(asked: &Asked, secret: &str) -> Result<(), (u16, &'static str)> {
     if hex(&keyed(&key, text.as_bytes())) != signature {
         return Err((403, "SignatureDoesNotMatch"));
     }
-    if hex(&Sha256::digest(&asked.body)) != asked.header("x-amz-content-sha256") {
+    if hex(&Sha256::digest(&received.body)) != received.header("x-amz-content-sha256") {
         return Err((400, "XAmzContentSHA256Mismatch"));
     }
-    if asked.method == "PUT" {
-        let sum = crc32fast::hash(&asked.body).to_be_bytes();
+    if received.method == "PUT" {
+        let sum = crc32fast::hash(&received.body).to_be_bytes();
         let sum = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, sum);
-        assert_eq!(sum, asked.header("x-amz-checksum-crc32"));
+        assert_eq!(sum, received.header("x-amz-checksum-crc32"));
     }
     Ok(())
 }
@@ -305,7 +308,7 @@ pub(crate) fn lines_of(key: &str, body: &[u8]) -> Vec<usize> {
         Ok(event) => event["message"].as_str().filter(|text| text.starts_with("line ")).map(number),
         Err(_) => Some(number(line)),
     };
-    // What `test output` puts is no line.
+    // The object of `test output` is no line.
     text.lines().filter_map(number).collect()
 }
 
@@ -327,7 +330,7 @@ pub(crate) fn text_of(key: &str, body: &[u8]) -> String {
 
 async fn read_request(
     stream: &mut (impl AsyncBufReadExt + AsyncReadExt + Unpin),
-) -> std::io::Result<Option<Asked>> {
+) -> std::io::Result<Option<ReceivedRequest>> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -349,5 +352,5 @@ async fn read_request(
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    Ok(Some(Asked { method, target, headers, body }))
+    Ok(Some(ReceivedRequest { method, target, headers, body }))
 }

@@ -1,7 +1,7 @@
 //! `output.console`: events as lines on standard output.
 //!
-//! When nobody reads it any more (`skidder … | head`) the output closes its queue and ends, and with
-//! it the program: there is nobody left to deliver to, and no error to correct. What was not printed
+//! When its reader is gone (`skidder … | head`) the output closes its queue and ends, and with
+//! it the program: there is no target left, and no error to correct. What was not printed
 //! as a whole batch is read again by the next start.
 
 use crate::codec::{Codec, CodecConfig, WITH_CODEC};
@@ -41,7 +41,7 @@ impl ConsoleConfig {
     /// Default of `bulk_max_size`.
     pub const BULK_MAX_SIZE: usize = 2048;
 
-    /// Reads `output.console`. Mistakes are told to the section's problems.
+    /// Reads `output.console`. Reports mistakes to the section's problems.
     pub fn read(section: &Section<'_>) -> Self {
         section.declared_by(&CONSOLE);
         let pretty = section.get(&PRETTY).value();

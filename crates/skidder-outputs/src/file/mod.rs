@@ -96,7 +96,7 @@ impl FileConfig {
         }
     }
 
-    /// Reads `output.file`. Mistakes are told to the section's problems; `None` if there is no `path`.
+    /// Reads `output.file`. Reports mistakes to the section's problems; `None` if there is no `path`.
     pub fn read(section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Self> {
         section.declared_by(&FILE);
         let path = section.get(&PATH).try_map(|text| directory(&text, context, started)).required();
@@ -153,8 +153,8 @@ impl FileOutput {
 
     /// Looks whether the directory is there, or could be made, and whether a file can be made in it; leaves
     /// nothing behind.
-    pub fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
-        let mut steps = Steps::new(tell);
+    pub fn check(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut steps = Steps::new(report);
         let path = &self.config.path;
         steps.line(0, &format!("file: {}...", path.display()));
         match standing(&*self.context.fs, path) {
@@ -184,13 +184,13 @@ impl FileOutput {
     }
 }
 
-/// What is wrong in a directory, with what to do about it: as in the log.
+/// The error of a directory, with its remedy: as in the log.
 fn advised(error: &io::Error, directory: &Path) -> String {
     let remedy = disk_remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default();
     format!("{}: {error}{remedy}", directory.display())
 }
 
-/// The nearest directory of `path` and those above it that is there; an error says what stands in the way.
+/// The nearest existing directory of `path` and those above it; the error names the obstacle.
 fn standing<'a>(fs: &dyn Fs, path: &'a Path) -> Result<Option<&'a Path>, String> {
     use io::ErrorKind::{NotADirectory, NotFound};
     for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {

@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Attempts to find a name that nobody else takes meanwhile.
+/// Attempts to find a name that is still free.
 const NAMES_MAX: u32 = 1000;
 
 /// The files of the output, and the one that is written.
@@ -50,7 +50,7 @@ impl Rotation {
             let text = lines.next_lines(size_max.saturating_sub(active.size));
             if !text.is_empty() {
                 if let Err(error) = write_all_at(&*active.file, text, active.size) {
-                    // If this fails too the next attempt writes over what is there.
+                    // If this fails too the next attempt overwrites the file.
                     if let Err(second) = active.file.set_len(active.size) {
                         tracing::debug!(error = %second, "cannot cut off a line written by half");
                     }

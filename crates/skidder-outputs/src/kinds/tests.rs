@@ -68,8 +68,8 @@ fn anything_but_one_output_is_a_mistake() {
         ("output.console.codec: {json.pretty: true, format.string: x}", "expected one"),
     ];
     for (text, expected) in table {
-        let (_, told) = build_from(text);
-        assert!(told.contains(expected), "{text}: {told}");
+        let (_, problems) = build_from(text);
+        assert!(problems.contains(expected), "{text}: {problems}");
     }
 }
 

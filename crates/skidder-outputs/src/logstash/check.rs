@@ -10,16 +10,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 /// The frame of a window without events.
 const NO_WINDOW: [u8; 6] = *b"2W\0\0\0\0";
 
-/// Share of `timeout` that a server has to hang up on us: a second by default. One that wants a client certificate
-/// says so only behind its side of the handshake.
+/// Share of `timeout` in which a server can hang up: a second by default. A server that requires a client certificate
+/// rejects us only after its side of the handshake.
 const HANG_UP_SHARE: u32 = 30;
 
 impl Logstash {
-    /// Tries every host; says whether all of them can be reached.
-    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+    /// Tries every host; returns whether all of them can be reached.
+    pub async fn check(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
         let mut good = true;
         for route in &self.routes {
-            let mut steps = Steps::new(tell);
+            let mut steps = Steps::new(report);
             steps.line(0, &format!("logstash: {}...", route.host));
             let Some(mut stream) = route.check(&mut steps, self.config.timeout).await else {
                 good = false;
@@ -34,7 +34,7 @@ impl Logstash {
                 Err(error) => Ok(Err(error)),
             };
             let talk = match said {
-                // It waits for events, which are the only thing that it could be asked.
+                // It waits for events; the protocol has no other request.
                 Err(_) => Ok(()),
                 Ok(Ok(0)) => Err(HUNG_UP.to_owned()),
                 Ok(Ok(_)) if is_tls_alert(&bytes) => Err(SessionError::Tls.to_string()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Port of a host that names none.
 const DEFAULT_PORT: u16 = 5044;
 
-/// What to do instead of a password.
+/// The hint instead of a password.
 const NO_USERS: &str =
     "the protocol knows no users; Logstash may ask for a certificate (`ssl.certificate`)";
 
@@ -125,7 +125,7 @@ impl Config {
         }
     }
 
-    /// Reads `output.logstash`; mistakes are told to the section's problems. `None` if no host is named.
+    /// Reads `output.logstash`; reports mistakes to the section's problems. `None` if no host is named.
     pub fn read(section: &Section<'_>) -> Option<Self> {
         section.declared_by(&LOGSTASH);
         let mut config = Self::new(read_hosts(section, &HOSTS, DEFAULT_PORT));
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn logstash_settings_have_filebeats_defaults() {
-        let (config, told) = read("hosts: logs");
+        let (config, problems) = read("hosts: logs");
         let config = config.unwrap();
-        assert_eq!(told, "");
+        assert_eq!(problems, "");
         let host = Host { name: "logs".to_owned(), port: 5044 };
         assert_eq!(config.hosts, [host]);
         assert_eq!((config.workers, config.loadbalance, config.bulk_max_size), (1, false, 2048));
@@ -181,9 +181,9 @@ mod tests {
                     index: mine\ntimeout: 5\nttl: 1m\nbackoff: {init: 2s, max: 3s}\n\
                     proxy_url: 'socks5://u:p@proxy'\nproxy_use_local_resolver: true\n\
                     ssl.verification_mode: none";
-        let (config, told) = read(text);
+        let (config, problems) = read(text);
         let config = config.unwrap();
-        assert_eq!(told, "");
+        assert_eq!(problems, "");
         let hosts: Vec<String> = config.hosts.iter().map(Host::to_string).collect();
         assert_eq!(hosts, ["a:1", "[::1]:5044", "b:5044"]);
         assert_eq!((config.workers, config.loadbalance, config.bulk_max_size), (3, true, 0));
@@ -222,8 +222,11 @@ mod tests {
             ("hosts: a\nlodbalance: true", "loadbalance"),
         ];
         for (text, expected) in table {
-            let (_, told) = read(text);
-            assert!(told.contains(expected) && !told.contains("SECRET"), "{text}: {told}");
+            let (_, problems) = read(text);
+            assert!(
+                problems.contains(expected) && !problems.contains("SECRET"),
+                "{text}: {problems}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 //! All numbers are big-endian. A window is `2W` and the number of events, then either a `2J` frame for each
 //! (its number in the window from 1 on, the length of the document, the document), or one `2C` frame (its length,
 //! then those frames as a zlib stream, RFC 1950). The answer is `2A` and the number of the last event that the
-//! server is done with; 0, or a number told before, says that it is alive. See `protocol/v2` of
+//! server is done with; 0, or a number sent before, is a keep-alive. See `protocol/v2` of
 //! elastic/go-lumber.
 
 use crate::context::Context;
@@ -94,7 +94,7 @@ impl FrameWriter {
         self.packer.is_some()
     }
 
-    /// Replaces what is in `out` by a window of these events, `count` in all.
+    /// Replaces the content of `out` by a window of these events, `count` in all.
     pub(crate) async fn write<'a>(
         &mut self,
         out: &mut Vec<u8>,

@@ -1,10 +1,10 @@
-//! `output.logstash`: Lumberjack v2 to Logstash, Elastic Agent, or whoever else has that input.
+//! `output.logstash`: Lumberjack v2 to Logstash, Elastic Agent, or any other server with that input.
 //!
 //! Every worker has a connection of its own and up to `pipelining` windows of events under way on it. An
-//! acknowledgement settles the first events of the oldest window; what is not acknowledged when the connection
-//! fails goes back to be sent again, by this worker or another.
+//! acknowledgement settles the first events of the oldest window; when the connection fails, the others go back
+//! to be sent again, by this worker or another.
 //!
-//! Bound: one share of events ready for all workers, one window in bytes for each, and what is under way in the
+//! Bound: one share of events ready for all workers, one window in bytes for each, and windows under way in the
 //! queue's own bounds.
 
 mod check;
@@ -23,7 +23,7 @@ use crate::crew::{run_all, share_out};
 use crate::supply::{Share, Supply};
 use crate::trial::{Trial, TrialSizes, Tunable, sized};
 use frames::FrameWriter;
-use session::{End, Kept, Session};
+use session::{End, Session, WorkerState};
 use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
@@ -86,7 +86,7 @@ impl Logstash {
         Worker {
             current: seed as usize % routes.len().max(1),
             routes,
-            kept: Kept {
+            kept: WorkerState {
                 supply: Arc::clone(supply),
                 frames: FrameWriter::new(&self.context, beat, config.escape_html, level),
                 slow_start: config.slow_start.then(|| SlowStart::new(config.bulk_max_size)),
@@ -124,7 +124,7 @@ impl Tunable for Logstash {
     }
 }
 
-/// Where Logstash sends what it gets: it has no place for trials.
+/// Trials go where Logstash sends its events: it has no place for them.
 impl Trial for Logstash {
     fn output(&self, sizes: TrialSizes) -> Box<dyn Output> {
         Box::new(self.sized(sizes))
@@ -135,7 +135,7 @@ impl Trial for Logstash {
     }
 }
 
-/// Why there is no trial unless it is wanted so.
+/// Why there is no trial by default.
 const NO_PLACE: &str = "Logstash has no place for trials: what it is sent goes the way of all events. `--really-send` does \
                         that, again and again; take a pipeline of Logstash that throws events away";
 
@@ -165,7 +165,7 @@ struct Worker {
     routes: Vec<Arc<Route>>,
     /// Which of them is in use.
     current: usize,
-    kept: Kept,
+    kept: WorkerState,
 }
 
 impl Worker {
@@ -216,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
+    /// Logs a failure, switches to the next host and waits. Returns whether there will be no more events.
     async fn fail(&mut self, error: &impl Display, events: usize) -> bool {
         let host = &self.routes[self.current].host;
         self.kept.metrics.write_error(host, error);

@@ -1,6 +1,6 @@
 //! One connection: windows go out, acknowledgements come in, at once.
 //!
-//! What was written and not acknowledged is still held as rows of batches, not as bytes: after a failure it is
+//! Written and unacknowledged events are still held as rows of batches, not as bytes: after a failure it is
 //! encoded again, for then its numbers in the window change.
 
 use super::frames::{ACK_BYTES, FrameWriter, read_ack};
@@ -34,19 +34,19 @@ pub(crate) enum SessionError {
     Protocol(String),
 }
 
-/// What ended a session.
+/// The end of a session.
 #[derive(Debug)]
 pub(crate) enum End {
     /// There will be no more events.
     Finished,
     /// Nothing was under way: the server closed an idle connection, or its `ttl` is over.
     Idle,
-    /// What was not acknowledged has been given back: so many events.
+    /// Unacknowledged events have been given back: so many.
     Failed(SessionError, usize),
 }
 
-/// What a worker keeps from connection to connection.
-pub(crate) struct Kept {
+/// State of a worker that outlives a connection.
+pub(crate) struct WorkerState {
     pub(crate) supply: Arc<Supply>,
     pub(crate) frames: FrameWriter,
     pub(crate) slow_start: Option<SlowStart>,
@@ -65,7 +65,7 @@ pub(crate) struct Kept {
 /// Events that wait for their acknowledgement.
 #[derive(Debug)]
 struct Window {
-    /// What is not acknowledged.
+    /// Events that are not acknowledged.
     left: VecDeque<Delivery>,
     /// All events, and those that were acknowledged.
     events: u32,
@@ -77,7 +77,7 @@ struct Window {
 
 /// See the module's text.
 pub(crate) struct Session<'a> {
-    kept: &'a mut Kept,
+    kept: &'a mut WorkerState,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
     /// Of the acknowledgement that is being read.
@@ -88,7 +88,7 @@ pub(crate) struct Session<'a> {
     waiting: VecDeque<Delivery>,
     /// Events of the share that `waiting` is left of.
     share: usize,
-    /// Shares that were taken and not told to be done.
+    /// Shares that were taken and not acknowledged.
     held: usize,
     /// Bytes of the buffer that are written, and whether all of them went out of the encryption too.
     written: usize,
@@ -98,7 +98,7 @@ pub(crate) struct Session<'a> {
     born: Instant,
 }
 
-/// What happens next on a connection.
+/// The next step on a connection.
 enum Event {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
@@ -110,7 +110,11 @@ enum Event {
 
 impl<'a> Session<'a> {
     /// `first` was taken already.
-    pub(crate) fn new(kept: &'a mut Kept, stream: Box<dyn Stream>, first: Option<Share>) -> Self {
+    pub(crate) fn new(
+        kept: &'a mut WorkerState,
+        stream: Box<dyn Stream>,
+        first: Option<Share>,
+    ) -> Self {
         let (read, write) = tokio::io::split(stream);
         let now = Instant::now();
         kept.buffer.clear();
@@ -297,7 +301,7 @@ impl<'a> Session<'a> {
             let what = format!("it acknowledged event {number} before it was sent");
             return Err(SessionError::Protocol(what));
         }
-        // Smaller numbers say nothing but that the server is alive.
+        // Smaller numbers are only a sign of life.
         if number > window.acked {
             let rows = number - window.acked;
             window.acked = number;
@@ -384,7 +388,7 @@ mod tests {
         for level in [0, 3] {
             let share = deliveries(vec![batch_with(&lines, &Map::new(), &Map::new())]);
             let supply = Arc::new(Supply::default());
-            let mut kept = Kept {
+            let mut kept = WorkerState {
                 supply: Arc::clone(&supply),
                 frames: FrameWriter::new(&context(), "filebeat", false, level),
                 slow_start: None,

@@ -33,7 +33,7 @@ impl SlowStart {
         let larger = self.size + self.size.div_ceil(2);
         if self.good < self.size {
             self.good = self.size;
-            // Not beyond what is there to send: larger windows were never tried.
+            // Not beyond the events at hand: larger windows were never tried.
             self.size = if events < larger { events } else { larger }.min(self.max);
         } else if self.size < self.good {
             self.size = larger.min(self.good);

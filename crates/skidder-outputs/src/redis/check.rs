@@ -7,11 +7,11 @@ use super::worker::{Failure, Target};
 use skidder_net::Steps;
 
 impl Redis {
-    /// Tries every server; says whether all of them would take events.
-    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+    /// Tries every server; returns whether all of them would take events.
+    pub async fn check(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
         let mut good = true;
         for target in &self.targets {
-            let mut steps = Steps::new(tell);
+            let mut steps = Steps::new(report);
             steps.line(0, &format!("redis: {}...", target.route.host));
             good &= self.check_target(target, &mut steps).await.is_some();
         }
@@ -62,7 +62,7 @@ impl Redis {
             let error = format!("`{key}` is a {kind} and no list; use another `key`, or delete it");
             return steps.step(1, "permission", Err(error));
         }
-        // Since Redis 7; a user who may not ask does not learn it.
+        // Since Redis 7; a user without the right to ask gets an error.
         let Ok(Reply::Value(user)) = connection.ask(&[b"ACL", b"WHOAMI"]).await else {
             steps.warn(1, "permission", "not known: the user may not ask");
             return Some(());

@@ -61,12 +61,12 @@ settings! {
     TIMEOUT: Duration = settings::timeout(Config::TIMEOUT).about("of connecting, and of each answer");
 }
 
-/// One server of `hosts`, with what its URL says.
+/// One server of `hosts`, with the settings in its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Where it is.
     pub host: Host,
-    /// `rediss://`: yes; `redis://`: no; otherwise as `ssl` says.
+    /// `rediss://`: yes; `redis://`: no; otherwise `ssl` decides.
     pub tls: Option<bool>,
     /// User and password; the user may be empty.
     pub credentials: Option<(String, Secret)>,
@@ -80,7 +80,7 @@ pub enum DataType {
     /// `list`: events are appended to a list (`RPUSH`).
     #[default]
     List,
-    /// `channel`: events are published (`PUBLISH`); who does not listen never sees them.
+    /// `channel`: events are published (`PUBLISH`); clients that are not subscribed never see them.
     Channel,
 }
 
@@ -197,8 +197,8 @@ impl Config {
         }
     }
 
-    /// Reads `output.redis`; mistakes are told to the section's problems. `None` if there is one that leaves nothing
-    /// to do. `beat` is what `index` is by itself.
+    /// Reads `output.redis`; reports mistakes to the section's problems. `None` if one of them leaves nothing
+    /// to do. `beat` is the default of `index`.
     pub fn read(section: &Section<'_>, beat: &str) -> Option<Self> {
         section.declared_by(&REDIS);
         let hosts = section.get(&HOSTS);

@@ -67,7 +67,7 @@ impl RequestWriter {
         }
     }
 
-    /// What events become.
+    /// The datatype of the commands.
     pub(crate) fn datatype(&self) -> DataType {
         self.datatype
     }
@@ -77,7 +77,7 @@ impl RequestWriter {
         self.constant.as_deref()
     }
 
-    /// Replaces what is in `request` by the commands for a share.
+    /// Replaces the content of `request` by the commands for a share.
     pub(crate) fn write(&mut self, share: &Share, request: &mut Request) {
         request.clear();
         if self.datatype == DataType::List
@@ -92,7 +92,7 @@ impl RequestWriter {
         let one_command = !request.commands.is_empty();
         for (index, delivery) in share.iter().enumerate() {
             for row in delivery.rows.clone() {
-                let refusal = |reason: String| Refusal::unasked(delivery, row, reason);
+                let refusal = |reason: String| Refusal::unsent(delivery, row, reason);
                 let before = (request.bytes.len(), request.commands.len());
                 if !one_command {
                     if self.constant.is_none() {

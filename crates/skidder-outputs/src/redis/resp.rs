@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
-/// Bytes that are asked for at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 
 /// An answer to one command.
@@ -45,7 +45,7 @@ pub(crate) enum RespError {
     )]
     Unproven { command: &'static str, answer: Reply },
     #[error("the server answered more than it was asked")]
-    Unasked,
+    Unsolicited,
 }
 
 impl fmt::Display for Reply {
@@ -63,7 +63,7 @@ impl fmt::Display for Reply {
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     timeout: Duration,
-    /// What came and is not read yet begins at `start`.
+    /// Received bytes; the unread ones begin at `start`.
     buffer: Vec<u8>,
     start: usize,
     /// Bytes of all answers.
@@ -152,11 +152,11 @@ impl Connection {
         Self { stream, timeout, buffer: Vec::new(), start: 0, read_bytes: 0 }
     }
 
-    /// Writes all of `bytes`. Whatever is there of an answer before it was asked for is about something else: it must
-    /// not be taken for the answer to these.
+    /// Writes all of `bytes`. Fails if there is unsolicited input: it must not be taken for the answer to
+    /// these bytes.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), RespError> {
         if self.start < self.buffer.len() {
-            return Err(RespError::Unasked);
+            return Err(RespError::Unsolicited);
         }
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -200,7 +200,7 @@ impl Connection {
         self.reply().await
     }
 
-    /// Waits until the server says something nobody asked for, which is that the connection is over.
+    /// Waits for unsolicited input, which means that the connection is over.
     pub(crate) async fn closed(&mut self) {
         let mut byte = [0];
         // Whatever it is, this connection is of no more use.

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 /// Largest request that is kept for its room.
 const KEPT_BYTES_MAX: usize = 4 << 20;
-/// How the server says that a value is longer than its `proto-max-bulk-len`.
+/// The server's error for a value longer than its `proto-max-bulk-len`.
 const TOO_LARGE: &str = "ERR Protocol error: invalid bulk length";
 
-/// One server with what it wants to know of us.
+/// One server with the login and database of its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) route: Route,
@@ -158,7 +158,7 @@ impl Worker {
         }
     }
 
-    /// Sends over one connection. Says whether there will be no more events; `false`: the server closed an idle
+    /// Sends over one connection. Returns whether there will be no more events; `false`: the server closed an idle
     /// connection. A failure comes with the number of events that were given back.
     async fn serve(
         &mut self,
@@ -217,7 +217,7 @@ impl Worker {
     async fn exchange(&mut self, connection: &mut Connection) -> Outcome {
         let mut outcome = Outcome::default();
         if let Err(error) = connection.send(&self.request.bytes).await {
-            // An answer may be there that says why.
+            // The server may have answered with the reason.
             if let Ok(Reply::Error(error)) = connection.reply().await {
                 outcome.error = Some(error);
             }
@@ -235,7 +235,7 @@ impl Worker {
                     continue;
                 }
                 Ok(answer) if shows(datatype, values, &answer) => continue,
-                // Nobody knows what the next answers are about.
+                // The next answers can no longer be matched to commands.
                 Ok(answer) => RespError::Unproven { command: datatype.command(), answer },
                 Err(error) => error,
             };
@@ -262,7 +262,7 @@ impl Worker {
         let too_large = outcome.error.as_deref().is_some_and(|error| error.starts_with(TOO_LARGE));
         if too_large && count == 1 {
             let reason = "the event is larger than `proto-max-bulk-len` of the server";
-            let refusal = Refusal::unasked(&failed[0], failed[0].rows.start, reason);
+            let refusal = Refusal::unsent(&failed[0], failed[0].rows.start, reason);
             self.refuser.settle(vec![refusal]).await;
             self.supply.done(1);
         } else if too_large {
@@ -310,7 +310,7 @@ impl Worker {
         left
     }
 
-    /// Logs a failure, turns to the next server and waits. Says whether there will be no more events.
+    /// Logs a failure, switches to the next server and waits. Returns whether there will be no more events.
     async fn fail(&mut self, error: &Failure, events: usize) -> bool {
         let host = &self.targets[self.current].route.host;
         self.metrics.write_error(host, error);
@@ -329,7 +329,7 @@ impl Worker {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Commands whose events were not taken.

@@ -1,4 +1,4 @@
-//! A Lumberjack server that does what a script says, and checks what it is sent to the last byte.
+//! A scripted Lumberjack server that checks what it receives to the last byte.
 
 use super::number;
 use skidder_contract::{listen, serve_all};
@@ -22,12 +22,12 @@ pub(crate) enum Act {
     CloseBefore,
     /// Read the window, take nothing, close.
     CloseAfter,
-    /// Say nothing until the other side gives up.
+    /// Send nothing until the other side gives up.
     Silence,
     /// Acknowledge one more than was sent.
     TooMuch,
-    /// Take nothing, say this, and then nothing until the other side gives up.
-    Says(&'static [u8]),
+    /// Take nothing, send this, and then nothing until the other side gives up.
+    Reply(&'static [u8]),
     /// Answer in another language.
     Nonsense,
     /// Take everything, acknowledge it, and close when nothing is under way.
@@ -144,7 +144,7 @@ impl FakeLumberjack {
                     stream.read_to_end(&mut rest).await?;
                     return Ok(());
                 }
-                Act::Says(bytes) => {
+                Act::Reply(bytes) => {
                     stream.write_all(bytes).await?;
                     stream.flush().await?;
                     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! A Redis that does what a script says with each request of events.
+//! A Redis with a script for each request of events.
 
 use super::number;
 use skidder_contract::{listen, serve_all};
@@ -15,10 +15,10 @@ pub(crate) enum Act {
     /// Answer with this error and take nothing.
     Error(&'static str),
     /// Answer with this and take nothing.
-    Says(&'static str),
-    /// If it has more values than this, say that one is too long and close the connection. Stays in the script.
+    Reply(&'static str),
+    /// If it has more values than this, report that one is too long and close the connection. Stays in the script.
     AtMost(usize),
-    /// If it has this line, say that it is too long and close the connection. Stays in the script.
+    /// If it has this line, report that it is too long and close the connection. Stays in the script.
     NeverLine(usize),
     /// Close the connection without an answer.
     Close,
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     Nonsense,
     /// Answer a part of a line and close.
     Half,
-    /// Say nothing until the other side gives up.
+    /// Send nothing until the other side gives up.
     Silence,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct State {
     /// Names of the commands that brought events, with the number of their values.
     pub(crate) commands: Vec<(String, usize)>,
     /// Other commands, joined by spaces.
-    pub(crate) asked: Vec<String>,
+    pub(crate) other_commands: Vec<String>,
     pub(crate) connections: usize,
     /// Connections that were closed, which the other side has noticed.
     pub(crate) closed: usize,
-    /// The password that it wants.
+    /// The password that it requires.
     password: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl FakeRedis {
     fn answer(&self, command: &[Vec<u8>], known: &mut bool) -> String {
         let text = String::from_utf8_lossy(&command.join(&b' ')).into_owned();
         let mut state = self.state.lock().unwrap();
-        state.asked.push(text.clone());
+        state.other_commands.push(text.clone());
         if text.starts_with("AUTH ") {
             *known =
                 state.password.as_deref() == command.last().map(|p| str::from_utf8(p).unwrap());
@@ -142,7 +142,7 @@ impl FakeRedis {
         }
     }
 
-    /// The answer to a command whose values are taken: how long the list is then, or who listens to the channel.
+    /// The answer to a command whose values are taken: the length of the list, or the number of subscribers.
     fn length_with(&self, name: &str, key: &[u8], values: usize) -> String {
         if name == "PUBLISH" {
             return ":0\r\n".to_owned();
@@ -152,7 +152,7 @@ impl FakeRedis {
         format!(":{}\r\n", before + values)
     }
 
-    /// Handles a command that brings events; says whether the connection lives on.
+    /// Handles a command that brings events; returns whether the connection lives on.
     async fn events(
         &self,
         stream: &mut (impl AsyncWrite + Unpin),
@@ -176,7 +176,7 @@ impl FakeRedis {
         let (take, answer, lives): (bool, &str, bool) = match act {
             _ if too_large => (false, "-ERR Protocol error: invalid bulk length\r\n", false),
             Act::Ok | Act::AtMost(_) | Act::NeverLine(_) => (true, &taken, true),
-            Act::Error(answer) | Act::Says(answer) => (false, answer, true),
+            Act::Error(answer) | Act::Reply(answer) => (false, answer, true),
             Act::Close => (false, "", false),
             Act::TakeAndClose => (true, "", false),
             Act::OkAndClose => (true, &taken, false),

@@ -32,15 +32,15 @@ fn serve() -> (u16, Arc<ClientConfig>) {
         let connection = ServerConnection::new(Arc::new(server)).unwrap();
         let mut stream = StreamOwned::new(connection, listener.accept().unwrap().0);
         let mut length = [0; 2];
-        // A client that does not trust the certificate says nothing.
+        // A client that does not trust the certificate sends nothing.
         if stream.read_exact(&mut length).is_err() {
             return;
         }
-        let mut asked = vec![0; u16::from_be_bytes(length).into()];
-        stream.read_exact(&mut asked).unwrap();
-        let asked = Message::from_octets(asked).unwrap();
-        let mut answer = MessageBuilder::new_vec().start_answer(&asked, Rcode::NOERROR).unwrap();
-        let name = asked.first_question().unwrap().into_qname();
+        let mut query = vec![0; u16::from_be_bytes(length).into()];
+        stream.read_exact(&mut query).unwrap();
+        let query = Message::from_octets(query).unwrap();
+        let mut answer = MessageBuilder::new_vec().start_answer(&query, Rcode::NOERROR).unwrap();
+        let name = query.first_question().unwrap().into_qname();
         answer.push((name, 60, A::from_octets(192, 0, 2, 7))).unwrap();
         let answer = answer.finish();
         stream.write_all(&(answer.len() as u16).to_be_bytes()).unwrap();

@@ -1,9 +1,9 @@
-//! Looking through the files themselves, also those that were rotated and compressed.
+//! Searching the files themselves, also those that were rotated and compressed.
 //!
 //! Only files that the catalogs know are opened: those that match a configured input, and only as long as the file at the path
 //! is the one that the scanner saw, since its owner may put a link to any other there. A search has a thread of its own, of low
-//! priority, and ends at [`TIME_MAX`], [`BYTES_MAX`], [`FOUND_MAX`], or when nobody takes its answer any more. Its records are
-//! sent as they come, one JSON object a line: `match`, `progress`, `problem`, and at last `end`. Who reads them puts the lines into
+//! priority, and ends at [`TIME_MAX`], [`BYTES_MAX`], [`FOUND_MAX`], or when its client is gone. Its records are
+//! sent as they come, one JSON object a line: `match`, `progress`, `problem`, and at last `end`. The client puts the lines into
 //! the order of their `rank`: those of a file come together.
 
 mod run;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use time::time_asked;
+use time::parse_time;
 
 /// Searches at once; more are refused.
 const SEARCHES_MAX: usize = 2;
@@ -34,20 +34,20 @@ const SEARCHES_MAX: usize = 2;
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(30);
 /// Decompressed bytes that one reads.
 const BYTES_MAX: u64 = 4 << 30;
-/// Lines that one finds, if the question does not say, and at most.
+/// Lines that one finds by default, and at most.
 const FOUND: usize = 500;
 const FOUND_MAX: usize = 2000;
 /// Files that one may look at.
 const FILES_MAX: usize = 50_000;
-/// Problems that are told one by one.
+/// Problems that are reported one by one.
 const PROBLEMS_MAX: usize = 20;
-/// What is shown of a line, in bytes.
+/// Shown bytes of a line.
 const SHOWN_BYTES: usize = 4 << 10;
-/// What is looked at of a line, in bytes.
+/// Searched bytes of a line.
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
-/// How often progress is told, which also finds out whether somebody listens.
+/// How often progress is reported, which also finds out whether the client is gone.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// How long an answer of the scanner is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -76,7 +76,7 @@ pub(crate) enum SearchError {
     Later(String),
 }
 
-/// What is looked for.
+/// The query.
 struct Question {
     filter: Filter,
     file: Option<String>,
@@ -89,7 +89,7 @@ struct Question {
 /// A file to look through.
 struct Target {
     path: PathBuf,
-    /// What the scanner saw there: nothing else is opened.
+    /// The file that the scanner saw there: nothing else is opened.
     id: FileId,
     modified: i64,
 }
@@ -139,7 +139,7 @@ impl Question {
                     "`{name}` is `{text}`; expected a time as `2026-11-22T21:20:47Z`, or without a zone"
                 )
             };
-            time_asked(text, &zone).map(Some).ok_or_else(message)
+            parse_time(text, &zone).map(Some).ok_or_else(message)
         };
         let (from, to) = (time("from")?, time("to")?);
         if query.get("q").is_none() && from.is_none() && to.is_none() {
@@ -178,14 +178,14 @@ fn work(
     let mut search = Search::new(question, &*sources.fs, &*sources.clock, targets.skipped);
     let reason = search.all(&targets.files, &mut send);
     if let Some(reason) = reason {
-        send(json!({ "end": search.told(reason, targets.files.len()) }));
+        send(json!({ "end": search.summary(reason, targets.files.len()) }));
     }
 }
 
 struct Targets {
     /// The newest first.
     files: Vec<Target>,
-    /// Those whose last change was before the time that is asked for.
+    /// Those whose last change was before the requested time.
     skipped: usize,
 }
 
@@ -205,7 +205,7 @@ fn targets(question: &Question, sources: &Sources) -> Result<Targets, AskError> 
                 query.after = page.files.last().map(|file| file.path.to_path_buf());
                 let more = page.more && query.after.is_some() && found.len() < FILES_MAX;
                 for file in page.files {
-                    // What is gone cannot be opened, and what is the same as another file is in that one.
+                    // A file that is gone cannot be opened, and one that is the same as another is in that one.
                     let is_twin =
                         matches!(file.reason, Some(Reason::SameAs(_) | Reason::Comparing(_)));
                     if file.state != FileState::Gone && !is_twin {

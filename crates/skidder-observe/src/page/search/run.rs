@@ -1,8 +1,8 @@
-//! Looking through the files, one after the other.
+//! Searching the files, one after the other.
 //!
-//! The newest lines are what is wanted: files come by the time of their last change, the newest first, and a plain file is
-//! read from its end, block by block. What is compressed can only be read from its beginning; of it the last lines that were
-//! found are given out when its end is reached. A line is as old as the time that it begins with says, or that of the line
+//! The newest lines come first: files are ordered by the time of their last change, the newest first, and a plain file is
+//! read from its end, block by block. Compressed files can only be read from their beginning; the last lines that were
+//! found are returned when their end is reached. The time of a line is the one that it begins with, or that of the line
 //! before it, or else its file's last change.
 
 use super::text::{Hit, Piece, Seen};
@@ -35,7 +35,7 @@ pub(super) struct Search<'a> {
     stored: Vec<u8>,
     text: Vec<u8>,
     start: Monotonic,
-    told: Monotonic,
+    progress_at: Monotonic,
     bytes: u64,
     lines: u64,
     found: usize,
@@ -62,7 +62,7 @@ pub(super) enum Reason {
 /// Why one file ends.
 enum Stop {
     Search(Reason),
-    /// Nobody listens.
+    /// The client is gone.
     Alone,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Search<'a> {
             stored: vec![0; CHUNK_BYTES],
             text: Vec::new(),
             start: now,
-            told: now,
+            progress_at: now,
             bytes: 0,
             lines: 0,
             found: 0,
@@ -96,7 +96,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks through the files; nothing if nobody listens any more.
+    /// Searches the files; nothing if the client is gone.
     pub(super) fn all(&mut self, files: &[Target], send: Send<'_>) -> Option<Reason> {
         for file in files {
             if self.is_too_old(file.modified) {
@@ -114,17 +114,17 @@ impl<'a> Search<'a> {
         Some(if self.more { Reason::Enough } else { Reason::All })
     }
 
-    pub(super) fn told(&self, reason: Reason, files: usize) -> Json {
+    pub(super) fn summary(&self, reason: Reason, files: usize) -> Json {
         let reason = match reason {
             Reason::All => "all",
             Reason::Enough => "enough",
             Reason::Bytes => "bytes",
             Reason::Time => "time",
         };
-        let mut told = self.progress(files);
-        told["reason"] = reason.into();
-        told["took_ms"] = millis(self.clock.monotonic().since(self.start)).into();
-        told
+        let mut summary = self.progress(files);
+        summary["reason"] = reason.into();
+        summary["took_ms"] = millis(self.clock.monotonic().since(self.start)).into();
+        summary
     }
 
     fn progress(&self, files: usize) -> Json {
@@ -144,8 +144,8 @@ impl<'a> Search<'a> {
         if self.problems > PROBLEMS_MAX {
             return Ok(());
         }
-        let told = json!({ "problem": { "path": path.to_string_lossy(), "message": message } });
-        if send(told) { Ok(()) } else { Err(Stop::Alone) }
+        let record = json!({ "problem": { "path": path.to_string_lossy(), "message": message } });
+        if send(record) { Ok(()) } else { Err(Stop::Alone) }
     }
 
     /// Whether nothing that is so old would be among the newest lines. Of lines of the same age those that came first stay.
@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
             let piece = Piece { text: &text[..filled], at, is_last: end };
             let used = seen.look(&piece, self.question, &mut hits);
             self.count(0, &mut seen);
-            // Only the newest can be wanted.
+            // Only the newest can be needed.
             let beyond = hits.len().saturating_sub(2 * self.question.limit);
             if beyond > 0 {
                 hits.drain(..beyond);
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         };
         text.clear();
         self.text = text;
-        // What was found before damage, or before a bound was reached, counts as well.
+        // Lines found before damage, or before a bound was reached, count as well.
         match result {
             Err(Stop::Alone) => result,
             _ => self.offer(file, hits, send).and(result),
@@ -309,14 +309,14 @@ impl<'a> Search<'a> {
         self.found += std::mem::take(&mut seen.found);
     }
 
-    /// Whether the bounds allow more; tells how far it is.
+    /// Whether the bounds allow more; reports the progress.
     fn go_on(&mut self, path: &Path, files: usize, send: Send<'_>) -> Result<(), Stop> {
         let now = self.clock.monotonic();
-        if now.since(self.told) >= PROGRESS_EVERY {
-            self.told = now;
-            let mut told = self.progress(files);
-            told["path"] = path.to_string_lossy().into();
-            if !send(json!({ "progress": told })) {
+        if now.since(self.progress_at) >= PROGRESS_EVERY {
+            self.progress_at = now;
+            let mut progress = self.progress(files);
+            progress["path"] = path.to_string_lossy().into();
+            if !send(json!({ "progress": progress })) {
                 return Err(Stop::Alone);
             }
         }
@@ -330,7 +330,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whole lines of a plain file, in a buffer that has some of what is before them, too.
+/// Whole lines of a plain file, in a buffer that has some of the text before them, too.
 struct Block {
     /// Where the first of them begins in the file.
     at: u64,

@@ -1,4 +1,4 @@
-//! What is found, and where a search ends.
+//! The lines found, and where a search ends.
 
 use super::run::Reason;
 use super::*;
@@ -25,7 +25,7 @@ impl World {
         Self { clock, fs, files }
     }
 
-    /// What a question finds, as path, offset and line, and why it ends.
+    /// The results of a query, as path, offset and line, and why it ends.
     fn ask(&self, query: &str) -> (Vec<(String, u64, String)>, Option<Reason>) {
         let question = Question::parse(&Query::parse(query)).expect("a question");
         let question = Question { zone: TimeZone::UTC, ..question };
@@ -177,7 +177,7 @@ fn a_line_beyond_the_bound_is_looked_at_once_and_damage_is_told() {
     assert_eq!(lines, [("/long.log", 13), ("/long.log", SHOWN_BYTES), ("/damaged.gz", 15)]);
 }
 
-/// What a question finds, in the order of its ranks, with the lines before and behind.
+/// The results of a query, in the order of its ranks, with the lines before and behind.
 fn ranked(world: &World, query: &str) -> Vec<[String; 3]> {
     let question = Question::parse(&Query::parse(query)).expect("a question");
     let question = Question { zone: TimeZone::UTC, ..question };
@@ -256,11 +256,11 @@ fn a_long_plain_file_is_read_from_its_end_as_far_as_is_needed() {
     }
     let straw: Vec<u64> = world.ask("q=5+straw&limit=2000").0.iter().map(|hit| hit.1).collect();
     assert!(straw.windows(2).all(|pair| pair[0] > pair[1]), "each once, the last one first");
-    // Far behind what is needed nothing is read.
+    // Far beyond the needed lines nothing is read.
     let question = Question::parse(&Query::parse("q=needle&limit=5")).expect("a question");
     let mut search = Search::new(&question, &world.fs, &world.clock, 0);
     search.all(&world.files, &mut |_| true);
-    let bytes = search.told(Reason::All, 1)["bytes"].as_u64().expect("a number");
+    let bytes = search.summary(Reason::All, 1)["bytes"].as_u64().expect("a number");
     assert!(bytes < 3 << 20, "{bytes} of {}", text.len());
     let first = world.ask("q=0+needle+-1+-2+-3+-4+-5+-6+-7+-8+-9").0;
     assert_eq!(first.last().map(|hit| hit.1), Some(0), "the first line, too");

@@ -1,9 +1,9 @@
-//! Lines of a text: which hold, how old they are, and what stands beside them.
+//! Lines of a text: which ones match, how old they are, and their context.
 
 use super::time::time_of;
 use super::{LINE_BYTES_MAX, Question, SHOWN_BYTES};
 
-/// What is shown of the line before and of the one behind, in bytes.
+/// Shown bytes of the line before and of the one behind.
 const CONTEXT_BYTES: usize = 512;
 
 /// A part of a file that begins with a line, unless the line before was too long.
@@ -31,7 +31,7 @@ pub(super) struct Hit {
     pub(super) is_end: bool,
 }
 
-/// What is known of the lines before a piece, and of those that were looked at.
+/// The state from the lines before a piece, and from those that were searched.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// The last time that was recognised.
@@ -49,7 +49,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// What the end of what is before a piece tells. It may begin inside of a line.
+    /// Time and context from the end of the text before a piece. It may begin inside of a line.
     pub(super) fn before(text: &[u8], question: &Question) -> Self {
         let mut seen = Self::default();
         let mut end = text.len();
@@ -63,7 +63,7 @@ impl Seen {
         seen
     }
 
-    /// Looks at the whole lines of a piece; says how many bytes they have.
+    /// Searches the whole lines of a piece; returns how many bytes they have.
     pub(super) fn look(
         &mut self,
         piece: &Piece<'_>,
@@ -80,7 +80,7 @@ impl Seen {
             if !is_whole && end - start <= LINE_BYTES_MAX {
                 break;
             }
-            // What begins in the middle is the rest of a line that was too long.
+            // A line that begins in the middle is the rest of one that was too long.
             if !std::mem::replace(&mut self.long, !is_whole) {
                 let line = of_line(&text[start..end]);
                 self.line(line, piece.at + start as u64, last, question, hits);

@@ -32,8 +32,8 @@ pub(super) fn time_of(line: &[u8], zone: &TimeZone) -> Option<i64> {
     None
 }
 
-/// What a person asks for: RFC 3339, or without a zone, or only a day.
-pub(super) fn time_asked(text: &str, zone: &TimeZone) -> Option<i64> {
+/// Parses a time of a query: RFC 3339, or without a zone, or only a day.
+pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return i64::try_from(time.as_nanosecond()).ok();
     }
@@ -153,8 +153,8 @@ mod tests {
         }
         let late = format!("{}2026-11-22T21:20:47Z", "x".repeat(60));
         assert_eq!(at(&late), None);
-        assert_eq!(time_asked("2026-11-22T21:20:47Z", &zone), Some(1_795_382_447_000_000_000));
-        assert_eq!(time_asked("2026-11-22T23:20:47", &zone), Some(1_795_382_447_000_000_000));
-        assert_eq!(time_asked("yesterday", &zone), None);
+        assert_eq!(parse_time("2026-11-22T21:20:47Z", &zone), Some(1_795_382_447_000_000_000));
+        assert_eq!(parse_time("2026-11-22T23:20:47", &zone), Some(1_795_382_447_000_000_000));
+        assert_eq!(parse_time("yesterday", &zone), None);
     }
 }

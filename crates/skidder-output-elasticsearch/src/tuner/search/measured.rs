@@ -1,10 +1,10 @@
-//! Rates that were measured, and how much they say.
+//! Measured rates, and their significance.
 
 use super::{Ended, Report};
 use skidder_os::Monotonic;
 use std::time::Duration;
 
-/// Shortest sample: shorter ones say more about threads than about servers.
+/// Shortest sample: shorter ones measure threads more than servers.
 const SAMPLE: Duration = Duration::from_millis(25);
 /// So many samples count; older ones fade.
 const SAMPLES: f64 = 8.0;
@@ -17,7 +17,7 @@ const NOISE_MAX: f64 = 0.5 * 0.5;
 /// Weight of one more difference.
 const NOISE_WEIGHT: f64 = 0.15;
 
-/// What was answered in a piece of time.
+/// The answers in a piece of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     began: Monotonic,
@@ -79,7 +79,7 @@ impl Measured {
         self.samples
     }
 
-    /// Something else was tried meanwhile: new samples say more.
+    /// Something else was tried meanwhile: new samples count more.
     pub(super) fn is_older(&mut self) {
         for part in [&mut self.events, &mut self.seconds, &mut self.samples] {
             *part /= 2.0;
@@ -123,7 +123,7 @@ impl Noise {
         self.0 <= NOISE
     }
 
-    /// By how much two rates must differ to be told apart (natural logarithm).
+    /// By how much two rates must differ to be significant (natural logarithm).
     pub(super) fn margin(&self, one: &Measured, other: &Measured) -> f64 {
         CERTAIN * (self.0 * (1.0 / one.samples.max(0.5) + 1.0 / other.samples.max(0.5))).sqrt()
     }

@@ -25,7 +25,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What is delivered from the first event on, over what the best of a grid delivers in the same time; how often the
+/// The delivered events from the first one on, over those of the best of a grid in the same time; how often the
 /// server had too much; and when 90 % of the last speed was reached.
 fn share(world: World, bounds: Bounds) -> (f64, u64, Duration) {
     let mut search = Search::new(bounds, START);
@@ -163,6 +163,6 @@ fn what_is_given_stays_and_slow_readers_decide_nothing() {
         let now = Monotonic(Duration::from_secs(second));
         let ended = Ended::Taken;
         let report = Report { now, events: 10, bytes: 5000, ended, wanted: false };
-        assert_ne!(search.report(report), Told::Changed);
+        assert_ne!(search.report(report), Effect::Changed);
     }
 }

@@ -1,4 +1,4 @@
-//! What `output.redis` is read as.
+//! Reading `output.redis`.
 
 use super::*;
 use skidder_config::{Problems, Settings};
@@ -12,9 +12,9 @@ fn read(text: &str) -> (Option<Config>, String) {
 
 #[test]
 fn redis_settings_have_filebeats_defaults() {
-    let (config, told) = read("hosts: here");
+    let (config, problems) = read("hosts: here");
     let config = config.unwrap();
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     let host = Host { name: "here".to_owned(), port: 6379 };
     assert_eq!(config.servers, [Server { host, tls: None, credentials: None, db: None }]);
     assert_eq!(config.key.constant(), Some("filebeat"));
@@ -34,9 +34,9 @@ fn redis_settings_are_read() {
                 loadbalance: false\nbulk_max_size: 0\ntimeout: 9s\nbackoff: {init: 2s, max: 3s}\n\
                 proxy_url: 'socks5://proxy'\nssl.verification_mode: none\n\
                 codec.format.string: '%{[message]}'";
-    let (config, told) = read(text);
+    let (config, problems) = read(text);
     let config = config.unwrap();
-    assert_eq!(told, "");
+    assert_eq!(problems, "");
     let [a, b, c] = &config.servers[..] else { panic!("{:?}", config.servers) };
     assert_eq!((a.host.to_string().as_str(), a.tls, a.db), ("a:1", Some(false), Some(2)));
     assert_eq!(a.credentials, Some(("u".to_owned(), Secret::new("p@w"))));
@@ -88,7 +88,7 @@ fn mistakes_in_redis_settings_are_told() {
         ("{hosts: a, proxy_url: 'http://p'}", "socks5://"),
     ];
     for (text, expected) in table {
-        let (_, told) = read(text);
-        assert!(told.contains(expected) && !told.contains("SECRET"), "{text}: {told}");
+        let (_, problems) = read(text);
+        assert!(problems.contains(expected) && !problems.contains("SECRET"), "{text}: {problems}");
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct World {
     pub(super) latency: Duration,
     /// Requests that the server takes at once; the next one is answered 429.
     pub(super) limit: usize,
-    /// What the server does with an event, on one of its cores; a request is served by one core.
+    /// The server's time for an event, on one of its cores; a request is served by one core.
     pub(super) index: Duration,
     pub(super) cores: usize,
     /// How the shipper encodes it, and what it costs both of them if it is compressed.
@@ -43,7 +43,7 @@ impl Default for World {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) delivered: u64,
@@ -83,7 +83,7 @@ enum Event {
         level: u32,
         is_taken: bool,
     },
-    /// What was not taken is ready again.
+    /// Events that were not taken are ready again.
     Rested {
         events: usize,
         level: u32,
@@ -100,7 +100,7 @@ struct Run {
     ready: VecDeque<(usize, u32)>,
     encoding: usize,
     under_way: usize,
-    /// Who counts for the limit.
+    /// Requests that count for the limit.
     taken: usize,
     /// When each core is free.
     server: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! Single questions and documents beside the events: one host after the other, until one answers.
+//! Single requests and documents apart from the events: one host after the other, until one answers.
 
 use super::Elasticsearch;
 use super::client::Failure;
@@ -36,7 +36,7 @@ impl Elasticsearch {
         self.ask_any(Method::PUT, &path, Some(document), &[200, 201, 409]).await.map(drop)
     }
 
-    /// Asks one host after the other until one answers; gives the answer if its status is among `good`.
+    /// Asks one host after the other until one answers; returns the answer if its status is among `good`.
     pub(crate) async fn ask_any(
         &self,
         method: Method,

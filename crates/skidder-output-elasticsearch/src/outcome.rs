@@ -1,4 +1,4 @@
-//! What an answer says of a request, sorted by what is to be done.
+//! The answer to a request, sorted by what to do next.
 
 use super::answer::{self, Answer, Did, ItemAnswer, Verdict};
 use super::request::{Item, Request};
@@ -18,8 +18,8 @@ pub(crate) fn refusal(request: &Request, item: &Item, status: u16, reason: &[u8]
     }
 }
 
-/// An answer, sorted by what is to be done.
-pub(crate) struct Told {
+/// An answer, sorted by what to do next.
+pub(crate) struct Outcome {
     /// Rows of each delivery that are done, duplicates included.
     pub(crate) delivered: Vec<u32>,
     pub(crate) duplicates: u64,
@@ -27,17 +27,17 @@ pub(crate) struct Told {
     pub(crate) again: Vec<Item>,
     /// Status of the first of them.
     pub(crate) again_status: u16,
-    /// Of them, those that the answer says nothing about.
+    /// Of them, those without a verdict in the answer.
     pub(crate) unproven: usize,
     pub(crate) refused: Vec<(Item, Refusal)>,
 }
 
-impl Told {
-    /// `delivered` is a list to write into; what is in it is forgotten.
+impl Outcome {
+    /// `delivered` is a list to reuse; its content is cleared.
     pub(crate) fn new(request: &Request, answer: &Answer<'_>, mut delivered: Vec<u32>) -> Self {
         delivered.clear();
         delivered.resize(request.deliveries.len(), 0);
-        let mut told = Self {
+        let mut outcome = Self {
             delivered,
             duplicates: 0,
             too_many: 0,
@@ -50,9 +50,9 @@ impl Told {
         let answers: &mut dyn Iterator<Item = &ItemAnswer<'_>> = match answer {
             Answer::AllCreated if !request.deletes => {
                 for item in &request.items {
-                    told.delivered[item.delivery as usize] += 1;
+                    outcome.delivered[item.delivery as usize] += 1;
                 }
-                return told;
+                return outcome;
             }
             Answer::AllCreated => &mut std::iter::repeat(&created),
             Answer::Items(answers) => &mut answers.iter(),
@@ -61,25 +61,25 @@ impl Told {
             let verdict = answer.verdict(dead_index::operation_of(request, item));
             match verdict {
                 Verdict::Delivered | Verdict::Duplicate => {
-                    told.delivered[item.delivery as usize] += 1;
-                    told.duplicates += u64::from(verdict == Verdict::Duplicate);
+                    outcome.delivered[item.delivery as usize] += 1;
+                    outcome.duplicates += u64::from(verdict == Verdict::Duplicate);
                 }
                 Verdict::TooMany | Verdict::Failed | Verdict::Unproven => {
-                    told.too_many += u64::from(verdict == Verdict::TooMany);
-                    told.unproven += usize::from(verdict == Verdict::Unproven);
-                    if told.again.is_empty() {
-                        told.again_status = answer.status;
+                    outcome.too_many += u64::from(verdict == Verdict::TooMany);
+                    outcome.unproven += usize::from(verdict == Verdict::Unproven);
+                    if outcome.again.is_empty() {
+                        outcome.again_status = answer.status;
                     }
-                    told.again.push(*item);
+                    outcome.again.push(*item);
                 }
                 Verdict::Rejected => {
                     let reason = answer.error.as_bytes();
                     let refusal = refusal(request, item, answer.status, reason);
-                    told.refused.push((*item, refusal));
+                    outcome.refused.push((*item, refusal));
                 }
             }
         }
-        told
+        outcome
     }
 }
 
@@ -105,15 +105,15 @@ impl WaitingRequest {
 }
 
 impl AnswerBench {
-    /// Gives each event of a request the verdict of an answer that took all of them; says how many there were.
+    /// Gives each event of a request the verdict of an answer that took all of them; returns their number.
     pub fn handle(&mut self, request: &WaitingRequest, body: &[u8]) -> u64 {
         let request = &request.0;
         let Ok(answer) = answer::read(body, request.items.len()) else { return 0 };
-        let told = Told::new(request, &answer, std::mem::take(&mut self.0));
-        let verdicts = request.deliveries.iter().zip(&told.delivered);
+        let outcome = Outcome::new(request, &answer, std::mem::take(&mut self.0));
+        let verdicts = request.deliveries.iter().zip(&outcome.delivered);
         Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
-        let taken = told.delivered.iter().map(|&rows| u64::from(rows)).sum();
-        self.0 = told.delivered;
+        let taken = outcome.delivered.iter().map(|&rows| u64::from(rows)).sum();
+        self.0 = outcome.delivered;
         taken
     }
 }
