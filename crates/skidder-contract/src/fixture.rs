@@ -23,7 +23,7 @@ pub fn number(text: &str) -> usize {
 }
 
 /// Runs the check of an output (`test output`): whether it is content, and its lines.
-pub async fn told(
+pub async fn check_report(
     check: impl AsyncFnOnce(&mut (dyn FnMut(&str) + Send)) -> bool,
 ) -> (bool, String) {
     let mut lines = String::new();

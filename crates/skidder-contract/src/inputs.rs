@@ -266,7 +266,7 @@ fn assert_once(delivered: &BTreeMap<usize, u32>, lines: &Range<usize>, case: &st
     }
 }
 
-async fn acknowledged(trial: &dyn InputTrial, lines: &Range<usize>, case: &str) {
+async fn await_acknowledged(trial: &dyn InputTrial, lines: &Range<usize>, case: &str) {
     if trial.meaning() != Meaning::Acknowledgement {
         return;
     }
@@ -288,7 +288,7 @@ async fn every_line_comes_once(trial: &dyn InputTrial) {
     let mut run = Run::start(CASE, trial, 1000, &[directory.path()]);
     let lines = fresh(5000);
     tokio::join!(trial.send(lines.clone()), run.deliver(lines.len()));
-    acknowledged(trial, &lines, CASE).await;
+    await_acknowledged(trial, &lines, CASE).await;
     let ledger = run.outputs[0].settle.total();
     assert_eq!((ledger.read(), ledger.delivered(), ledger.in_flight()), (5000, 5000, 0), "{CASE}");
     let delivered = run.stop().await;
@@ -322,7 +322,7 @@ async fn nothing_is_acknowledged_before_its_verdict(trial: &dyn InputTrial) {
     for delivery in &taken {
         run.outputs[0].deliver(delivery);
     }
-    acknowledged(trial, &lines, CASE).await;
+    await_acknowledged(trial, &lines, CASE).await;
     run.stop().await;
 }
 
@@ -372,7 +372,7 @@ async fn a_stop_in_the_middle_loses_nothing(trial: &dyn InputTrial) {
     let lines = fresh(600);
     let (first, rest) = (lines.start..lines.start + 100, lines.start + 100..lines.end);
     tokio::join!(trial.send(first.clone()), run.deliver(first.len()));
-    acknowledged(trial, &first, CASE).await;
+    await_acknowledged(trial, &first, CASE).await;
     // These are stuck: some in the queue, some before it, some with the far side.
     let mut send = trial.send(rest.clone());
     let is_sent = tokio::time::timeout(REST, &mut send).await.is_ok();
@@ -399,7 +399,7 @@ async fn a_stop_in_the_middle_loses_nothing(trial: &dyn InputTrial) {
     } else {
         tokio::join!(send, run.deliver(rest.len()));
     }
-    acknowledged(trial, &lines, CASE).await;
+    await_acknowledged(trial, &lines, CASE).await;
     merge(&mut all, run.stop().await.remove(0));
     assert_once(&all, &lines, CASE);
 }
@@ -430,7 +430,7 @@ async fn another_takes_its_place(trial: &dyn InputTrial) {
     changed.unwrap_or_else(|_| panic!("{CASE}: the other one never begins")).unwrap();
     run.input = next;
     tokio::join!(trial.send(rest), run.deliver(lines.len()));
-    acknowledged(trial, &lines, CASE).await;
+    await_acknowledged(trial, &lines, CASE).await;
     run.outputs[0].check(CASE);
     let delivered = run.stop().await;
     assert_once(&delivered[0], &lines, CASE);
@@ -450,7 +450,7 @@ async fn garbage_costs_nothing_else(trial: &dyn InputTrial) {
         trial.send(middle..lines.end).await;
     };
     tokio::join!(send, run.deliver(lines.len()));
-    acknowledged(trial, &lines, CASE).await;
+    await_acknowledged(trial, &lines, CASE).await;
     assert!(run.input.metrics().errors.get() > 0, "{CASE}: nothing says that there was any");
     let delivered = run.stop().await;
     assert_once(&delivered[0], &lines, CASE);
@@ -477,7 +477,7 @@ async fn two_outputs_have_every_line(trial: &dyn InputTrial) {
     }
     run.outputs.push(second);
     run.deliver(lines.len()).await;
-    acknowledged(trial, &lines, CASE).await;
+    await_acknowledged(trial, &lines, CASE).await;
     for delivered in run.stop().await {
         assert_once(&delivered, &lines, CASE);
     }

@@ -22,7 +22,7 @@ mod proxy;
 pub use certificates::{Authority, Certificate, SelfSigned};
 pub use contract::{Manner, Place, Trial, keep};
 pub use deliveries::{ACCESS_LOG_ROWS, access_log, batch_with, deliveries};
-pub use fixture::{Fixture, batch, line, number, told};
+pub use fixture::{Fixture, batch, check_report, line, number};
 pub use http_proxy::FakeHttpProxy;
 pub use inputs::{FarSideFuture, InputTrial, Meaning, keep_input};
 pub use listen::{Stream, listen, serve_all};

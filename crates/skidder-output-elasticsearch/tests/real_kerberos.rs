@@ -40,7 +40,7 @@ fn config(server: &Server, realm: &Server, auth: Auth, index: &str) -> Config {
 
 async fn check(config: Config) -> (bool, String) {
     let output = Elasticsearch::new(config, context()).unwrap();
-    common::told(async |report| output.check(report).await).await
+    common::check_report(async |report| output.check(report).await).await
 }
 
 /// How often each line is in an index.

@@ -59,7 +59,7 @@ impl Names {
     /// The output of `skidder setup`, and whether it succeeds.
     async fn set_up(&self, ilm: &str, folder: &Path) -> (bool, String) {
         let output = self.output(ilm, folder);
-        common::told(async |report| output.set_up(report).await).await
+        common::check_report(async |report| output.set_up(report).await).await
     }
 
     /// How often the policy was put there, and its phases.
@@ -100,8 +100,8 @@ async fn the_first_event_goes_to_a_data_stream_with_the_policy() {
     assert_eq!((version, phases.as_object().unwrap().len()), (1, 1));
     assert_eq!(names.server.count(&names.name).unwrap(), LINES as u64);
     let lifecycle = names.explained();
-    assert_eq!((&lifecycle["managed"], &printed["policy"]), (&json!(true), &json!(names.name)));
-    assert_eq!(lifecycle["step"], "complete", "{printed}");
+    assert_eq!((&lifecycle["managed"], &lifecycle["policy"]), (&json!(true), &json!(names.name)));
+    assert_eq!(lifecycle["step"], "complete", "{lifecycle}");
     // The next start finds it all.
     names.ship("").await;
     assert_eq!(names.policy().0, 1);
@@ -122,7 +122,10 @@ async fn a_policy_that_is_there_is_replaced_only_if_that_is_asked_for() {
         names.ship(ilm).await;
         assert_eq!(names.policy(), theirs, "{ilm}");
         let lifecycle = names.explained();
-        assert_eq!((&lifecycle["managed"], &printed["policy"]), (&json!(true), &json!(names.name)));
+        assert_eq!(
+            (&lifecycle["managed"], &lifecycle["policy"]),
+            (&json!(true), &json!(names.name))
+        );
     }
     for (version, ilm) in [(2, "overwrite: true"), (3, "overwrite: true, check_exists: false")] {
         names.ship(ilm).await;

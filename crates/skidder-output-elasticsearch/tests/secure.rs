@@ -4,7 +4,7 @@
 mod common;
 
 use common::server::FakeServer;
-use common::{Fixture, context, told, trusting};
+use common::{Fixture, check_report, context, trusting};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{CipherSuite, NamedGroup};
 use sha2::{Digest as _, Sha256};
@@ -31,7 +31,7 @@ fn config(server: &FakeServer, tls: TlsSettings) -> Config {
 
 async fn check(config: Config) -> (bool, String) {
     let output = Elasticsearch::new(config, context()).unwrap();
-    told(async |report| output.check(report).await).await
+    check_report(async |report| output.check(report).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

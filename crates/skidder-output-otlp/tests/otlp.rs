@@ -4,7 +4,7 @@
 mod common;
 
 use common::otlp::{Act, FakeCollector, lines};
-use common::{Fixture, context, told, trusting};
+use common::{Fixture, check_report, context, trusting};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{
     Authority, Certificate, FakeHttpProxy, Manner, Place, Proxy, Trial, Way, keep,
@@ -343,7 +343,7 @@ async fn test_output_exports_nothing_to_each_collector() {
     for grpc in PROTOCOLS {
         let server = FakeCollector::start(grpc, [Act::Bad]).await;
         let checked = output(config(grpc, &server.address));
-        let (good, said) = told(async |report| checked.check(report).await).await;
+        let (good, said) = check_report(async |report| checked.check(report).await).await;
         assert!(good, "{said}");
         let address = &server.address;
         let head = format!("otlp: http://{address}...\n  parse url... OK\n  connection...\n");
@@ -353,12 +353,12 @@ async fn test_output_exports_nothing_to_each_collector() {
         assert_eq!((requests, server.taken().len()), (1, 0));
 
         server.state.lock().unwrap().allows = Some("Bearer right");
-        let (good, said) = told(async |report| checked.check(report).await).await;
+        let (good, said) = check_report(async |report| checked.check(report).await).await;
         assert!(!good && said.contains("ERROR") && said.contains("see `headers`"), "{said}");
 
         // A port of the other protocol.
         let checked = output(config(!grpc, &server.address));
-        let (good, said) = told(async |report| checked.check(report).await).await;
+        let (good, said) = check_report(async |report| checked.check(report).await).await;
         assert!(!good && said.contains("talk to server... ERROR"), "{said}");
     }
 }

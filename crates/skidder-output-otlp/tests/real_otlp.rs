@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fixture, context, number, told};
+use common::{Fixture, check_report, context, number};
 use serde_json::Value;
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Proxy, Way};
@@ -175,7 +175,7 @@ async fn a_collector_is_reached_over_tls_and_through_a_proxy_of_socks() {
         let ssl = format!("ssl.certificate_authorities: ['{}']", authority.display());
         let more = format!("{ssl}\nproxy_url: 'socks5://test:secret@localhost:{}'", socks.port());
         let through = output(protocol, &host(&server), &more);
-        let (good, said) = told(async |report| through.check(report).await).await;
+        let (good, said) = check_report(async |report| through.check(report).await).await;
         assert!(good, "{said}");
         assert!(requests(&server).is_empty());
         let mut fixture = Fixture::new();
@@ -185,7 +185,7 @@ async fn a_collector_is_reached_over_tls_and_through_a_proxy_of_socks() {
         let other = server.certificate("other-ca.crt").unwrap();
         let ssl = format!("ssl.certificate_authorities: ['{}']", other.display());
         let stranger = output(protocol, &host(&server), &ssl);
-        let (good, said) = told(async |report| stranger.check(report).await).await;
+        let (good, said) = check_report(async |report| stranger.check(report).await).await;
         assert!(!good && said.contains("handshake... ERROR"), "{said}");
     }
 }

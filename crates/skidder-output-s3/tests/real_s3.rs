@@ -4,7 +4,7 @@
 mod common;
 
 use common::s3::{lines_of, text_of};
-use common::{Fixture, context, told};
+use common::{Fixture, check_report, context};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Proxy, Way};
 use skidder_output_s3::{Config, S3};
@@ -183,11 +183,13 @@ async fn versitygw_over_tls_knows_its_name_and_authority() {
     fixture.push(LINES, 700);
     fixture.run(output(&at, USER, &trusting)).await;
     fixture.judge(&taken(&server, "logs"));
-    let (good, said) = told(async |report| output(&at, USER, &trusting).check(report).await).await;
+    let (good, said) =
+        check_report(async |report| output(&at, USER, &trusting).check(report).await).await;
     assert!(good && said.contains("handshake... OK"), "{said}");
     let other = server.certificate("other-ca.crt").unwrap();
     let other = format!("ssl.certificate_authorities: ['{}']", other.display());
-    let (good, said) = told(async |report| output(&at, USER, &other).check(report).await).await;
+    let (good, said) =
+        check_report(async |report| output(&at, USER, &other).check(report).await).await;
     assert!(!good && said.contains("ssl.certificate_authorities"), "{said}");
 }
 
@@ -203,10 +205,10 @@ async fn versitygw_that_refuses_is_told_and_gets_every_event_later() {
         (READER, "bucket: closed", "needs the right `s3:PutObject`"),
     ] {
         let output = output(&at, user, more);
-        let (good, said) = told(async |report| output.check(report).await).await;
+        let (good, said) = check_report(async |report| output.check(report).await).await;
         assert!(!good && said.contains(expected), "{said}");
     }
-    let (good, said) = told(async |report| output(&at, USER, "").check(report).await).await;
+    let (good, said) = check_report(async |report| output(&at, USER, "").check(report).await).await;
     assert!(good && said.contains("delete it... OK"), "{said}");
     assert!(objects(&server, "logs").is_empty(), "nothing is left behind");
 

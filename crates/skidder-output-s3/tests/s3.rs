@@ -4,7 +4,7 @@
 mod common;
 
 use common::s3::{Act, BUCKET, FakeBucket, KEYS, REGION, State, text_of};
-use common::{Fixture, context, told, trusting};
+use common::{Fixture, check_report, context, trusting};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Authority, FakeHttpProxy, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_output_s3::{Config, S3};
@@ -375,7 +375,7 @@ async fn objects_go_through_a_proxy_with_and_without_tls() {
 async fn the_check_of_s3_puts_an_object_removes_it_and_says_what_is_missing() {
     async fn checked(bucket: &FakeBucket, more: &str) -> (bool, String) {
         let output = output_at(&bucket.address, more);
-        told(async |report| output.check(report).await).await
+        check_report(async |report| output.check(report).await).await
     }
     let bucket = FakeBucket::start([]).await;
     let (good, said) = checked(&bucket, "key_prefix: 'a/%{+yyyy}/%{[x]}/'").await;

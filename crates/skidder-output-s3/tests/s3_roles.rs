@@ -4,7 +4,7 @@
 mod common;
 
 use common::s3::{Act, BUCKET, FakeBucket, KEYS, REGION};
-use common::{Fixture, context, told};
+use common::{Fixture, check_report, context};
 use skidder_config::{Problems, Settings};
 use skidder_output_s3::{Config, S3};
 use std::path::Path;
@@ -204,7 +204,7 @@ async fn a_role_that_nobody_gives_out_is_told() {
     let bucket = FakeBucket::start([]).await;
     let giver = Giver::start(KEYS.1, LATER).await;
     let good = output(&bucket, Kind::Identity, &giver.address, folder.path());
-    let (is_good, said) = told(async |report| good.check(report).await).await;
+    let (is_good, said) = check_report(async |report| good.check(report).await).await;
     assert!(is_good && said.contains("a role, by the token service"), "{said}");
     // It refuses this token.
     std::fs::write(folder.path().join("token"), "another").unwrap();
@@ -218,7 +218,7 @@ async fn a_role_that_nobody_gives_out_is_told() {
         (output(&bucket, Kind::Instance, "127.0.0.1:1", folder.path()), "does not answer"),
         (output(&bucket, Kind::Instance, &bucket.address, folder.path()), "answered 403"),
     ] {
-        let (_, said) = told(async |report| output.check(report).await).await;
+        let (_, said) = check_report(async |report| output.check(report).await).await;
         assert!(said.contains(expected), "{said}");
     }
 }

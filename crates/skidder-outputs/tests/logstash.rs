@@ -4,7 +4,7 @@
 mod common;
 
 use common::lumberjack::{Act, FakeLumberjack};
-use common::{Fixture, context, line, told, trusting};
+use common::{Fixture, check_report, context, line, trusting};
 use skidder_contract::{Authority, Certificate, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_net::Host;
 use skidder_outputs::Logstash;
@@ -313,7 +313,7 @@ async fn windows_go_through_tls_with_a_client_certificate() {
 }
 
 async fn check(config: Config) -> (bool, String) {
-    told(async |report| output(config).check(report).await).await
+    check_report(async |report| output(config).check(report).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

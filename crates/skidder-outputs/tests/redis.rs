@@ -4,7 +4,7 @@
 mod common;
 
 use common::redis::{Act, FakeRedis};
-use common::{Fixture, context, told, trusting};
+use common::{Fixture, check_report, context, trusting};
 use skidder_config::Secret;
 use skidder_contract::{Authority, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::Format;
@@ -311,7 +311,7 @@ async fn an_idle_redis_connection_that_is_closed_is_made_again_without_a_failure
 }
 
 async fn check(config: Config) -> (bool, String) {
-    told(async |report| output(config).check(report).await).await
+    check_report(async |report| output(config).check(report).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

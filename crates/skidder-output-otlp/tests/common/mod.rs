@@ -3,7 +3,7 @@
 
 pub(crate) mod otlp;
 
-pub(crate) use skidder_contract::{Fixture, batch, line, number, told};
+pub(crate) use skidder_contract::{Fixture, batch, check_report, line, number};
 
 use skidder_contract::Authority;
 use skidder_outputs::Context;

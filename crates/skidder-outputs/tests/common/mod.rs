@@ -4,7 +4,7 @@
 pub(crate) mod lumberjack;
 pub(crate) mod redis;
 
-pub(crate) use skidder_contract::{Fixture, batch, line, number, told};
+pub(crate) use skidder_contract::{Fixture, batch, check_report, line, number};
 
 use skidder_contract::Authority;
 use skidder_outputs::Context;
