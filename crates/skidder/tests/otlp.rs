@@ -148,7 +148,7 @@ fn numbers_come_with_their_resource_and_the_last_ones_at_the_end() {
         ("skidder", "test")
     );
     assert_eq!(texts["service.instance.id"].len(), 36);
-    assert_eq!(export.number("skidder.lag.behind_bytes"), Some(0), "somebody asks: it is known");
+    assert_eq!(export.number("skidder.lag.behind_bytes"), Some(0), "known while it is exported");
     assert_eq!(export.number("skidder.input.read_lines"), Some(500));
     place.write("b.log", &lines("b", 0..250));
     patiently("all events", || (server.count() == 750).then_some(()));
