@@ -10,6 +10,7 @@ mod history;
 mod letters;
 mod live;
 mod query;
+mod records;
 mod search;
 mod session;
 mod tail;
@@ -23,7 +24,6 @@ use access::{Access, Client, Refusal};
 use assets::{Asset, POLICY};
 use bytes::Bytes;
 pub(crate) use history::History;
-use http_body_util::channel::Channel;
 use http_body_util::{Either, Full};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
@@ -32,6 +32,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 pub(crate) use query::Query;
+use records::Records;
 use search::{SearchError, Searches};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub(crate) struct Page {
 }
 
 /// An answer at once, or one that comes bit by bit.
-pub(crate) type Body = Either<Full<Bytes>, Channel<Bytes>>;
+pub(crate) type Body = Either<Full<Bytes>, Records>;
 
 pub(crate) type Answer = Response<Body>;
 
@@ -311,7 +312,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// One JSON object a line, as they come.
-fn streamed(body: Channel<Bytes>) -> Answer {
+fn streamed(body: Records) -> Answer {
     let mut answer = Response::new(Either::Right(body));
     let kind = HeaderValue::from_static("application/x-ndjson; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, kind);

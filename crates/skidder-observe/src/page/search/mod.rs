@@ -12,9 +12,9 @@ mod time;
 
 use super::filter::{Filter, has};
 use super::query::Query;
+use super::records::Records;
 use crate::snapshot::Sources;
 use bytes::Bytes;
-use http_body_util::channel::{Channel, Sender};
 use jiff::tz::TimeZone;
 use run::Search;
 use serde_json::{Value as Json, json};
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use time::parse_time;
+use tokio::sync::mpsc::Sender;
 
 /// Searches at once; more are refused.
 const SEARCHES_MAX: usize = 2;
@@ -105,15 +106,15 @@ impl Searches {
         &self,
         sources: &Arc<Sources>,
         query: &Query,
-    ) -> Result<Channel<Bytes>, SearchError> {
+    ) -> Result<Records, SearchError> {
         let question = Question::parse(query).map_err(SearchError::Question)?;
         let place = Place(Arc::clone(&self.0));
         if self.0.fetch_add(1, Ordering::Relaxed) >= SEARCHES_MAX {
             let message = format!("{SEARCHES_MAX} searches are under way already; wait for one");
             return Err(SearchError::Later(message));
         }
-        let (sender, body) = Channel::new(16);
-        let (sources, runtime) = (Arc::clone(sources), tokio::runtime::Handle::current());
+        let (sender, body) = Records::new(16);
+        let sources = Arc::clone(sources);
         let thread = std::thread::Builder::new().name("page-search".to_owned());
         let work = move || {
             let _place = place;
@@ -121,7 +122,7 @@ impl Searches {
             if let Err(error) = rustix::process::setpriority_process(Some(this), NICE) {
                 tracing::debug!(%error, "a search has the priority of the others");
             }
-            work(&question, &sources, sender, &runtime);
+            work(&question, &sources, &sender);
         };
         let started = thread.spawn(work);
         started.map_err(|error| SearchError::Later(format!("cannot start a thread: {error}")))?;
@@ -158,15 +159,10 @@ impl Question {
     }
 }
 
-fn work(
-    question: &Question,
-    sources: &Sources,
-    mut sender: Sender<Bytes>,
-    runtime: &tokio::runtime::Handle,
-) {
+fn work(question: &Question, sources: &Sources, sender: &Sender<Bytes>) {
     let mut send = |record: Json| {
         let line = Bytes::from(format!("{record}\n"));
-        runtime.block_on(sender.send_data(line)).is_ok()
+        sender.blocking_send(line).is_ok()
     };
     let targets = match targets(question, sources) {
         Ok(targets) => targets,
