@@ -6,13 +6,13 @@ use tokio::sync::oneshot;
 
 /// A thread that runs a future. It ends with it, or when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Background {
+pub struct Background {
     _alive: oneshot::Sender<()>,
 }
 
 impl Background {
     /// Starts the thread. `work` is polled in it alone, with sockets and time-outs.
-    pub(crate) fn start(
+    pub fn start(
         name: &str,
         work: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<Self> {

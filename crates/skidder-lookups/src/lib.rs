@@ -5,14 +5,14 @@
 //! source are looked up once for it (`bound`, `epoch` and `fold` of [`skidder_processors::Processor`]),
 //! so that they cost nothing per event.
 
-mod background;
+pub mod background;
 mod cache;
 mod cloud;
 mod cloudfoundry;
 mod dns;
-mod docker;
+pub mod docker;
 mod known;
-mod kubernetes;
+pub mod kubernetes;
 mod labels;
 #[cfg(feature = "ldap")]
 mod ldap;

@@ -4,6 +4,7 @@
 //! of the path of its log, so that usually everything is a constant of the source. Without Docker nothing is added.
 
 mod cgroup;
+pub mod containers;
 mod watch;
 
 use crate::background::Background;

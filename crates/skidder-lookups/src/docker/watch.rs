@@ -1,18 +1,14 @@
-//! Following Docker's API: the list of containers, then its events.
-//!
-//! <https://docs.docker.com/reference/api/engine/>. The stream of events begins before the list, so that nothing is
-//! missed between them; after a break everything is listed again.
+//! Following Docker for the processor: containers become the fields of the store.
 
+use super::containers::{Change, Containers};
 use crate::labels;
 use crate::store::Store;
 use serde_json::Value as Json;
 use skidder_event::Map;
-use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
+use skidder_net::HttpClient;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Silence after which the stream of events is opened anew, as in Filebeat.
-const SILENCE_MAX: Duration = Duration::from_mins(10);
 /// Wait after a stream that was open has ended.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A short id is so many characters of the id.
@@ -70,53 +66,36 @@ impl Watch {
         }
     }
 
-    /// Lists and listens until something fails.
+    /// Lists and listens until something fails; returns why.
     async fn listen(&self) -> String {
-        match self.try_listen().await {
-            Ok(()) => "the stream ended".to_owned(),
-            Err(error) => error.to_string(),
-        }
-    }
-
-    async fn try_listen(&self) -> Result<(), HttpError> {
-        let path = format!("/events?filters={}", percent_encoded(r#"{"type":["container"]}"#));
-        let mut events = self.server.open(HttpRequest::get(&path)).await?;
-        let list = self.server.json(HttpRequest::get("/containers/json")).await?;
-        let containers = list.as_array().into_iter().flatten();
-        self.store.replace(containers.flat_map(|container| self.entries(container)).collect());
+        let mut containers = Containers::new(self.server.clone(), false);
         loop {
-            let line = tokio::time::timeout(SILENCE_MAX, events.line()).await;
-            let Some(line) = line.map_err(|_| HttpError::Timeout(SILENCE_MAX))?? else {
-                return Ok(());
-            };
-            if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
-                self.event(&serde_json::from_slice(&line)?).await?;
+            match containers.next().await {
+                Ok(Some(change)) => self.take(change),
+                Ok(None) => return "the stream ended".to_owned(),
+                Err(error) => return error.to_string(),
             }
         }
     }
 
-    async fn event(&self, event: &Json) -> Result<(), HttpError> {
-        let Some(id) = event["Actor"]["ID"].as_str() else { return Ok(()) };
-        match event["Action"].as_str().unwrap_or_default() {
-            "start" | "update" => {
-                let filter = serde_json::json!({ "id": [id] }).to_string();
-                let path = format!("/containers/json?filters={}", percent_encoded(&filter));
-                let list = self.server.json(HttpRequest::get(&path)).await?;
-                for container in list.as_array().into_iter().flatten() {
-                    for (key, fields) in self.entries(container) {
-                        self.store.put(&key, fields);
-                    }
+    fn take(&self, change: Change) {
+        match change {
+            Change::Listed(containers) => {
+                let entries = containers.iter().flat_map(|container| self.entries(container));
+                self.store.replace(entries.collect());
+            }
+            Change::Started(container) => {
+                for (key, fields) in self.entries(&container) {
+                    self.store.put(&key, fields);
                 }
             }
-            "die" => {
-                self.store.forget(id);
+            Change::Ended(id) => {
+                self.store.forget(&id);
                 if let Some(short) = id.get(..SHORT_ID).filter(|_| self.short_ids) {
                     self.store.forget(short);
                 }
             }
-            _ => {}
         }
-        Ok(())
     }
 
     /// The fields of a container, by its id and perhaps its short id.

@@ -32,16 +32,16 @@ enum Login {
 
 /// The way to the API server.
 #[derive(Clone)]
-pub(super) struct Access {
+pub struct Access {
     server: HttpClient,
     login: Login,
     fs: Arc<dyn Fs>,
     /// As it was given.
-    pub(super) url: String,
+    pub url: String,
     /// The cluster's name in the kubeconfig.
-    pub(super) cluster: Option<String>,
+    pub cluster: Option<String>,
     /// The namespace this program is in, if it runs in a pod.
-    pub(super) own_namespace: Option<String>,
+    pub own_namespace: Option<String>,
 }
 
 impl fmt::Debug for Access {
@@ -52,7 +52,7 @@ impl fmt::Debug for Access {
 
 impl Access {
     /// From `kube_config`; without one, as a pod of the cluster. The error is why neither is possible.
-    pub(super) fn find(kube_config: Option<&str>, fs: &Arc<dyn Fs>) -> Result<Self, String> {
+    pub fn find(kube_config: Option<&str>, fs: &Arc<dyn Fs>) -> Result<Self, String> {
         match kube_config {
             Some(path) => Self::from_file(Path::new(path), fs),
             None => Self::in_cluster(fs),
@@ -142,14 +142,14 @@ impl Access {
     }
 
     /// Requests an object.
-    pub(super) async fn json(&self, path: &str) -> Result<Json, HttpError> {
+    pub async fn json(&self, path: &str) -> Result<Json, HttpError> {
         let token = self.token();
         let headers = headers(&token);
         self.server.json(HttpRequest::get(path).headers(&headers)).await
     }
 
     /// Begins a watch.
-    pub(super) async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
+    pub async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
         let token = self.token();
         let headers = headers(&token);
         self.server.open(HttpRequest::get(path).headers(&headers)).await

@@ -5,10 +5,11 @@
 //! background, and events get the known fields of theirs. For the file of a pod all of it is the same for every
 //! line, and is done once; when the pod changes, once again.
 
-mod access;
+pub mod access;
 mod facts;
 mod found;
 mod matchers;
+pub mod objects;
 mod path;
 pub(super) mod settings;
 mod store;

@@ -1,0 +1,307 @@
+//! The objects of one kind at the API server: their list, then each change.
+//!
+//! A watch that ends is opened again where it was, with the version of the last change or bookmark. One that the server
+//! no longer knows (410) begins with a new list, and so does everything after an error, with a growing pause.
+
+use super::access::Access;
+use serde_json::Value as Json;
+use skidder_net::{AnswerStream, HttpError, percent_encoded};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Objects of one answer of a list.
+const PAGE: usize = 500;
+
+/// The server ends a watch after this time. It sends a bookmark a minute.
+const WATCH_SECONDS: u64 = 3600;
+
+/// A server that is silent for longer is gone; the watch is opened again where it was.
+const SILENCE_MAX: Duration = Duration::from_secs(330);
+
+/// Pause after the first error, and the longest one.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Limits the number of requests (`kube_client_options`).
+pub struct RequestLimit {
+    every: Duration,
+    burst: f64,
+    slots: Mutex<(f64, tokio::time::Instant)>,
+}
+
+impl RequestLimit {
+    /// So many requests a second, and so many at once. Must be made in a runtime of tokio.
+    pub fn new(qps: f64, burst: u32) -> Self {
+        let burst = f64::from(burst);
+        let slots = Mutex::new((burst, tokio::time::Instant::now()));
+        Self { every: Duration::from_secs_f64(1.0 / qps), burst, slots }
+    }
+
+    /// Waits for the next request's turn.
+    async fn wait(&self) {
+        let pause = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let (left, at) = &mut *slots;
+            let now = tokio::time::Instant::now();
+            *left = (*left + now.duration_since(*at).as_secs_f64() / self.every.as_secs_f64())
+                .min(self.burst);
+            *at = now;
+            *left -= 1.0;
+            if *left >= 0.0 { None } else { Some(self.every.mul_f64(-*left)) }
+        };
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+impl std::fmt::Debug for RequestLimit {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("RequestLimit").field("every", &self.every).finish_non_exhaustive()
+    }
+}
+
+/// The API server, with the limit on requests to it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Api {
+    access: Access,
+    limit: Arc<RequestLimit>,
+}
+
+impl Api {
+    /// The server of `access`.
+    pub fn new(access: Access, limit: RequestLimit) -> Self {
+        Self { access, limit: Arc::new(limit) }
+    }
+
+    /// The way to it.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Requests an object or a list, when its turn comes.
+    pub async fn json(&self, path: &str) -> Result<Json, HttpError> {
+        self.limit.wait().await;
+        self.access.json(path).await
+    }
+
+    async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
+        self.limit.wait().await;
+        self.access.open(path).await
+    }
+
+    /// The name of the node that a pod of its own name runs on: `NODE_NAME`, or that of the pod that this program is in,
+    /// or the name of the host. `setting` names the setting to use instead, for the log.
+    pub async fn own_node(&self, setting: &str) -> String {
+        if let Ok(node) = std::env::var("NODE_NAME") {
+            return node;
+        }
+        if let (Some(namespace), Ok(pod)) = (&self.access.own_namespace, std::env::var("HOSTNAME"))
+        {
+            let path = format!(
+                "/api/v1/namespaces/{}/pods/{}",
+                percent_encoded(namespace),
+                percent_encoded(&pod)
+            );
+            match self.json(&path).await {
+                Ok(pod) => {
+                    if let Some(node) = pod["spec"]["nodeName"].as_str() {
+                        return node.to_owned();
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(pod, %error, "the node of this pod is not known; set {setting}");
+                }
+            }
+        }
+        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        tracing::info!(node = hostname, "the name of the host is taken for the node: {setting}");
+        hostname
+    }
+}
+
+/// The path of a list, which ends with `?` or `&`.
+///
+/// `plural` is as in `pods`; `namespace` and `name` select, and so does the node of pods.
+pub fn path_of(
+    plural: &str,
+    namespace: Option<&str>,
+    field: Option<(&str, &str)>,
+) -> String {
+    let base = match namespace {
+        Some(namespace) => format!("/api/v1/namespaces/{}/{plural}", percent_encoded(namespace)),
+        None => format!("/api/v1/{plural}"),
+    };
+    match field {
+        Some((field, value)) => {
+            format!("{base}?fieldSelector={}&", percent_encoded(&format!("{field}={value}")))
+        }
+        None => format!("{base}?"),
+    }
+}
+
+/// What happened to the objects of a kind.
+#[derive(Debug)]
+pub enum Change {
+    /// An object is there, or is another than before.
+    Seen(Json),
+    /// An object is gone.
+    Gone(Json),
+    /// The list is complete: there are the objects with these uids, all of them seen, and no others.
+    Listed(Vec<String>),
+}
+
+/// Follows the objects of a list. To be polled in a runtime of tokio.
+pub struct Objects {
+    api: Api,
+    /// Of the list, up to `?` or `&`.
+    path: String,
+    /// How long reading the whole list may take.
+    list_limit: Duration,
+    state: State,
+    version: String,
+    pause: Duration,
+    /// An error was logged, and nothing has worked since.
+    is_broken: bool,
+}
+
+enum State {
+    /// The next page of the list.
+    List { next: String, uids: Vec<String>, until: Option<tokio::time::Instant> },
+    /// Objects of a page that are not given out yet.
+    Page { items: VecDeque<Json>, next: String, uids: Vec<String>, until: Option<tokio::time::Instant> },
+    /// The watch is to be opened.
+    Open,
+    Watch(AnswerStream),
+}
+
+impl State {
+    fn list() -> Self {
+        Self::List { next: String::new(), uids: Vec::new(), until: None }
+    }
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Objects").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Objects {
+    /// Those of the list at `path`, see [`path_of`]. Reading all of it may take `list_limit`.
+    pub fn new(api: Api, path: String, list_limit: Duration) -> Self {
+        let (state, version) = (State::list(), String::new());
+        Self { api, path, list_limit, state, version, pause: PAUSE, is_broken: false }
+    }
+
+    /// Waits for the next change. After an error it waits and begins with a new list; it is in the log.
+    pub async fn next(&mut self) -> Change {
+        loop {
+            match self.step().await {
+                Ok(Some(change)) => return change,
+                Ok(None) => {}
+                Err(error) => {
+                    self.state = State::list();
+                    if std::mem::replace(&mut self.is_broken, true) {
+                        tracing::debug!(path = self.path, %error, "Kubernetes cannot be followed still");
+                    } else {
+                        tracing::warn!(path = self.path, %error, "Kubernetes cannot be followed; trying again");
+                    }
+                    tokio::time::sleep(self.pause).await;
+                    self.pause = (self.pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<Option<Change>, HttpError> {
+        // If this is dropped while it waits, a new list comes next.
+        match std::mem::replace(&mut self.state, State::list()) {
+            State::List { next, uids, until } => {
+                let until = until.unwrap_or_else(|| tokio::time::Instant::now() + self.list_limit);
+                let page = format!("{}limit={PAGE}&continue={}", self.path, percent_encoded(&next));
+                let list = tokio::time::timeout_at(until, self.api.json(&page)).await;
+                let mut list = list.unwrap_or(Err(HttpError::Timeout(self.list_limit)))?;
+                let meta = &list["metadata"];
+                let next = meta["continue"].as_str().unwrap_or_default().to_owned();
+                meta["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut self.version);
+                let items = match list["items"].take() {
+                    Json::Array(items) => items.into(),
+                    _ => VecDeque::new(),
+                };
+                self.state = State::Page { items, next, uids, until: Some(until) };
+                Ok(None)
+            }
+            State::Page { mut items, next, mut uids, until } => {
+                let item = items.pop_front();
+                if let Some(item) = item {
+                    uids.extend(item["metadata"]["uid"].as_str().map(str::to_owned));
+                    self.state = State::Page { items, next, uids, until };
+                    return Ok(Some(Change::Seen(item)));
+                }
+                if !next.is_empty() {
+                    self.state = State::List { next, uids, until };
+                    return Ok(None);
+                }
+                self.works();
+                self.state = State::Open;
+                Ok(Some(Change::Listed(uids)))
+            }
+            State::Open => {
+                let watch = format!(
+                    "{}watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}\
+                     &resourceVersion={}",
+                    self.path,
+                    percent_encoded(&self.version)
+                );
+                self.state = match self.api.open(&watch).await {
+                    Ok(stream) => State::Watch(stream),
+                    Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => State::list(),
+                    Err(error) => return Err(error),
+                };
+                Ok(None)
+            }
+            State::Watch(mut stream) => {
+                let Some(line) = next_line(&mut stream).await? else {
+                    self.state = State::Open;
+                    return Ok(None);
+                };
+                let mut change: Json = serde_json::from_slice(&line)?;
+                let object = change["object"].take();
+                if change["type"] == "ERROR" {
+                    if object["code"] != 410 {
+                        tracing::debug!(path = self.path, %object, "the watch reports an error");
+                        tokio::time::sleep(self.pause).await;
+                    }
+                    return Ok(None);
+                }
+                self.works();
+                if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
+                    newer.clone_into(&mut self.version);
+                }
+                self.state = State::Watch(stream);
+                Ok(match change["type"].as_str() {
+                    Some("DELETED") => Some(Change::Gone(object)),
+                    Some("ADDED" | "MODIFIED") => Some(Change::Seen(object)),
+                    // A bookmark only has the version.
+                    _ => None,
+                })
+            }
+        }
+    }
+
+    /// Something came from the server.
+    fn works(&mut self) {
+        self.pause = PAUSE;
+        if std::mem::replace(&mut self.is_broken, false) {
+            tracing::info!(path = self.path, "Kubernetes is followed again");
+        }
+    }
+}
+
+/// The next change.
+async fn next_line(stream: &mut AnswerStream) -> Result<Option<Vec<u8>>, HttpError> {
+    let line = tokio::time::timeout(SILENCE_MAX, stream.line()).await;
+    line.unwrap_or(Err(HttpError::Timeout(SILENCE_MAX)))
+}
