@@ -3,27 +3,22 @@
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::config_files::{self, AllConfigFiles, refuse_modules};
-use crate::filestream::InputContext;
 use crate::idle::IDLE;
-use crate::input_plan::{self, Common};
-use crate::input_print::Prints;
-use crate::input_settings::{ENABLED, ID};
-use crate::inputs::{self, Input, Reads};
+use crate::input_reader::{Found, InputReader, Shared, acquaint, feeding, share_keys};
+use crate::inputs::{self, Input};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
-use crate::processors;
 use crate::root_settings;
 use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
 use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
-use skidder_os::{Clock, Fs, Timestamp};
+use skidder_os::{Clock, Fs};
 use skidder_output_elasticsearch::Setup;
 use skidder_outputs::Context as OutputContext;
-use skidder_processors::Context;
-use skidder_read::{FilestreamSettings, InputKind, Peer};
+use skidder_read::FilestreamSettings;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +45,10 @@ pub(crate) struct Parts {
     pub(crate) log: LogSettings,
     /// What outputs know of the program.
     pub(crate) output_context: OutputContext,
+    /// Reads further inputs, for each of `outputs`.
+    pub(crate) readers: Vec<InputReader>,
+    /// The ids of `filestream` inputs, which further ones must not have.
+    pub(crate) input_ids: HashSet<String>,
 }
 
 impl Parts {
@@ -118,7 +117,6 @@ pub(crate) fn assemble(
         .map_err(|error| root.problem("outputs", format!("{error:#}"), ""))
         .ok();
     let output_ids = outputs.ids.clone();
-    let started = context.clock.wall();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
     refuse_modules(settings, problems);
@@ -127,7 +125,8 @@ pub(crate) fn assemble(
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
-    let reading = Reading { settings, context, agent: &agent, started, ids, may_come, own_log };
+    let shared = Shared::new(settings, context, &agent, ids, own_log);
+    let mut reading = Reading { settings, shared, ids, may_come, readers: Vec::new(), input_ids: HashSet::new() };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.part(&schema::HTTP));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -141,8 +140,11 @@ pub(crate) fn assemble(
         return None;
     }
     let outputs = reading.parts(settings, inputs, outputs, &places);
+    let Reading { readers, input_ids, .. } = reading;
     Some(Parts {
         outputs,
+        readers,
+        input_ids,
         output_ids,
         places,
         data,
@@ -157,13 +159,6 @@ pub(crate) fn assemble(
         agent,
         output_context,
     })
-}
-
-/// The context of the processors, with all their kinds.
-fn processors_of(context: &ConfigContext<'_>) -> Context {
-    let bare = Context::new(Arc::clone(&context.fs), Arc::clone(&context.clock))
-        .with_interrupt(Arc::clone(&context.interrupt));
-    processors::OTHERS.iter().fold(bare, |context, kinds| context.with(kinds))
 }
 
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
@@ -181,27 +176,28 @@ fn read_flush(registry: Section<'_>) -> Duration {
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
 struct Reading<'a> {
     settings: &'a Settings,
-    context: &'a ConfigContext<'a>,
-    agent: &'a Agent,
-    started: Timestamp,
+    shared: Shared,
     /// Of the outputs, if there is a list of them.
     ids: &'a [String],
     /// Inputs may come later, or from unsupported parts: none is required.
     may_come: bool,
-    own_log: OwnLog,
+    /// One for each output that was read for.
+    readers: Vec<InputReader>,
+    /// Of the `filestream` inputs.
+    input_ids: HashSet<String>,
 }
 
 impl Reading<'_> {
     /// Reads the inputs for the first enabled output; reports all problems of all inputs.
     fn inputs(
-        &self,
+        &mut self,
         root: &Section<'_>,
         beat: &Section<'_>,
         outputs: &Outputs,
         places: &Places,
     ) -> Vec<Input> {
         let first = outputs.built.first().map_or(0, |(number, _)| *number);
-        let read = self.read(root, beat, &self.place(first, places));
+        let read = self.read(root, beat, first, places);
         // With no input yet, there is no output that lacks one.
         if !outputs.wrong && !root.problems().has_errors() && !read.is_empty() {
             warn_of_unfed(root, &read, outputs);
@@ -211,7 +207,7 @@ impl Reading<'_> {
 
     /// Each output with its inputs; `inputs` are those of the first.
     fn parts(
-        &self,
+        &mut self,
         settings: &Settings,
         inputs: Vec<Input>,
         outputs: Outputs,
@@ -226,7 +222,7 @@ impl Reading<'_> {
                 let again = Problems::new();
                 let root = settings.root(&again);
                 let beat = root.part(&FILEBEAT);
-                let read = self.read(&root, &beat, &place);
+                let read = self.read(&root, &beat, number, places);
                 beat.skip();
                 root.skip();
                 feeding(read, number)
@@ -242,7 +238,7 @@ impl Reading<'_> {
                 place,
             });
         }
-        acquaint(&mut parts);
+        acquaint(parts.iter_mut().flat_map(|output| &mut output.inputs));
         parts
     }
 
@@ -263,72 +259,35 @@ impl Reading<'_> {
         places.of(self.ids.get(output).map(String::as_str), self.ids)
     }
 
-    /// Reads all inputs for the output with this place.
-    fn read(&self, root: &Section<'_>, beat: &Section<'_>, place: &Place) -> Vec<(Input, Feeds)> {
-        let context = self.context;
-        let processors = processors_of(context).with_data(&place.data).with_trial(context.trial);
-        let common = Common::read(root, &processors, self.agent);
-        let input_context = InputContext {
-            fs: &*context.fs,
-            directory: context.directory,
-            started: self.started,
-            first_start: self.agent.first_start,
-        };
-        let tasks = skidder_inputs::Context {
-            fs: Arc::clone(&context.fs),
-            clock: Arc::clone(&context.clock),
-            sockets: context.sockets.clone(),
-            wanted: skidder_inputs::Wanted::default(),
-        };
+    /// Reads all inputs for the output with this number.
+    fn read(
+        &mut self,
+        root: &Section<'_>,
+        beat: &Section<'_>,
+        output: usize,
+        places: &Places,
+    ) -> Vec<(Input, Feeds)> {
+        let reader = InputReader::new(root, &self.shared, output, self.place(output, places));
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();
         let mut items = beat.items_of(&INPUTS);
         items.extend(config_files::items(self.settings.input_files(), root.problems()));
         let is_empty = items.is_empty();
-        let prints = Prints::of(self.settings);
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
-            let section = item.section();
-            if !item.is_map() {
-                inputs::refuse_empty(&item);
-                continue;
+            match reader.read(&item, number, &mut ids) {
+                Found::Input(input, feeds) => inputs.push((*input, feeds)),
+                Found::Off => disabled += 1,
+                Found::Wrong => {}
             }
-            if !section.get(&ENABLED).value() {
-                disabled += 1;
-                inputs::turned_off(&section);
-                continue;
-            }
-            let Some(mut reads) = inputs::read(&section, &input_context, &tasks) else {
-                section.skip();
-                continue;
-            };
-            let id = match &mut reads {
-                Reads::Files(settings) => {
-                    self.own_log.leave_out(&section, settings);
-                    settings.pin.directory = Some(place.data.join("pins"));
-                    let is_new =
-                        settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
-                    if !is_new && !settings.shares_keys {
-                        let message = format!("two inputs have the id `{}`", settings.id);
-                        let hint = "give each its own `id`, and never change it";
-                        section.problem("id", message, hint);
-                    }
-                    settings.id.clone()
-                }
-                Reads::Task(_) => section.get(&ID).value(),
-            };
-            let feeds = Feeds::read(&section, self.ids);
-            let plan = Arc::new(input_plan::read(&section, &common, &processors, reads.of_type()));
-            section.finish();
-            let bind = Arc::clone(&plan) as _;
-            let print = prints.of_input(item.node());
-            inputs.push((Input { number, id, reads, print, bind, plan, peer: None }, feeds));
         }
         share_keys(&mut inputs);
         inputs::refuse_beside_stdin(beat, inputs.iter().map(|(input, _)| input.kind()));
         if is_empty || (inputs.is_empty() && disabled > 0) {
             self.report_no_input(beat, disabled);
         }
+        self.readers.push(reader);
+        self.input_ids = ids;
         inputs
     }
 }
@@ -346,52 +305,6 @@ fn warn_of_unfed(root: &Section<'_>, inputs: &[(Input, Feeds)], outputs: &Output
             let message = format!("the input `{}` feeds no output that is enabled", input.id);
             root.warning("filebeat.inputs", message, "it is not read");
         }
-    }
-}
-
-/// The inputs that feed an output, as they do.
-fn feeding(inputs: Vec<(Input, Feeds)>, output: usize) -> Vec<Input> {
-    let mut feeding = Vec::new();
-    for (mut input, feeds) in inputs {
-        let Some(route) = feeds.to(output) else { continue };
-        if route.condition.is_some() {
-            input.plan = Arc::new(input.plan.for_output(route.condition));
-            input.bind = Arc::clone(&input.plan) as _;
-        }
-        feeding.push(input);
-    }
-    feeding
-}
-
-/// The parts of an input that feeds several outputs know of each other.
-fn acquaint(outputs: &mut [OutputParts]) {
-    let mut alike: BTreeMap<usize, Vec<&mut Input>> = BTreeMap::new();
-    for input in outputs.iter_mut().flat_map(|output| &mut output.inputs) {
-        alike.entry(input.number).or_default().push(input);
-    }
-    for inputs in alike.into_values().filter(|inputs| inputs.len() > 1) {
-        if inputs[0].files().is_none() {
-            continue;
-        }
-        let peers = Peer::seats(inputs.len());
-        for (input, peer) in inputs.into_iter().zip(peers) {
-            input.peer = Some(peer);
-        }
-    }
-}
-
-/// Of inputs with one id, each must know that others have its keys.
-fn share_keys(inputs: &mut [(Input, Feeds)]) {
-    let keys = |input: &Input| input.files().map(|files| (files.kind, files.id.clone()));
-    let all: Vec<(InputKind, String)> =
-        inputs.iter().filter_map(|(input, _)| keys(input)).collect();
-    for (input, _) in inputs {
-        let Some(own) = keys(input) else { continue };
-        let Some(settings) = input.files_mut() else { continue };
-        settings.shares_keys |= all.iter().filter(|other| **other == own).count() > 1;
-        // An input that did not share them before starts over.
-        let shares_keys = settings.shares_keys;
-        input.print.note(shares_keys);
     }
 }
 

@@ -21,6 +21,7 @@ impl InputPrint {
 }
 
 /// Makes prints.
+#[derive(Clone)]
 pub(crate) struct Prints(Context);
 
 impl Prints {

@@ -15,6 +15,7 @@ mod filestream;
 mod idle;
 mod input_plan;
 mod input_print;
+mod input_reader;
 mod input_settings;
 mod inputs;
 mod keystore;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 /// Which files are our own log.
+#[derive(Clone)]
 pub(crate) struct OwnLog {
     files: Vec<Regex>,
     /// Files as they may be called.
