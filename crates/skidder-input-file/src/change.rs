@@ -4,23 +4,46 @@
 //! get their verdicts; the cursors are saved. Files that lose their names in between are read to their end, and the
 //! steps begin again. Then it is as though the program had been stopped and started for this input: the next input
 //! that reads its files continues at their cursors.
+//!
+//! An input whose files get no more lines, such as those of a container that has ended, can be read to its end before
+//! that ([`Ending::WhenRead`]).
 
 use crate::scanner::{FileInput, Scanner};
 use skidder_event::SourceId;
 use skidder_os::Monotonic;
 use skidder_pipeline::{Commits, Settle};
-use skidder_read::{Leaving, Now};
+use skidder_read::{FileLook, FileQuery, FileState, Leaving, Now, Reason};
 use std::time::Duration;
 
 /// A change that takes longer is logged.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 
+/// How long until the next step.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// How often is looked whether an input was read to its end.
+const LOOK_FOR_END: Duration = Duration::from_millis(250);
+
+/// When inputs end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// At once.
+    #[default]
+    Now,
+    /// When all lines of their files have a verdict, however long that takes.
+    WhenRead,
+}
+
 /// Changes to the inputs of a running pipeline.
 pub struct InputChange {
     /// The numbers of those that end. The inputs of the start have the first numbers.
     pub remove: Vec<usize>,
-    /// Those that begin when these have ended, with the next numbers.
-    pub add: Vec<FileInput>,
+    /// When they end.
+    pub ending: Ending,
+    /// Whether other changes may be under way meanwhile: none of these has to do with the files of this one.
+    pub beside: bool,
+    /// Those that begin when these have ended, with numbers that no input had before.
+    pub add: Vec<(usize, FileInput)>,
     /// Called when it is done.
     pub done: Box<dyn FnOnce() + Send>,
 }
@@ -117,25 +140,37 @@ impl Handover {
 
 /// A change under way.
 pub(crate) struct Changing {
+    /// Inputs that are read to their end first.
+    unread: Option<Unread>,
+    /// See [`InputChange::beside`].
+    pub(crate) beside: bool,
     handover: Handover,
     /// The requested commit.
     commit: Option<u64>,
-    add: Vec<FileInput>,
+    add: Vec<(usize, FileInput)>,
     done: Option<Box<dyn FnOnce() + Send>>,
     began: Monotonic,
     logged: bool,
 }
 
 impl Changing {
-    /// How long until the next step.
-    pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-    /// Ends the inputs that are to end.
+    /// Ends the inputs that are to end now.
     pub(crate) fn begin(change: InputChange, scanner: &mut Scanner, now: Now) -> Self {
-        let InputChange { remove, add, done } = change;
-        let leaving = remove.into_iter().filter_map(|number| scanner.end(number, now)).collect();
-        let (handover, began) = (Handover::begin(leaving), now.monotonic);
-        Self { handover, commit: None, add, done: Some(done), began, logged: false }
+        let InputChange { remove, ending, beside, add, done } = change;
+        let mut unread = None;
+        let mut leaving = Vec::new();
+        match ending {
+            Ending::Now => leaving = end(&remove, scanner, now),
+            Ending::WhenRead => unread = Some(Unread::new(remove, scanner, now)),
+        }
+        let handover = Handover::begin(leaving);
+        let (began, done, logged) = (now.monotonic, Some(done), false);
+        Self { unread, beside, handover, commit: None, add, done, began, logged }
+    }
+
+    /// How long until the next step.
+    pub(crate) fn look_again(&self) -> Duration {
+        if self.unread.is_some() { LOOK_FOR_END } else { LOOK_AGAIN }
     }
 
     /// Goes on as far as possible; returns whether the change is done.
@@ -144,8 +179,16 @@ impl Changing {
         scanner: &mut Scanner,
         settle: &Settle,
         commits: &Commits,
-        now: Monotonic,
+        now: Now,
     ) -> bool {
+        if let Some(unread) = &mut self.unread {
+            if !unread.is_over(scanner, now) {
+                return false;
+            }
+            self.handover = Handover::begin(end(&unread.inputs, scanner, now));
+            self.unread = None;
+            self.began = now.monotonic;
+        }
         let commit = &mut self.commit;
         let mut is_committed = |wanted| {
             if wanted == Commit::Begin {
@@ -155,11 +198,11 @@ impl Changing {
             commits.is_done(number)
         };
         if !self.handover.step(settle, &mut is_committed) {
-            self.log_if_slow(now);
+            self.log_if_slow(now.monotonic);
             return false;
         }
-        for input in self.add.drain(..) {
-            scanner.add(input);
+        for (number, input) in self.add.drain(..) {
+            scanner.add(number, input);
         }
         if let Some(done) = self.done.take() {
             done();
@@ -175,6 +218,59 @@ impl Changing {
         self.logged = true;
         let waits_for = self.handover.waits_for();
         tracing::warn!(waits_for, "inputs that were changed have not begun yet");
+    }
+}
+
+/// Ends these inputs.
+fn end(inputs: &[usize], scanner: &mut Scanner, now: Now) -> Vec<Leaving> {
+    inputs.iter().filter_map(|number| scanner.end(*number, now)).collect()
+}
+
+/// Inputs that are read to their end before they end.
+struct Unread {
+    inputs: Vec<usize>,
+    /// When to look.
+    due: Monotonic,
+}
+
+impl Unread {
+    fn new(inputs: Vec<usize>, scanner: &mut Scanner, now: Now) -> Self {
+        for number in &inputs {
+            // What was written last is seen.
+            if let Some(input) = scanner.input(*number) {
+                input.scan(now);
+            }
+        }
+        Self { inputs, due: now.monotonic }
+    }
+
+    /// Looks, if that is due, whether all were read to their end.
+    fn is_over(&mut self, scanner: &mut Scanner, now: Now) -> bool {
+        if now.monotonic < self.due {
+            return false;
+        }
+        self.due = now.monotonic + LOOK_FOR_END;
+        let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
+        self.inputs.iter().all(|number| {
+            let Some(input) = scanner.input(*number) else { return true };
+            input.page(&all, now).files.iter().all(has_nothing_more)
+        })
+    }
+}
+
+/// Whether all that can be read of a file has a verdict.
+fn has_nothing_more(file: &FileLook) -> bool {
+    let is_kept_away = matches!(
+        file.reason,
+        Some(Reason::LineWithoutEnd | Reason::TooShort | Reason::Damaged(_) | Reason::Unopened(_))
+    );
+    match file.state {
+        FileState::Reading | FileState::Waiting => false,
+        FileState::Idle | FileState::Closed | FileState::Finished | FileState::Gone => {
+            file.behind == Some(0) || is_kept_away
+        }
+        FileState::Ignored | FileState::Empty | FileState::Unreadable => true,
+        FileState::Held => !matches!(file.reason, Some(Reason::Comparing(_))),
     }
 }
 

@@ -49,8 +49,8 @@ pub struct FileDriver {
 pub struct FileInputs(Arc<Shared>);
 
 impl FileInputs {
-    /// Changes the inputs: see [`InputChange`]. One change after the other; not with `once`, and one that is not over
-    /// when the driver is stopped is left.
+    /// Changes the inputs: see [`InputChange`]. One change after the other, but for those that are [`InputChange::beside`]
+    /// others; not with `once`, and one that is not over when the driver is stopped is left.
     pub fn change(&self, change: InputChange) {
         self.0.set(|state| state.changes.push_back(change));
         self.0.ring();
@@ -89,6 +89,15 @@ impl Shared {
     fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.changed.notify_all();
+    }
+
+    /// Takes the next change, unless it must wait for those under way.
+    fn next_change(&self, under_way: &[Changing]) -> Option<InputChange> {
+        let may_begin = |next: &InputChange| {
+            under_way.is_empty() || (next.beside && under_way.iter().all(|change| change.beside))
+        };
+        let changes = &mut self.lock().changes;
+        if changes.front().is_some_and(may_begin) { changes.pop_front() } else { None }
     }
 
     /// Wakes the scanner.
@@ -215,25 +224,22 @@ fn answer(scanner: &mut Scanner, looks: &Looks, clock: &dyn Clock) {
 
 fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, stage: &Stage) {
     let clock = &*stage.clock;
-    let mut changing: Option<Changing> = None;
+    let mut changing: Vec<Changing> = Vec::new();
     loop {
         if let Some(bell) = scanner.bell() {
             shared.bell.get_or_init(|| bell);
         }
-        if changing.is_none() {
-            let change = shared.lock().changes.pop_front();
-            changing = change.map(|change| Changing::begin(change, scanner, now(clock)));
+        while let Some(change) = shared.next_change(&changing) {
+            changing.push(Changing::begin(change, scanner, now(clock)));
         }
-        if let Some(change) = &mut changing
-            && change.step(scanner, stage.queue.settle(), &stage.commits, clock.monotonic())
-        {
-            changing = None;
-        }
+        changing.retain_mut(|change| {
+            !change.step(scanner, stage.queue.settle(), &stage.commits, now(clock))
+        });
         let mut next = scanner.step(&|| now(clock));
         // Behind the first scan: before it there is no file.
         answer(scanner, looks, clock);
-        if changing.is_some() {
-            next.until = next.until.min(clock.monotonic() + Changing::LOOK_AGAIN);
+        if let Some(again) = changing.iter().map(Changing::look_again).min() {
+            next.until = next.until.min(clock.monotonic() + again);
         }
         let left = |until: Monotonic| until.since(clock.monotonic()).min(Duration::from_hours(1));
         // Notifications that arrive during the pause wait for its end.

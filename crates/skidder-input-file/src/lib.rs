@@ -11,7 +11,7 @@ mod looks;
 mod scanner;
 mod worker;
 
-pub use change::{Commit, Handover, InputChange};
+pub use change::{Commit, Ending, Handover, InputChange};
 pub use cursors::SavedCursors;
 pub use driver::{FileDriver, FileDriverSettings, FileInputs};
 pub use looks::{AskError, Looks};

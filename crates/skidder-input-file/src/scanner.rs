@@ -11,7 +11,7 @@ use skidder_read::{
     Catalog, FileLook, FilePage, FileQuery, InputContext, Leaving, NoticeSummary, Now, Peer,
     Reacted, Readers, Reason, ScanSummary, SourceIds, Watcher,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +158,8 @@ impl FileInput {
 
 /// Scans all inputs.
 pub struct Scanner {
-    /// By their numbers; one that has ended leaves its place empty.
-    inputs: Vec<Option<FileInput>>,
+    /// By their numbers.
+    inputs: BTreeMap<usize, FileInput>,
     watcher: Option<Watcher>,
     /// The pause while known files are written to all the time.
     steady_pause: Duration,
@@ -185,7 +185,7 @@ impl Scanner {
         }
         let wanted = inputs.iter().any(|input| input.context.settings.notify);
         let watcher = if wanted { watcher(fs) } else { None };
-        let inputs = inputs.into_iter().map(Some).collect();
+        let inputs = inputs.into_iter().enumerate().collect();
         Self { inputs, watcher, steady_pause: REACTION_PAUSE, steady: 0 }
     }
 
@@ -198,18 +198,18 @@ impl Scanner {
         self
     }
 
-    /// Takes in another input, which is scanned with the next step. Its number is the next one.
-    pub fn add(&mut self, mut input: FileInput) {
-        input.catalog.set_input(self.inputs.len());
+    /// Takes in another input, which is scanned with the next step. No input has or had its number.
+    pub fn add(&mut self, number: usize, mut input: FileInput) {
+        input.catalog.set_input(number);
         if input.context.settings.notify && self.watcher.is_none() {
             self.watcher = watcher(&*input.context.fs);
         }
-        self.inputs.push(Some(input));
+        self.inputs.insert(number, input);
     }
 
     /// Ends an input; `None` if it has ended before.
     pub fn end(&mut self, number: usize, now: Now) -> Option<Leaving> {
-        let input = self.inputs.get_mut(number)?.take()?;
+        let input = self.inputs.remove(&number)?;
         if let Some(watcher) = &mut self.watcher {
             watcher.forget(number);
         }
@@ -220,7 +220,7 @@ impl Scanner {
     pub fn step(&mut self, time: &dyn Fn() -> Now) -> NextStep {
         let (any_notice, Reacted { paths: reactions, looked }) = self.react(time());
         self.steady = if reactions > 0 && !looked { self.steady.saturating_add(1) } else { 0 };
-        for input in self.inputs.iter_mut().flatten() {
+        for input in self.inputs.values_mut() {
             let now = time();
             if input.due > now.monotonic {
                 continue;
@@ -234,7 +234,7 @@ impl Scanner {
                 }
             }
         }
-        let due = self.inputs.iter().flatten().map(|input| input.due).min();
+        let due = self.inputs.values().map(|input| input.due).min();
         let mut until = due.unwrap_or_else(|| time().monotonic + NOTHING_DUE);
         // Notices that concern no input are merged, too.
         let mut pause = if any_notice { REACTION_PAUSE } else { Duration::ZERO };
@@ -255,7 +255,7 @@ impl Scanner {
         let notices = self.take_notices();
         let mut all = Reacted::default();
         let Some(watcher) = &mut self.watcher else { return (false, all) };
-        for input in self.inputs.iter_mut().flatten() {
+        for input in self.inputs.values_mut() {
             if notices.lost {
                 input.distrust();
             }
@@ -274,7 +274,7 @@ impl Scanner {
     pub fn scan_all(&mut self, first: bool, time: &dyn Fn() -> Now) -> usize {
         let lost = self.take_notices().lost;
         let mut undecided = 0;
-        for input in self.inputs.iter_mut().flatten() {
+        for input in self.inputs.values_mut() {
             let now = time();
             let watcher = self.watcher.as_mut().filter(|_| input.context.settings.notify);
             let full = first || lost || watcher.is_none();
@@ -290,7 +290,7 @@ impl Scanner {
         let Some(watcher) = &mut self.watcher else { return NoticeSummary::default() };
         let inputs = &mut self.inputs;
         watcher.take(&mut |input, notice| {
-            if let Some(Some(input)) = inputs.get_mut(input) {
+            if let Some(input) = inputs.get_mut(&input) {
                 input.catalog.notice(notice);
             }
         })
@@ -315,14 +315,14 @@ impl Scanner {
 
     /// An input, for questions about it.
     pub(crate) fn input(&mut self, number: usize) -> Option<&mut FileInput> {
-        self.inputs.get_mut(number)?.as_mut()
+        self.inputs.get_mut(&number)
     }
 
     /// How many files and directories of all inputs the system refuses.
     pub(crate) fn refused(&mut self, now: Now) -> usize {
         let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
         let is_refused = |file: &&FileLook| matches!(file.reason, Some(Reason::Unopened(_)));
-        let inputs = self.inputs.iter_mut().flatten();
+        let inputs = self.inputs.values_mut();
         inputs
             .map(|input| {
                 let page = input.page(&all, now);
@@ -333,7 +333,7 @@ impl Scanner {
 
     /// The inputs, when scanning is over.
     pub fn into_inputs(self) -> Vec<FileInput> {
-        self.inputs.into_iter().flatten().collect()
+        self.inputs.into_values().collect()
     }
 }
 

@@ -114,11 +114,12 @@ impl InputList {
         lists.now = inputs.into();
     }
 
-    /// Those that have left the list count nothing any more.
-    pub fn forget_gone(&self) {
+    /// These, which have left the list, count nothing any more.
+    pub fn forget_gone(&self, gone: &[Counts]) {
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for counts in std::mem::take(&mut lists.leaving) {
-            lists.gone.add(&counts.in_sum());
+        let Lists { leaving, gone: sum, .. } = &mut *lists;
+        for counts in leaving.extract_if(.., |counts| gone.iter().any(|one| one.is(counts))) {
+            sum.add(&counts.in_sum());
         }
     }
 
@@ -189,10 +190,13 @@ mod tests {
         list.replace(vec![two.clone()]);
         lines(&one).add(10);
         assert_eq!((list.total().lines, list.list().len()), (17, 1), "it still reads");
-        list.forget_gone();
+        list.forget_gone(&[two.counts.clone()]);
+        lines(&one).add(10);
+        assert_eq!(list.total().lines, 27, "another one has gone");
+        list.forget_gone(&[one.counts.clone()]);
         lines(&one).add(100);
-        assert_eq!(list.total().lines, 17);
+        assert_eq!(list.total().lines, 27);
         list.replace(vec![two.clone(), two.clone()]);
-        assert_eq!(list.total().lines, 17, "shared counters count once");
+        assert_eq!(list.total().lines, 27, "shared counters count once");
     }
 }

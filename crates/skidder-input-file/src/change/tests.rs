@@ -93,7 +93,7 @@ impl World {
     }
 
     fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
-        changing.step(scanner, &self.settle, &self.commits, self.clock.monotonic())
+        changing.step(scanner, &self.settle, &self.commits, self.now())
     }
 
     /// The only input gives way to one like it.
@@ -102,7 +102,9 @@ impl World {
         let is_done = Arc::clone(&done);
         let change = InputChange {
             remove: vec![0],
-            add: vec![self.input()],
+            ending: Ending::Now,
+            beside: false,
+            add: vec![(1, self.input())],
             done: Box::new(move || is_done.store(true, Ordering::Relaxed)),
         };
         (Changing::begin(change, scanner, self.now()), done)
@@ -192,10 +194,62 @@ fn an_input_that_only_begins_waits_for_nothing() {
     world.fs.write_as_other("/logs/a", b"one\n");
     let mut scanner = Scanner::new(Vec::new(), &world.fs);
     world.scan(&mut scanner);
-    let change =
-        InputChange { remove: Vec::new(), add: vec![world.input()], done: Box::new(|| {}) };
+    let change = InputChange {
+        remove: Vec::new(),
+        ending: Ending::Now,
+        beside: false,
+        add: vec![(0, world.input())],
+        done: Box::new(|| {}),
+    };
     let mut changing = Changing::begin(change, &mut scanner, world.now());
     assert!(world.step(&mut changing, &mut scanner));
     world.scan(&mut scanner);
     assert_eq!(world.read().0, 1);
+}
+
+#[test]
+fn an_input_whose_files_get_no_more_is_read_to_its_end_first() {
+    let mut world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    // Nothing of it was read yet.
+    world.fs.append_as_other("/logs/a", b"two\n");
+    world.fs.write_as_other("/logs/b", b"three\n");
+    let change = InputChange {
+        remove: vec![0],
+        ending: Ending::WhenRead,
+        beside: true,
+        add: Vec::new(),
+        done: Box::new(|| {}),
+    };
+    let mut changing = Changing::begin(change, &mut scanner, world.now());
+    let mut tickets = Vec::new();
+    let mut lines = 0;
+    while lines < 3 {
+        assert!(!world.step(&mut changing, &mut scanner), "{lines} lines");
+        world.clock.advance(LOOK_FOR_END);
+        world.scan(&mut scanner);
+        let (read, ticket) = world.read();
+        lines += read;
+        tickets.extend(ticket.map(|ticket| (ticket, read)));
+    }
+    for _ in 0..5 {
+        world.clock.advance(LOOK_FOR_END);
+        world.scan(&mut scanner);
+        world.read();
+        assert!(!world.step(&mut changing, &mut scanner), "there is no verdict");
+        assert!(scanner.input(0).is_some(), "it reads on as long as there is none");
+        world.commit();
+    }
+    for (ticket, read) in tickets {
+        ticket.delivered(u32::try_from(read).expect("a few"));
+    }
+    world.clock.advance(LOOK_FOR_END);
+    world.step(&mut changing, &mut scanner);
+    assert!(scanner.input(0).is_none(), "it has ended");
+    world.commit();
+    assert!(world.step(&mut changing, &mut scanner));
+    let total = world.settle.total();
+    assert_eq!((total.read(), total.delivered(), total.in_flight()), (3, 3, 0));
 }

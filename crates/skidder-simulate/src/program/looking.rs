@@ -74,7 +74,7 @@ impl Looking {
         match self {
             Self::Scans(inputs) => inputs.push((input, context, Monotonic::default())),
             Self::Notified(notified) => {
-                notified.scanner.add(input);
+                notified.scanner.add(notified.contexts.len(), input);
                 notified.contexts.push(Some(context));
                 notified.due = Monotonic::default();
             }

@@ -50,7 +50,8 @@ impl Slots {
 pub(super) struct Inputs {
     /// What others may see of them.
     pub(super) running: Vec<RunningInput>,
-    pub(super) files: Vec<FileInput>,
+    /// With their slots.
+    pub(super) files: Vec<(usize, FileInput)>,
     pub(super) lanes: Vec<LaneOf>,
 }
 
@@ -239,8 +240,9 @@ impl Shared {
                 if let Some(peer) = peer {
                     file = file.with_peer(peer);
                 }
-                all.running.push(running(slots.next_file(), counts, Some(survey)));
-                all.files.push(file);
+                let slot = slots.next_file();
+                all.running.push(running(slot, counts, Some(survey)));
+                all.files.push((slot, file));
             }
             Reads::Task(input) => {
                 let is_counted = !tasks.fresh.contains_key(&number);

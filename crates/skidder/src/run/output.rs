@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use skidder_event::DropReason;
 use skidder_input::{TaskDriver, TaskInputs, TasksChange};
 use skidder_input_file::{
-    FileDriver, FileDriverSettings, FileInputs, InputChange, Looks, SavedCursors, Scanner,
+    Ending, FileDriver, FileDriverSettings, FileInputs, InputChange, Looks, SavedCursors, Scanner,
 };
 use skidder_observe::{Counts, Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
@@ -178,22 +178,53 @@ impl RunningOutput {
             }
             fresh.push(input);
         }
-        let Inputs { running, files, lanes } = self.shared.inputs(fresh, &mut self.slots, tasks)?;
-        self.inputs.extend(running);
-        self.inputs.sort_by_key(|input| input.number);
-        self.list.replace(self.inputs.iter().map(RunningInput::source).collect());
-        let counts = ((files.len() + lanes.len()) as u64, before.len() as u64);
-        if counts == (0, 0) {
+        if fresh.is_empty() && before.is_empty() {
+            self.show_inputs();
             return Ok(None);
         }
+        self.switch(before, Ending::Now, false, fresh, tasks, done).map(Some)
+    }
+
+    /// Ends the inputs with these prints and begins others, beside other changes: none of those has to do with the files
+    /// of these. `done` is called as with [`Self::change`].
+    pub(super) fn exchange(
+        &mut self,
+        end: &[InputPrint],
+        ending: Ending,
+        begin: Vec<Input>,
+        tasks: &mut Tasks,
+        done: Box<dyn FnOnce() + Send>,
+    ) -> Result<(u64, u64)> {
+        let inputs = std::mem::take(&mut self.inputs);
+        let (before, rest) = inputs.into_iter().partition(|input| end.contains(&input.print));
+        self.inputs = rest;
+        self.switch(before, ending, true, begin, tasks, done)
+    }
+
+    /// The inputs of `before`, which are no longer in the list, end, and these begin.
+    fn switch(
+        &mut self,
+        before: Vec<RunningInput>,
+        ending: Ending,
+        beside: bool,
+        begin: Vec<Input>,
+        tasks: &mut Tasks,
+        done: Box<dyn FnOnce() + Send>,
+    ) -> Result<(u64, u64)> {
+        let Inputs { running, files, lanes } =
+            self.shared.inputs(begin, &mut self.slots, tasks)?;
+        self.inputs.extend(running);
+        self.show_inputs();
+        let counts = ((files.len() + lanes.len()) as u64, before.len() as u64);
         let (list, settle) = (self.list.clone(), Arc::clone(&self.settle));
+        let gone: Vec<Counts> = before.iter().map(|input| input.counts.clone()).collect();
         let (of_files, of_tasks): (Vec<RunningInput>, Vec<RunningInput>) =
             before.into_iter().partition(RunningInput::reads_files);
         let slots = |inputs: Vec<RunningInput>| inputs.iter().map(|input| input.slot).collect();
         let of_files: Vec<usize> = slots(of_files);
         let ended = of_files.clone();
         let all_done = move || {
-            list.forget_gone();
+            list.forget_gone(&gone);
             settle.forget_inputs(&ended);
             done();
         };
@@ -202,6 +233,8 @@ impl RunningOutput {
         let (of_file, of_task) = (Arc::clone(&done), done);
         self.files.change(InputChange {
             remove: of_files,
+            ending,
+            beside,
             add: files,
             done: Box::new(move || drop(of_file)),
         });
@@ -210,7 +243,13 @@ impl RunningOutput {
             add: lanes,
             done: Box::new(move || drop(of_task)),
         })?;
-        Ok(Some(counts))
+        Ok(counts)
+    }
+
+    /// The inputs, in the order of the configuration, for observers.
+    fn show_inputs(&mut self) {
+        self.inputs.sort_by_key(|input| input.number);
+        self.list.replace(self.inputs.iter().map(RunningInput::source).collect());
     }
 }
 
@@ -250,6 +289,7 @@ impl Start<'_> {
         let mut slots = Slots::default();
         let Inputs { running: inputs, files, lanes } =
             shared.inputs(parts.inputs, &mut slots, tasks)?;
+        let files = files.into_iter().map(|(_, file)| file).collect();
         let scanner = Scanner::new(files, &*system.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| dead_letters(system, data, limits));
         let metrics = Arc::new(OutputMetrics::new(Arc::clone(&system.clock)));
