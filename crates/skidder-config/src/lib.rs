@@ -68,6 +68,7 @@ mod inline;
 mod item;
 mod leftover;
 mod load;
+mod made;
 mod mask;
 mod node;
 mod pipes;
@@ -95,6 +96,7 @@ pub use declare::{
 };
 pub use item::Item;
 pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};
+pub use made::{Lists, VariableScope, VariableValue};
 pub use node::{Content, Entry, MASK, Map, Node, Value};
 pub use pipes::Pipes;
 pub use problem::{Position, Problem, Problems, Severity, Source, Subject};

@@ -119,7 +119,11 @@ fn expand(
 ) -> Node {
     let keystore = |name: &str| secrets.get(name).map(|secret| secret.reveal().to_owned());
     let environment = options.environment;
-    vars::expand(node, root, Lookups { extra: &|_| None, keystore: &keystore, environment })
+    vars::expand(
+        node,
+        root,
+        Lookups { extra: &|_| None, values: &|_, _| None, keystore: &keystore, environment },
+    )
 }
 
 /// The lowest layer: the default of `${path.data}`.

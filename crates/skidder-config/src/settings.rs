@@ -79,7 +79,8 @@ impl Settings {
         };
         root = tree::expand_dots(root, &problems);
         tree::settle_lists(&mut root);
-        let lookups = Lookups { extra: &|_| None, keystore: &|_| None, environment };
+        let lookups =
+            Lookups { extra: &|_| None, values: &|_, _| None, keystore: &|_| None, environment };
         let root = vars::expand(&root, &root, lookups);
         let paths = Paths::default();
         let (secrets, pending) = (BTreeMap::new(), problems.sorted());
@@ -140,7 +141,11 @@ impl Settings {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Node {
         let keystore = |name: &str| self.secrets.get(name).map(|it| it.reveal().to_owned());
-        vars::expand(node, &self.root, Lookups { extra, keystore: &keystore, environment })
+        vars::expand(
+            node,
+            &self.root,
+            Lookups { extra, values: &|_, _| None, keystore: &keystore, environment },
+        )
     }
 
     /// Settings whose tree is `node` (for instance what [`Settings::expand`] gave), so that it can

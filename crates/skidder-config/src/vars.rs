@@ -11,6 +11,7 @@
 
 use crate::inline;
 use crate::node::{Content, Entry, Map, Node, Unresolved, Variables};
+use crate::problem::Position;
 use crate::template::{self, Operator, Piece, Variable};
 use crate::tree;
 
@@ -27,6 +28,8 @@ pub(crate) struct Lookups<'a> {
     /// Asked before environment and keystore: values known only now, such as `data.host` of a
     /// template. Typed like environment values.
     pub(crate) extra: &'a dyn Fn(&str) -> Option<String>,
+    /// Asked before `extra`: values with their types, for the place of the variable.
+    pub(crate) values: &'a dyn Fn(&str, &Position) -> Option<Node>,
     /// Secrets by name.
     pub(crate) keystore: &'a dyn Fn(&str) -> Option<String>,
     /// Environment variables by name. An empty one counts as not set, as in Filebeat.
@@ -188,6 +191,11 @@ impl Expander<'_> {
                 }
                 return Ok(setting);
             }
+        }
+        if let Some(value) = (self.lookups.values)(name, &node.position) {
+            let measure = value.measure();
+            self.work_left = self.work_left.saturating_sub(measure.weight);
+            return Ok(value);
         }
         if let Some(value) = (self.lookups.extra)(name) {
             return Ok(inline::parse_or_text(&value, &node.position));

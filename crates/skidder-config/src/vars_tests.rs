@@ -39,6 +39,7 @@ fn expanded(text: &str) -> Node {
     let tree = tree::expand_dots(tree, &problems);
     assert_eq!(problems.to_string(), "");
     let lookups = Lookups {
+        values: &|_, _| None,
         extra: &|_| None,
         keystore: &|name| look_up(KEYSTORE, name),
         environment: &|name| look_up(ENVIRONMENT, name),

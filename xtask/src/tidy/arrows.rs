@@ -33,6 +33,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("skidder-script", &["skidder-event", "skidder-os", "skidder-config", "skidder-processors"]),
     (
+        "skidder-autodiscover",
+        &["skidder-event", "skidder-os", "skidder-config", "skidder-tls", "skidder-processors"],
+    ),
+    (
         "skidder-read",
         &[
             "skidder-event",

@@ -1,0 +1,40 @@
+//! `appenders`: settings that are added to the inputs of containers that meet a condition.
+
+use crate::settings::common as keys;
+use skidder_config::{Node, Section};
+use skidder_processors::Condition;
+
+/// An item of `appenders`.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    pub(crate) condition: Option<Condition>,
+    /// What is laid upon a configuration.
+    pub(crate) config: Node,
+}
+
+impl Appender {
+    /// Reads all appenders of a provider.
+    pub(crate) fn read_all(provider: &Section<'_>) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (item, section) in provider.part_items(&keys::APPENDERS) {
+            let kind = section.get(&keys::APPENDER_TYPE).required();
+            if !kind.is_empty() && kind != "config" {
+                let message = format!("`{}`: unknown appender `{kind}`", item.path());
+                section.problem(keys::APPENDER_TYPE.name(), message, "the only one is `config`");
+            }
+            let condition = section.item_of(&keys::APPENDER_CONDITION);
+            let condition = condition.and_then(|condition| Condition::read(&condition));
+            let Some(config) = section.any(&keys::APPENDED).filter(|config| config.is_map()) else {
+                let message = format!("`{}` has no map `config`", item.path());
+                section.problem(
+                    keys::APPENDED.name(),
+                    message,
+                    "write the settings to add under `config`",
+                );
+                continue;
+            };
+            all.push(Self { condition, config: config.node().clone() });
+        }
+        all
+    }
+}

@@ -1,0 +1,131 @@
+//! Which of all inputs run: no configuration twice, no id twice, no container's log twice.
+//!
+//! The result depends only on the order of the candidates, which is that of the creation of their objects. So a new
+//! container never takes the place of an older one.
+
+use crate::candidates::Candidate;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashMap};
+
+/// Parts of paths that are logs of containers, wherever the file system of the host is mounted.
+const LOG_FOLDERS: [&str; 3] = ["/containers/", "/pods/", "/container-logs/"];
+
+/// What becomes of a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Runs,
+    /// The same configuration runs already for another object; nothing is lost.
+    Same(String),
+    Refused(String),
+}
+
+/// A candidate and its provider.
+pub(crate) type Entry<'a> = (usize, &'a Candidate);
+
+/// Judges all candidates, in their order. `refused` are the keys that were refused when their settings were read.
+pub(crate) fn judge(all: &[Entry<'_>], refused: &BTreeMap<String, String>) -> Vec<Verdict> {
+    let mut judge = Judge::default();
+    all.iter().map(|entry| judge.judge(*entry, refused)).collect()
+}
+
+#[derive(Default)]
+struct Judge<'a> {
+    hashes: HashMap<u64, &'a Candidate>,
+    ids: HashMap<String, &'a Candidate>,
+    /// Who reads the log of a container.
+    logs: HashMap<(&'a str, String), Vec<Reading<'a>>>,
+}
+
+struct Reading<'a> {
+    rule: (usize, usize),
+    stream: String,
+    candidate: &'a Candidate,
+}
+
+impl<'a> Judge<'a> {
+    fn judge(
+        &mut self,
+        (provider, candidate): Entry<'a>,
+        refused: &BTreeMap<String, String>,
+    ) -> Verdict {
+        if let Some(first) = self.hashes.get(&candidate.hash) {
+            return Verdict::Same(format!("the same configuration runs for {}", first.about));
+        }
+        if let Some(why) = refused.get(&candidate.key) {
+            return Verdict::Refused(why.clone());
+        }
+        let config = candidate.config.to_json();
+        let id = config["id"].as_str().filter(|id| !id.is_empty() && !candidate.is_module);
+        if let Some(first) = id.and_then(|id| self.ids.get(id)) {
+            return Verdict::Refused(format!(
+                "the id `{}` is that of {}, which has another configuration; make it unique: \
+                 `id: …-${{data.container.id}}`",
+                id.unwrap_or_default(),
+                first.about
+            ));
+        }
+        let rule = (provider, candidate.rank);
+        let files = files(&config, candidate);
+        for (file, stream) in &files {
+            let readers = self.logs.get(&(candidate.container_id.as_str(), file.clone()));
+            let other = readers.into_iter().flatten().find(|other| {
+                let overlaps = other.stream == *stream || other.stream == "all" || stream == "all";
+                other.rule != rule && overlaps
+            });
+            if let Some(other) = other {
+                return Verdict::Refused(format!(
+                    "the log of the container is read by {}; to read it twice, put both inputs into the `config` of \
+                     one template",
+                    other.candidate.about
+                ));
+            }
+        }
+        self.hashes.insert(candidate.hash, candidate);
+        if let Some(id) = id {
+            self.ids.insert(id.to_owned(), candidate);
+        }
+        for (file, stream) in files {
+            let readers = self.logs.entry((candidate.container_id.as_str(), file)).or_default();
+            readers.push(Reading { rule, stream, candidate });
+        }
+        Verdict::Runs
+    }
+}
+
+/// The files of a container that a configuration reads, each with its stream. All names of the container's log are
+/// one file.
+fn files(config: &Json, candidate: &Candidate) -> Vec<(String, String)> {
+    let id = candidate.container_id.as_str();
+    if id.is_empty() {
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    let mut add = |input: &Json| {
+        let paths =
+            input["paths"].as_array().cloned().unwrap_or_else(|| vec![input["paths"].clone()]);
+        for path in paths.iter().filter_map(Json::as_str) {
+            let is_log =
+                path.contains(id) && LOG_FOLDERS.iter().any(|folder| path.contains(folder));
+            let file = if is_log { String::new() } else { path.to_owned() };
+            files.push((file, stream(input)));
+        }
+    };
+    if candidate.is_module {
+        let filesets = config.as_object().into_iter().flatten().map(|(_, fileset)| fileset);
+        filesets
+            .filter(|fileset| fileset["enabled"] != false)
+            .for_each(|fileset| add(&fileset["input"]));
+    } else {
+        add(config);
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// `stream` of a `container` input, or of the parser `container`.
+fn stream(input: &Json) -> String {
+    let parsers = input["parsers"].as_array().into_iter().flatten();
+    let of_parser = parsers.into_iter().find_map(|parser| parser["container"]["stream"].as_str());
+    of_parser.or_else(|| input["stream"].as_str()).unwrap_or("all").to_owned()
+}

@@ -1,0 +1,204 @@
+//! The inputs that the rules of a provider make for one object, before objects are compared.
+
+use crate::condition::View;
+use crate::event::Event;
+use crate::hints_input;
+use crate::provider::Provider;
+use crate::resolve::Resolver;
+use crate::secrets::{SecretLookup, Secrets, WantedSecret};
+use crate::state::Context;
+use serde_json::Value as Json;
+use skidder_config::{Lists, Node};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use twox_hash::XxHash64;
+
+/// An input that a rule makes.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    /// See [`Made::key`](crate::Made::key).
+    pub(crate) key: String,
+    pub(crate) hash: u64,
+    /// The template or `hints`, as `filebeat.yml:3:5`.
+    pub(crate) origin: String,
+    /// Which template of the provider; hints come last.
+    pub(crate) rank: usize,
+    pub(crate) about: String,
+    pub(crate) config: Node,
+    pub(crate) is_module: bool,
+    pub(crate) fields: Arc<Json>,
+    pub(crate) container_id: String,
+}
+
+/// What became of one event.
+#[derive(Debug)]
+pub(crate) struct Considered {
+    pub(crate) about: String,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The result for one object.
+#[derive(Debug, Default)]
+pub(crate) struct Built {
+    pub(crate) candidates: Vec<Arc<Candidate>>,
+    pub(crate) events: Vec<Considered>,
+    /// Secrets that are named.
+    pub(crate) secrets: BTreeSet<WantedSecret>,
+}
+
+/// Everything that decides.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) secrets: &'a Secrets,
+    pub(crate) number: usize,
+    pub(crate) provider: &'a Provider,
+}
+
+impl Rules<'_> {
+    /// Applies all rules to the events of an object called `name`.
+    pub(crate) fn apply(&self, name: &str, events: &[Event]) -> Built {
+        let mut built = Built::default();
+        for event in events {
+            let named = RefCell::default();
+            let mut considered = Considered { about: event.about.clone(), notes: Vec::new() };
+            for (rank, origin, config) in self.configs(event, &named, &mut considered.notes) {
+                let candidate = self.candidate(name, event, rank, origin, config);
+                // The ports of a container often give the same input.
+                if !built.candidates.iter().any(|known| known.key == candidate.key) {
+                    built.candidates.push(Arc::new(candidate));
+                }
+            }
+            built.events.push(considered);
+            built.secrets.extend(named.into_inner());
+        }
+        built
+    }
+
+    fn resolver<'a>(
+        &'a self,
+        event: &'a Event,
+        facts: &'a Json,
+        named: &'a RefCell<BTreeSet<WantedSecret>>,
+    ) -> Resolver<'a> {
+        let Rules { secrets, number, context, .. } = *self;
+        let secrets =
+            SecretLookup { secrets, provider: number, namespace: &event.namespace, named };
+        Resolver { context, secrets, facts }
+    }
+
+    /// The configurations for one event: of all templates that match, else of hints.
+    fn configs(
+        &self,
+        event: &Event,
+        named: &RefCell<BTreeSet<WantedSecret>>,
+        notes: &mut Vec<String>,
+    ) -> Vec<(usize, String, Node)> {
+        let mut configs = Vec::new();
+        let view = View::new(&event.facts);
+        let resolver = self.resolver(event, &event.facts, named);
+        for (rank, template) in self.provider.templates.iter().enumerate() {
+            let place = &template.position;
+            if !view.meets(template.condition.as_ref()) {
+                notes.push(format!(
+                    "the template at {place} does not match: its condition does not hold"
+                ));
+                continue;
+            }
+            notes.push(format!("the template at {place} matches"));
+            for config in &template.configs {
+                match resolver.trusted(config) {
+                    Ok(node) => configs.push((rank, place.to_string(), node)),
+                    Err(reason) => {
+                        notes.push(format!(
+                            "the input at {} does not run: {reason}",
+                            config.position()
+                        ));
+                    }
+                }
+            }
+        }
+        if let Some(hints) = self.provider.hints.as_ref().filter(|_| configs.is_empty()) {
+            let resolver = self.resolver(event, &event.hint_facts, named);
+            let made = hints_input::inputs(hints, event, &resolver);
+            if !made.inputs.is_empty() {
+                notes.push("hints are used".to_owned());
+            }
+            notes.extend(made.notes);
+            let rank = self.provider.templates.len();
+            configs.extend(made.inputs.into_iter().map(|node| (rank, "hints".to_owned(), node)));
+        }
+        self.append(event, &resolver, &mut configs, notes);
+        configs
+    }
+
+    /// Lays the appenders whose condition holds upon all configurations. Their conditions see no port, since they are
+    /// for all ports of a container.
+    fn append(
+        &self,
+        event: &Event,
+        resolver: &Resolver<'_>,
+        configs: &mut Vec<(usize, String, Node)>,
+        notes: &mut Vec<String>,
+    ) {
+        if self.provider.appenders.is_empty() || configs.is_empty() {
+            return;
+        }
+        let mut facts = event.facts.clone();
+        if let Json::Object(facts) = &mut facts {
+            facts.remove("port");
+            facts.remove("ports");
+        }
+        let view = View::new(&facts);
+        for appender in &self.provider.appenders {
+            if !view.meets(appender.condition.as_ref()) {
+                continue;
+            }
+            match resolver.trusted(&appender.config) {
+                Ok(over) => {
+                    for (_, _, config) in configs.iter_mut() {
+                        config.overlay(over.clone(), Lists::ByIndex);
+                    }
+                }
+                Err(reason) => {
+                    // An input without what is to be added could send its events to the wrong place.
+                    let place = appender.config.position();
+                    notes.push(format!(
+                        "no input runs: the appender at {place} cannot be applied: {reason}"
+                    ));
+                    configs.clear();
+                }
+            }
+        }
+    }
+
+    fn candidate(
+        &self,
+        name: &str,
+        event: &Event,
+        rank: usize,
+        origin: String,
+        config: Node,
+    ) -> Candidate {
+        let text = config.to_json().to_string();
+        let hash = XxHash64::oneshot(0, text.as_bytes());
+        let id = event.facts["id"].as_str().unwrap_or_default();
+        let about = if event.about.contains(name) {
+            format!("{}, by {origin}", event.about)
+        } else {
+            format!("{} of {name}, by {origin}", event.about)
+        };
+        Candidate {
+            key: format!("{}/{id}/{hash:016x}", self.provider.kind.name()),
+            hash,
+            origin,
+            rank,
+            about,
+            is_module: config.at("module").is_some(),
+            config,
+            fields: Arc::clone(&event.fields),
+            container_id: event.container_id.clone(),
+        }
+    }
+}

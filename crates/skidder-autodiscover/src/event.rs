@@ -1,0 +1,25 @@
+//! What templates and hints see of a container: one event for each of its ports.
+
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// One combination of container and port, or a pod, a node, a service with a port.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    /// What it is, for messages: `container web, port 80`.
+    pub(crate) about: String,
+    /// The facts for conditions and templates; `${data.…}` names them.
+    pub(crate) facts: Json,
+    /// The facts for inputs that hints make, which are the same for all providers.
+    pub(crate) hint_facts: Json,
+    /// Labels or annotations, as a tree. They may hold hints.
+    pub(crate) annotations: Json,
+    /// The name of the container, for hints of one container of a pod; empty for none.
+    pub(crate) container: String,
+    /// The id of the container; empty for none.
+    pub(crate) container_id: String,
+    /// The namespace, whose secrets may be used; empty for none.
+    pub(crate) namespace: String,
+    /// Fields of the input's events.
+    pub(crate) fields: Arc<Json>,
+}

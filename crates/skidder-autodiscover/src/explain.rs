@@ -1,0 +1,149 @@
+//! Why which inputs run: for people, and as JSON.
+
+use crate::arbitrate::Verdict;
+use crate::objects::State;
+use crate::state::{Autodiscover, name_of, state_words};
+use serde::Serialize;
+use std::fmt;
+
+/// Every object that is known, the rules that matched it, and the inputs that they made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// In the order of the configuration.
+    pub providers: Vec<ExplainedProvider>,
+}
+
+/// One provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExplainedProvider {
+    /// `docker` or `kubernetes`.
+    pub kind: String,
+    /// Where it stands: `filebeat.yml:3:5`.
+    pub position: String,
+    /// Sorted by id.
+    pub objects: Vec<ExplainedObject>,
+}
+
+/// A container, a pod, or another object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExplainedObject {
+    /// Its id.
+    pub id: String,
+    /// What it is: `pod shop/web-1`.
+    pub name: String,
+    /// Whether it is there.
+    pub state: String,
+    /// Each container and port of it.
+    pub events: Vec<ExplainedEvent>,
+    /// What the rules made.
+    pub inputs: Vec<ExplainedInput>,
+}
+
+/// What the rules were applied to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExplainedEvent {
+    /// `container web, port 80`.
+    pub about: String,
+    /// Which rules matched, which did not, and why.
+    pub notes: Vec<String>,
+}
+
+/// An input that a rule made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExplainedInput {
+    /// See [`Made::key`](crate::Made::key).
+    pub key: String,
+    /// The template (`filebeat.yml:7:9`), or `hints`.
+    pub origin: String,
+    /// Whether it runs.
+    pub runs: bool,
+    /// Why it does not run; empty if it does.
+    pub reason: String,
+    /// Its configuration as YAML, with secrets replaced by `xxxxx`.
+    pub configuration: String,
+}
+
+impl Autodiscover {
+    /// Why which inputs run, as of the last [`Autodiscover::decide`].
+    pub fn explain(&self) -> Explanation {
+        let all = self.providers.iter().zip(&self.objects);
+        let provider =
+            |(provider, objects): (&crate::Provider, &crate::objects::Objects)| ExplainedProvider {
+                kind: provider.kind.name().to_owned(),
+                position: provider.position.to_string(),
+                objects: objects
+                    .all
+                    .iter()
+                    .filter(|(_, object)| !matches!(object.state, State::Gone(_)))
+                    .map(|(id, object)| self.explain_object(id, object))
+                    .collect(),
+            };
+        Explanation { providers: all.map(provider).collect() }
+    }
+
+    fn explain_object(&self, id: &str, object: &crate::objects::Object) -> ExplainedObject {
+        let built = object.built.as_deref();
+        let events = built.into_iter().flat_map(|built| &built.events);
+        let candidates = built.into_iter().flat_map(|built| &built.candidates);
+        ExplainedObject {
+            id: id.to_owned(),
+            name: object.fact.as_ref().map(name_of).unwrap_or_default(),
+            state: state_words(object.state).to_owned(),
+            events: events
+                .map(|event| ExplainedEvent {
+                    about: event.about.clone(),
+                    notes: event.notes.clone(),
+                })
+                .collect(),
+            inputs: candidates
+                .map(|candidate| {
+                    let reason = match self.verdicts.get(&candidate.key) {
+                        Some(Verdict::Same(reason) | Verdict::Refused(reason)) => reason.clone(),
+                        Some(Verdict::Runs) | None => String::new(),
+                    };
+                    ExplainedInput {
+                        key: candidate.key.clone(),
+                        origin: candidate.origin.clone(),
+                        runs: reason.is_empty(),
+                        reason,
+                        configuration: candidate.config.to_masked_yaml(),
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for provider in &self.providers {
+            writeln!(out, "provider {} ({})", provider.kind, provider.position)?;
+            if provider.objects.is_empty() {
+                writeln!(out, "  knows no containers")?;
+            }
+            for object in &provider.objects {
+                writeln!(out, "\n  {} ({}), {}", object.name, object.id, object.state)?;
+                for event in &object.events {
+                    writeln!(out, "    {}", event.about)?;
+                    for note in &event.notes {
+                        writeln!(out, "      {note}")?;
+                    }
+                }
+                if object.inputs.is_empty() {
+                    writeln!(out, "    no input")?;
+                }
+                for input in &object.inputs {
+                    let state = if input.runs { "runs" } else { "does not run" };
+                    writeln!(out, "    input of {}: {state}", input.origin)?;
+                    if !input.reason.is_empty() {
+                        writeln!(out, "      {}", input.reason)?;
+                    }
+                    for line in input.configuration.lines() {
+                        writeln!(out, "      | {line}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! What watchers report.
+
+use crate::json::{text, text_or_empty};
+use serde_json::Value as Json;
+
+/// A description of an object, as the API gives it.
+///
+/// Each has an id, which [`Autodiscover::gone`](crate::Autodiscover::gone) and
+/// [`Autodiscover::listed`](crate::Autodiscover::listed) use: the full id of a container, the `uid` of an object of
+/// Kubernetes. Of several facts about one object the one with the highest version counts: the time of the start of a
+/// container, the `resourceVersion` of an object.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// A container of Docker: the answer to `inspect`, or an item of the answer to `/containers/json`. An item has no
+    /// time of the start, so that a late one cannot be distinguished from a restart: `inspect` is better.
+    Docker(Json),
+    /// A pod.
+    Pod(Json),
+    /// A node.
+    Node(Json),
+    /// A namespace.
+    Namespace(Json),
+    /// A service.
+    Service(Json),
+    /// A replica set: its owner is the deployment of a pod.
+    ReplicaSet(Json),
+    /// A job: its owner is the cron job of a pod.
+    Job(Json),
+    /// This instance holds the lease of a provider with `unique`. The text is the id, any that is not used again.
+    Leader(String),
+    /// The cluster: `name` and `url`, as far as they are known.
+    Cluster(Json),
+}
+
+impl Fact {
+    /// The id of the object; empty if the description has none, and the fact is ignored.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Docker(container) => text_or_empty(&container["Id"]),
+            Self::Pod(object)
+            | Self::Node(object)
+            | Self::Namespace(object)
+            | Self::Service(object)
+            | Self::ReplicaSet(object)
+            | Self::Job(object) => text_or_empty(&object["metadata"]["uid"]),
+            Self::Leader(id) => id.clone(),
+            Self::Cluster(_) => "cluster".to_owned(),
+        }
+    }
+
+    /// Its version; `None` if it has none.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match self {
+            Self::Docker(container) => {
+                text(&container["State"]["StartedAt"]).and_then(Version::of_time)
+            }
+            Self::Pod(object)
+            | Self::Node(object)
+            | Self::Namespace(object)
+            | Self::Service(object)
+            | Self::ReplicaSet(object)
+            | Self::Job(object) => {
+                text(&object["metadata"]["resourceVersion"]).and_then(Version::of_number)
+            }
+            Self::Leader(_) | Self::Cluster(_) => None,
+        }
+    }
+
+    /// When the object was created, as far as it is known; orders objects.
+    pub(crate) fn created(&self) -> Option<Version> {
+        match self {
+            Self::Docker(container) => match &container["Created"] {
+                Json::Number(seconds) => Some(Version(u128::from(seconds.as_u64()?) * NANOSECONDS)),
+                created => text(created).and_then(Version::of_time),
+            },
+            Self::Pod(object) | Self::Node(object) | Self::Service(object) => {
+                text(&object["metadata"]["creationTimestamp"]).and_then(Version::of_time)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a container of Docker runs; an item without a state is of a list of running containers.
+    pub(crate) fn is_over(&self) -> bool {
+        let Self::Docker(container) = self else { return false };
+        match &container["State"] {
+            Json::String(state) => matches!(state.as_str(), "created" | "exited" | "dead"),
+            state => state["Running"] == false && state["Restarting"] != true,
+        }
+    }
+}
+
+const NANOSECONDS: u128 = 1_000_000_000;
+
+/// Orders facts about one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version(u128);
+
+impl Version {
+    /// Of a `resourceVersion`, which is a number that grows.
+    pub(crate) fn of_number(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+
+    /// Of a time like `2026-01-02T03:04:05.678Z`, in nanoseconds since the year 0 with months of 31 days: it only orders.
+    /// `None` for the year 1, which Docker writes for a container that never ran.
+    pub(crate) fn of_time(text: &str) -> Option<Self> {
+        let (seconds, fraction) = match text.strip_suffix('Z')?.split_once('.') {
+            Some((seconds, fraction)) => (seconds, fraction),
+            None => (text.strip_suffix('Z')?, ""),
+        };
+        let (date, time) = seconds.split_once('T')?;
+        let mut total: u128 = 0;
+        let parts = date.split('-').zip([1, 12, 31]).chain(time.split(':').zip([24, 60, 60]));
+        for (part, base) in parts {
+            total = total * base + part.parse::<u128>().ok()?;
+        }
+        let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+        let year: u32 = date.split('-').next()?.parse().ok()?;
+        (year > 1).then_some(Self(total * NANOSECONDS + digits.parse::<u128>().ok()?))
+    }
+
+    /// Of either: what a report of an end gives.
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        Self::of_number(text).or_else(|| Self::of_time(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn versions_are_ordered() {
+        let times = [
+            "2026-01-02T03:04:05Z",
+            "2026-01-02T03:04:05.1Z",
+            "2026-01-02T03:04:05.12Z",
+            "2026-01-02T03:04:06Z",
+            "2026-01-02T23:04:05Z",
+            "2026-02-01T00:00:00Z",
+            "2027-01-01T00:00:00Z",
+        ];
+        let versions: Vec<Version> = times.iter().map(|time| Version::of(time).unwrap()).collect();
+        assert!(versions.windows(2).all(|pair| pair[0] < pair[1]), "{versions:?}");
+        assert!(Version::of("9") < Version::of("10"));
+        assert_eq!(Version::of("0001-01-01T00:00:00Z"), None);
+        assert_eq!(Version::of("yesterday"), None);
+    }
+
+    #[test]
+    fn a_container_that_ended_is_over() {
+        let is_over = |state: Json| Fact::Docker(json!({ "Id": "a", "State": state })).is_over();
+        assert!(is_over(json!("exited")));
+        assert!(is_over(json!({"Running": false})));
+        assert!(!is_over(json!("running")));
+        assert!(!is_over(json!({"Running": true})));
+        assert!(!is_over(json!({"Running": false, "Restarting": true})));
+        assert!(!Fact::Docker(json!({"Id": "a"})).is_over());
+    }
+}

@@ -1,0 +1,108 @@
+//! `hints` of a provider, and the input that hints add to.
+
+use crate::settings::common as keys;
+use serde_json::json;
+use skidder_config::{Node, Position, Problems, Section, Source};
+
+/// Sorts positions of what is in no file behind those of files.
+pub(crate) const OUTSIDE: u32 = 1 << 20;
+
+/// `hints`, turned on.
+#[derive(Debug)]
+pub(crate) struct HintSettings {
+    /// `co.elastic`.
+    pub(crate) prefix: String,
+    /// `logs`.
+    pub(crate) key: String,
+    /// The input that hints add to, with variables.
+    pub(crate) default_config: Node,
+    /// Containers without hints are read, too.
+    pub(crate) reads_all: bool,
+    pub(crate) allow_list: Option<AllowList>,
+}
+
+/// `hints.input_allow_list`.
+#[derive(Debug)]
+pub(crate) struct AllowList {
+    pub(crate) types: Vec<String>,
+    /// Folders of `default_config.paths`.
+    pub(crate) folders: Vec<String>,
+}
+
+impl HintSettings {
+    /// Reads `hints` and `prefix`. `None` without hints.
+    pub(crate) fn read(provider: &Section<'_>) -> Option<Self> {
+        let prefix = provider.get(&keys::PREFIX).value();
+        let section = provider.optional_part(&keys::HINTS)?;
+        if !section.get(&keys::ENABLED).value() {
+            section.off();
+            return None;
+        }
+        let key = section.get(&keys::KEY).value();
+        let own = section.any(&keys::DEFAULT_CONFIG);
+        if let Some(item) = own.as_ref().filter(|item| !item.is_map()) {
+            let message = format!("`{}` is no map", item.path());
+            item.problem(message, "write the settings of one input");
+        }
+        let own = own.filter(skidder_config::Item::is_map).map(|item| item.node().clone());
+        let enabled = own.as_ref().and_then(|node| node.at("enabled")).and_then(Node::scalar_text);
+        let reads_all = enabled.is_none_or(|text| !matches!(text, "false" | "off" | "no"));
+        let rest = own.map(|node| node.without("enabled"));
+        let default_config = match rest {
+            Some(node) if node.as_map().is_some_and(|map| !map.is_empty()) => node,
+            _ => built_in(),
+        };
+        let types = section.get(&keys::ALLOWED_TYPES).value();
+        let folders = folders(&default_config);
+        let allow_list = section.get(&keys::ALLOWS).value().then_some(AllowList { types, folders });
+        let prefix = prefix.trim_end_matches('.').to_owned();
+        Some(Self { prefix, key, default_config, reads_all, allow_list })
+    }
+}
+
+/// The input of a container without hints: its log, as the kubelet and as Docker name it. `close.on_state_change.removed`
+/// is off because a log may be removed before it is read to its end.
+fn built_in() -> Node {
+    let value = json!({
+        "type": "filestream",
+        "id": "container-logs-${data.container.id}",
+        "prospector.scanner": { "fingerprint.enabled": true, "symlinks": true },
+        "close.on_state_change.removed": false,
+        "file_identity.fingerprint": null,
+        "take_over": {
+            "enabled": true,
+            "from_ids": ["kubernetes-container-logs-${data.container.id}"],
+        },
+        "parsers": [{ "container": { "stream": "all", "format": "auto" } }],
+        "paths": [
+            "/var/log/containers/*-${data.container.id}.log",
+            "/var/lib/docker/containers/${data.container.id}/*-json.log",
+        ],
+    });
+    let position = Position::whole(&Source::new(OUTSIDE, "the built-in `hints.default_config`"));
+    Node::from_json(&value, &position).with_levels(&Problems::new()).with_variables()
+}
+
+/// The folders above the first variable or pattern of each path.
+fn folders(config: &Node) -> Vec<String> {
+    let Some(paths) = config.at("paths") else { return Vec::new() };
+    let texts = paths.as_list().map_or_else(
+        || paths.text().into_iter().collect::<Vec<&str>>(),
+        |list| list.iter().filter_map(Node::text).collect(),
+    );
+    let folder = |text: &str| {
+        let end = text.find(['*', '?', '[', '{', '$']).unwrap_or(text.len());
+        text[..end].rfind('/').map(|slash| text[..=slash].to_owned())
+    };
+    texts.into_iter().filter_map(folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_end_before_patterns_and_variables() {
+        assert_eq!(folders(&built_in()), ["/var/log/containers/", "/var/lib/docker/containers/"]);
+    }
+}

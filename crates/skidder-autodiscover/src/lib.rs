@@ -1,0 +1,51 @@
+//! `filebeat.autodiscover`: which inputs run for the containers and pods there are.
+//!
+//! A state machine without I/O, threads and clock. Watchers elsewhere report [`Fact`]s, such as the description of
+//! a pod, and [`Autodiscover::decide`] returns the inputs that should run now. The result depends on the newest
+//! fact of each object and on the configuration, not on the order, the repetition or the lateness of the reports.
+//!
+//! ```text
+//! fact ──▶ objects ──▶ events ──▶ templates, else hints ──▶ appenders ──▶ candidates ──▶ arbitration ──▶ Made
+//!          newest       one a       conditions, ${data.…}                  an input       one per id
+//!          version      port                                                              and file
+//! ```
+//!
+//! What an object's owner writes (labels, annotations) is not trusted: its size is bounded ([`limits`]), its
+//! variables reach only the container's own facts and secrets of its own namespace, and a mistake in it stops only
+//! its own input.
+
+mod appenders;
+mod arbitrate;
+mod candidates;
+mod condition;
+mod docker;
+mod event;
+mod explain;
+mod fact;
+mod hints;
+mod hints_input;
+mod hints_settings;
+mod json;
+mod kubernetes;
+pub mod limits;
+mod made;
+mod objects;
+mod provider;
+mod read;
+mod resolve;
+mod secrets;
+mod settings;
+mod state;
+mod templates;
+
+pub use explain::{
+    ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
+};
+pub use fact::Fact;
+pub use made::Made;
+pub use provider::{
+    DockerProvider, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
+};
+pub use secrets::WantedSecret;
+pub use settings::AUTODISCOVER;
+pub use state::{Autodiscover, Context};

@@ -1,0 +1,21 @@
+//! An input that autodiscover made.
+
+use serde_json::Value as Json;
+use skidder_config::Settings;
+use std::sync::Arc;
+
+/// An input that should run, made by a template or by hints.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Names it, as long as its configuration is the same: provider, container, and a hash of the configuration.
+    pub key: String,
+    /// A list with one configuration: of an input, or of a module.
+    pub settings: Arc<Settings>,
+    /// The configuration is one of a module, as in a file of `filebeat.config.modules`.
+    pub is_module: bool,
+    /// Fields for every event of the input: `kubernetes.*`, `container.*` and so on. They may change while the input
+    /// runs, which does not change its key.
+    pub fields: Arc<Json>,
+    /// What it is for, for messages: `container web of pod shop/web-1, by filebeat.yml:12:7`.
+    pub about: String,
+}

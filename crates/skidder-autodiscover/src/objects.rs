@@ -1,0 +1,266 @@
+//! The known objects of one provider, each with its newest fact.
+
+use crate::candidates::Built;
+use crate::fact::{Fact, Version};
+use crate::limits::OBJECTS_MAX;
+use serde_json::{Value as Json, json};
+use skidder_os::Monotonic;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an object that is gone is remembered, so that a late fact does not bring it back.
+const REMEMBERED: Duration = Duration::from_mins(10);
+
+/// Whether an object is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Alive,
+    /// It ended then; its inputs run on for `cleanup_timeout`.
+    Ending(Monotonic),
+    /// Its inputs do not run.
+    Gone(Monotonic),
+}
+
+/// An object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) version: Option<Version>,
+    pub(crate) state: State,
+    /// `None` if the object is gone.
+    pub(crate) fact: Option<Fact>,
+    /// What the rules made of it; `None` if that has to be done.
+    pub(crate) built: Option<Arc<Built>>,
+}
+
+/// Kinds of objects around a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AroundKind {
+    Node,
+    Namespace,
+    ReplicaSet,
+    Job,
+    Cluster,
+}
+
+#[derive(Debug)]
+struct AroundObject {
+    id: String,
+    version: Option<Version>,
+    /// `None` if it is gone.
+    value: Option<Json>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    pub(crate) all: BTreeMap<String, Object>,
+    around: BTreeMap<(AroundKind, String), AroundObject>,
+    is_full: bool,
+}
+
+impl Objects {
+    /// A fact about an object that inputs are made for. `true` if something changed.
+    pub(crate) fn seen(&mut self, fact: Fact, now: Monotonic) -> bool {
+        let (id, version, is_over) = (fact.id(), fact.version(), fact.is_over());
+        let Some(object) = self.all.get_mut(&id) else {
+            if self.is_bound_reached() {
+                return false;
+            }
+            let state = if is_over { State::Gone(now) } else { State::Alive };
+            let fact = (!is_over).then_some(fact);
+            self.all.insert(id, Object { version, state, fact, built: None });
+            return !is_over;
+        };
+        if let (Some(new), Some(known)) = (version, object.version)
+            && (new < known || new == known && object.state != State::Alive)
+        {
+            return false;
+        }
+        object.version = version.or(object.version);
+        if is_over {
+            return end(object, now);
+        }
+        object.state = State::Alive;
+        object.fact = Some(fact);
+        object.built = None;
+        true
+    }
+
+    /// The object ended, at `version` if that is known.
+    pub(crate) fn gone(&mut self, id: &str, version: Option<Version>, now: Monotonic) -> bool {
+        let Some(object) = self.all.get_mut(id) else {
+            if version.is_some() && !self.is_bound_reached() {
+                let object = Object { version, state: State::Gone(now), fact: None, built: None };
+                self.all.insert(id.to_owned(), object);
+            }
+            return false;
+        };
+        if let (Some(end), Some(known)) = (version, object.version)
+            && end < known
+        {
+            return false;
+        }
+        object.version = version.max(object.version);
+        end(object, now)
+    }
+
+    /// These objects are there, and no others.
+    pub(crate) fn listed(&mut self, ids: &[String], now: Monotonic) -> bool {
+        let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
+        let mut changed = false;
+        for (id, object) in &mut self.all {
+            match (ids.contains(id.as_str()), object.state) {
+                (false, State::Alive) => changed |= end(object, now),
+                (true, State::Ending(_)) => {
+                    object.state = State::Alive;
+                    changed = true;
+                }
+                _ => {}
+            }
+        }
+        changed
+    }
+
+    /// Ends inputs whose `cleanup_timeout` is over, and forgets old objects. `true` if inputs ended.
+    pub(crate) fn expire(&mut self, cleanup: Duration, now: Monotonic) -> bool {
+        let mut changed = false;
+        for object in self.all.values_mut() {
+            if let State::Ending(since) = object.state
+                && now >= since + cleanup
+            {
+                object.state = State::Gone(since + cleanup);
+                (object.fact, object.built) = (None, None);
+                changed = true;
+            }
+        }
+        let before = self.all.len();
+        self.all
+            .retain(|_, object| !matches!(object.state, State::Gone(at) if now >= at + REMEMBERED));
+        if self.all.len() < before {
+            self.is_full = false;
+        }
+        changed
+    }
+
+    /// When the next `cleanup_timeout` ends.
+    pub(crate) fn wakes_at(&self, cleanup: Duration) -> Option<Monotonic> {
+        let ends = self.all.values().filter_map(|object| match object.state {
+            State::Ending(since) => Some(since + cleanup),
+            _ => None,
+        });
+        ends.min()
+    }
+
+    /// A fact about an object around pods. Returns its kind and name if it changed.
+    pub(crate) fn seen_around(
+        &mut self,
+        kind: AroundKind,
+        fact: &Fact,
+        value: &Json,
+    ) -> Option<String> {
+        let name = around_name(kind, value);
+        let value = reduced(kind, value);
+        let (id, version) = (fact.id(), fact.version());
+        let is_known = self.around.contains_key(&(kind, name.clone()));
+        if !is_known && self.around.len() >= OBJECTS_MAX {
+            return None;
+        }
+        let known = self.around.entry((kind, name.clone())).or_insert(AroundObject {
+            id: id.clone(),
+            version: None,
+            value: None,
+        });
+        if let (Some(new), Some(old)) = (version, known.version)
+            && (new < old || new == old && known.value.is_none())
+        {
+            return None;
+        }
+        (known.id, known.version) = (id, version.or(known.version));
+        if known.value.as_ref() == Some(&value) {
+            return None;
+        }
+        known.value = Some(value);
+        Some(name)
+    }
+
+    /// An object around pods is gone. Returns its kind and name if it was there.
+    pub(crate) fn gone_around(
+        &mut self,
+        id: &str,
+        version: Option<Version>,
+    ) -> Option<(AroundKind, String)> {
+        let (key, object) = self.around.iter_mut().find(|(_, object)| object.id == id)?;
+        if let (Some(end), Some(known)) = (version, object.version)
+            && end < known
+        {
+            return None;
+        }
+        object.version = version.max(object.version);
+        object.value.take().map(|_| key.clone())
+    }
+
+    /// An object around pods.
+    pub(crate) fn around(&self, kind: AroundKind, name: &str) -> Option<&Json> {
+        self.around.get(&(kind, name.to_owned()))?.value.as_ref()
+    }
+
+    /// What the rules made of all objects has to be made again.
+    pub(crate) fn rebuild(&mut self, concerned: impl Fn(&Fact) -> bool) -> bool {
+        let mut changed = false;
+        for object in self.all.values_mut() {
+            if object.fact.as_ref().is_some_and(&concerned) {
+                object.built = None;
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    fn is_bound_reached(&mut self) -> bool {
+        if self.all.len() < OBJECTS_MAX {
+            return false;
+        }
+        if !std::mem::replace(&mut self.is_full, true) {
+            tracing::warn!(
+                bound = OBJECTS_MAX,
+                "too many containers or pods: further ones get no inputs"
+            );
+        }
+        true
+    }
+}
+
+fn end(object: &mut Object, now: Monotonic) -> bool {
+    if object.state != State::Alive {
+        return false;
+    }
+    object.state = State::Ending(now);
+    true
+}
+
+fn around_name(kind: AroundKind, value: &Json) -> String {
+    match kind {
+        AroundKind::Cluster => String::new(),
+        AroundKind::Node | AroundKind::Namespace => {
+            value["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+        }
+        AroundKind::ReplicaSet | AroundKind::Job => crate::kubernetes::name(value),
+    }
+}
+
+/// What counts of an object: its heartbeats change nothing.
+fn reduced(kind: AroundKind, value: &Json) -> Json {
+    if kind == AroundKind::Cluster {
+        return value.clone();
+    }
+    let meta = &value["metadata"];
+    let mut reduced = json!({ "metadata": {
+        "name": meta["name"], "uid": meta["uid"], "labels": meta["labels"], "annotations": meta["annotations"],
+        "ownerReferences": meta["ownerReferences"],
+    } });
+    if kind == AroundKind::Node {
+        reduced["status"] = json!({ "addresses": value["status"]["addresses"] });
+    }
+    reduced
+}

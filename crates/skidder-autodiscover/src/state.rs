@@ -1,0 +1,366 @@
+//! All providers, what they know, and what should run.
+
+use crate::arbitrate::{Verdict, judge};
+use crate::candidates::{Built, Candidate, Rules};
+use crate::event::Event;
+use crate::fact::{Fact, Version};
+use crate::json::text;
+use crate::kubernetes::{self, Around};
+use crate::made::Made;
+use crate::objects::{AroundKind, Objects, State};
+use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
+use crate::secrets::{Secrets, WantedSecret};
+use serde_json::Value as Json;
+use skidder_config::Settings;
+use skidder_os::Monotonic;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+/// What autodiscover needs from outside.
+#[derive(Clone)]
+pub struct Context {
+    /// The settings that the section is in: variables of templates can name other settings, and the keystore.
+    pub settings: Arc<Settings>,
+    /// Environment variables.
+    pub environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    /// The filesets of a module, for the hint `module`; `None` if there is no such module.
+    pub filesets: Arc<dyn Fn(&str) -> Option<Vec<String>> + Send + Sync>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Context").finish_non_exhaustive()
+    }
+}
+
+/// `filebeat.autodiscover`: facts in, inputs out. See the text of the crate.
+#[derive(Debug)]
+pub struct Autodiscover {
+    pub(crate) context: Context,
+    pub(crate) providers: Vec<Provider>,
+    pub(crate) objects: Vec<Objects>,
+    secrets: Secrets,
+    /// Why keys were refused when their settings were read.
+    refused: BTreeMap<String, String>,
+    running: Vec<Arc<Made>>,
+    /// The last decision about each candidate that does not run, by key.
+    pub(crate) verdicts: HashMap<String, Verdict>,
+    changed: bool,
+}
+
+impl Autodiscover {
+    pub(crate) fn new(context: Context, providers: Vec<Provider>) -> Self {
+        let objects = providers.iter().map(|_| Objects::default()).collect();
+        Self {
+            context,
+            providers,
+            objects,
+            secrets: Secrets::default(),
+            refused: BTreeMap::new(),
+            running: Vec::new(),
+            verdicts: HashMap::new(),
+            changed: true,
+        }
+    }
+
+    /// The providers, in the order of the configuration; their index is the `provider` of all methods.
+    pub fn providers(&self) -> &[Provider] {
+        &self.providers
+    }
+
+    /// A container, a pod or another object as the API describes it now. A fact that is older than what is known is
+    /// ignored, and so is one that the provider does not need.
+    pub fn seen(&mut self, provider: usize, fact: Fact, now: Monotonic) {
+        let (Some(of), Some(objects)) =
+            (self.providers.get(provider), self.objects.get_mut(provider))
+        else {
+            return;
+        };
+        if fact.id().is_empty() {
+            tracing::warn!(provider = of.kind.name(), "an object without an id is ignored");
+            return;
+        }
+        self.changed |= match (&of.kind, &fact) {
+            (ProviderKind::Docker(_), Fact::Docker(_)) => objects.seen(fact, now),
+            (ProviderKind::Kubernetes(own), _) if is_followed(own, &fact) => {
+                objects.seen(fact, now)
+            }
+            (ProviderKind::Kubernetes(_), _) => seen_around(objects, &fact),
+            (ProviderKind::Docker(_), _) => false,
+        };
+    }
+
+    /// A container died, or an object was deleted. Its inputs run on for `cleanup_timeout`, unless it is seen again with
+    /// a higher version.
+    pub fn gone(&mut self, provider: usize, id: &str, now: Monotonic) {
+        self.end(provider, id, None, now);
+    }
+
+    /// Like [`Autodiscover::gone`] with the version of the end: the `resourceVersion` of the deleted object, or the time
+    /// of the end of a container, as a time like `2026-01-02T03:04:05.678Z` or in nanoseconds since 1970. So it is
+    /// ignored if it comes late, and a fact from before the end is ignored if that comes late.
+    pub fn gone_at(&mut self, provider: usize, id: &str, version: &str, now: Monotonic) {
+        self.end(provider, id, Version::of(version), now);
+    }
+
+    fn end(&mut self, provider: usize, id: &str, version: Option<Version>, now: Monotonic) {
+        let Some(objects) = self.objects.get_mut(provider) else { return };
+        match objects.gone_around(id, version) {
+            Some((kind, name)) => self.changed |= concern(objects, kind, &name),
+            None => self.changed |= objects.gone(id, version, now),
+        }
+    }
+
+    /// The list of containers, or of objects of the provider's `resource`, was made anew: those that are not in it are
+    /// gone. Objects around pods are not concerned.
+    pub fn listed(&mut self, provider: usize, ids: &[String], now: Monotonic) {
+        if let Some(objects) = self.objects.get_mut(provider) {
+            self.changed |= objects.listed(ids, now);
+        }
+    }
+
+    /// When the next `cleanup_timeout` ends; `None` if no object is ending.
+    pub fn wakes_at(&self) -> Option<Monotonic> {
+        let all = self.objects.iter().zip(&self.providers);
+        all.filter_map(|(objects, provider)| objects.wakes_at(provider.cleanup_timeout)).min()
+    }
+
+    /// Secrets that inputs wait for; the watcher fetches them and calls [`Autodiscover::secret`].
+    pub fn wanted_secrets(&self) -> Vec<WantedSecret> {
+        let mut wanted = self.named_secrets();
+        wanted.retain(|secret| !self.secrets.knows(secret));
+        wanted.into_iter().collect()
+    }
+
+    /// All secrets that inputs use or wait for, so that the watcher can look at them from time to time.
+    pub fn named_secrets(&self) -> BTreeSet<WantedSecret> {
+        let built = self
+            .objects
+            .iter()
+            .flat_map(|objects| objects.all.values())
+            .filter_map(|it| it.built.as_ref());
+        built.flat_map(|built| built.secrets.iter().cloned()).collect()
+    }
+
+    /// The values of a secret by their keys, decoded; `None` if there is no such secret.
+    pub fn secret(&mut self, secret: WantedSecret, values: Option<BTreeMap<String, String>>) {
+        let provider = secret.provider;
+        if self.secrets.set(secret, values)
+            && let Some(objects) = self.objects.get_mut(provider)
+        {
+            self.changed |= objects.rebuild(|_| true);
+        }
+    }
+
+    /// The inputs that should run now, in a stable order. Without a change, they are the same as before.
+    pub fn decide(&mut self, now: Monotonic) -> Vec<Arc<Made>> {
+        for (objects, provider) in self.objects.iter_mut().zip(&self.providers) {
+            self.changed |= objects.expire(provider.cleanup_timeout, now);
+        }
+        if std::mem::take(&mut self.changed) {
+            self.build();
+            self.arbitrate();
+        }
+        self.running.clone()
+    }
+
+    /// An input was refused when its settings were read. It is not tried again until its configuration changes.
+    pub fn refuse(&mut self, key: &str, why: String) {
+        if self.refused.insert(key.to_owned(), why.clone()) != Some(why) {
+            self.changed = true;
+        }
+    }
+
+    fn build(&mut self) {
+        let Self { context, providers, objects, secrets, .. } = self;
+        for (number, (objects, provider)) in objects.iter_mut().zip(providers.iter()).enumerate() {
+            let rules = Rules { context, secrets, number, provider };
+            let mut built = Vec::new();
+            for (id, object) in &objects.all {
+                if let (Some(fact), None) = (&object.fact, &object.built) {
+                    built.push((id.clone(), build_one(rules, objects, fact)));
+                }
+            }
+            for (id, built) in built {
+                if let Some(object) = objects.all.get_mut(&id) {
+                    object.built = Some(Arc::new(built));
+                }
+            }
+        }
+    }
+
+    fn arbitrate(&mut self) {
+        let mut ordered: Vec<(usize, Option<Version>, &String, &Arc<Built>)> = Vec::new();
+        for (number, objects) in self.objects.iter().enumerate() {
+            for (id, object) in &objects.all {
+                if let (Some(fact), Some(built)) = (&object.fact, &object.built) {
+                    ordered.push((number, fact.created(), id, built));
+                }
+            }
+        }
+        ordered.sort_by(|left, right| (left.0, left.1, left.2).cmp(&(right.0, right.1, right.2)));
+        let all: Vec<(usize, &Candidate)> = ordered
+            .iter()
+            .flat_map(|(number, _, _, built)| built.candidates.iter().map(|it| (*number, &**it)))
+            .collect();
+        let present: BTreeSet<&str> =
+            all.iter().map(|(_, candidate)| candidate.key.as_str()).collect();
+        self.refused.retain(|key, _| present.contains(key.as_str()));
+        let mut before: HashMap<String, Arc<Made>> =
+            self.running.drain(..).map(|made| (made.key.clone(), made)).collect();
+        let mut verdicts = HashMap::new();
+        for ((_, candidate), verdict) in all.iter().zip(judge(&all, &self.refused)) {
+            if verdict == Verdict::Runs {
+                let known = before.remove(&candidate.key);
+                self.running.push(made(&self.context, candidate, known));
+                continue;
+            }
+            if let Verdict::Refused(reason) = &verdict
+                && self.verdicts.get(&candidate.key) != Some(&verdict)
+            {
+                tracing::warn!(
+                    input = candidate.about,
+                    reason,
+                    "an input of autodiscover does not run"
+                );
+            }
+            verdicts.insert(candidate.key.clone(), verdict);
+        }
+        self.verdicts = verdicts;
+    }
+}
+
+/// The same input as before, if it was there with the same fields.
+fn made(context: &Context, candidate: &Candidate, known: Option<Arc<Made>>) -> Arc<Made> {
+    if let Some(known) = known {
+        if known.fields == candidate.fields {
+            return known;
+        }
+        let fields = Arc::clone(&candidate.fields);
+        return Arc::new(Made { fields, ..(*known).clone() });
+    }
+    let settings =
+        context.settings.made(candidate.config.position(), vec![candidate.config.clone()]);
+    Arc::new(Made {
+        key: candidate.key.clone(),
+        settings: Arc::new(settings),
+        is_module: candidate.is_module,
+        fields: Arc::clone(&candidate.fields),
+        about: candidate.about.clone(),
+    })
+}
+
+/// Whether inputs are made for such an object.
+fn is_followed(own: &KubernetesProvider, fact: &Fact) -> bool {
+    match fact {
+        Fact::Leader(_) => own.unique.is_some(),
+        _ if own.unique.is_some() => false,
+        Fact::Pod(_) => own.resource == Resource::Pod,
+        Fact::Node(_) => own.resource == Resource::Node,
+        Fact::Service(_) => own.resource == Resource::Service,
+        _ => false,
+    }
+}
+
+fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
+    let (kind, value) = match fact {
+        Fact::Node(value) => (AroundKind::Node, value),
+        Fact::Namespace(value) => (AroundKind::Namespace, value),
+        Fact::ReplicaSet(value) => (AroundKind::ReplicaSet, value),
+        Fact::Job(value) => (AroundKind::Job, value),
+        Fact::Cluster(value) => (AroundKind::Cluster, value),
+        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) => return false,
+    };
+    match objects.seen_around(kind, fact, value) {
+        Some(name) => concern(objects, kind, &name),
+        None => false,
+    }
+}
+
+/// What is around some pods changed.
+fn concern(objects: &mut Objects, kind: AroundKind, name: &str) -> bool {
+    objects.rebuild(|fact| {
+        let (Fact::Pod(object) | Fact::Service(object) | Fact::Node(object)) = fact else {
+            return false;
+        };
+        match kind {
+            AroundKind::Cluster => true,
+            AroundKind::Namespace => object["metadata"]["namespace"] == name,
+            AroundKind::Node => object["spec"]["nodeName"] == name,
+            AroundKind::ReplicaSet => owner_of(object, "ReplicaSet").as_deref() == Some(name),
+            AroundKind::Job => owner_of(object, "Job").as_deref() == Some(name),
+        }
+    })
+}
+
+/// Namespace and name of an owner of this kind.
+fn owner_of(object: &Json, kind: &str) -> Option<String> {
+    let owner = kubernetes::owner(object, kind)?;
+    Some(format!("{}/{owner}", text(&object["metadata"]["namespace"]).unwrap_or_default()))
+}
+
+/// Applies the rules to one object.
+fn build_one(rules: Rules<'_>, objects: &Objects, fact: &Fact) -> Built {
+    let name = name_of(fact);
+    match events(rules.provider, objects, fact) {
+        Ok(events) => rules.apply(&name, &events),
+        Err(reason) => {
+            let considered = crate::candidates::Considered { about: name, notes: vec![reason] };
+            Built { events: vec![considered], ..Built::default() }
+        }
+    }
+}
+
+fn events(provider: &Provider, objects: &Objects, fact: &Fact) -> Result<Vec<Event>, String> {
+    let around = |object: &Json| Around {
+        node: text(&object["spec"]["nodeName"])
+            .and_then(|name| objects.around(AroundKind::Node, name)),
+        namespace: text(&object["metadata"]["namespace"])
+            .and_then(|name| objects.around(AroundKind::Namespace, name)),
+        replica_set: owner_of(object, "ReplicaSet")
+            .and_then(|name| objects.around(AroundKind::ReplicaSet, &name)),
+        job: owner_of(object, "Job").and_then(|name| objects.around(AroundKind::Job, &name)),
+        cluster: objects.around(AroundKind::Cluster, ""),
+    };
+    match (&provider.kind, fact) {
+        (ProviderKind::Docker(own), Fact::Docker(object)) => {
+            Ok(crate::docker::events(object, own.dedot))
+        }
+        (ProviderKind::Kubernetes(own), Fact::Pod(object)) => {
+            kubernetes::pod_events(object, &own.metadata, around(object))
+        }
+        (ProviderKind::Kubernetes(own), Fact::Node(object)) => {
+            kubernetes::node_events(object, &own.metadata, around(object))
+        }
+        (ProviderKind::Kubernetes(own), Fact::Service(object)) => {
+            kubernetes::service_events(object, &own.metadata, around(object))
+        }
+        (ProviderKind::Kubernetes(_), Fact::Leader(id)) => Ok(kubernetes::leader_events(id)),
+        _ => Err("nothing is made for such an object".to_owned()),
+    }
+}
+
+/// The name of an object, for messages.
+pub(crate) fn name_of(fact: &Fact) -> String {
+    match fact {
+        Fact::Docker(object) => format!("container {}", crate::docker::name(object)),
+        Fact::Pod(object) => format!("pod {}", kubernetes::name(object)),
+        Fact::Node(object) => format!("node {}", kubernetes::name(object)),
+        Fact::Service(object) => format!("service {}", kubernetes::name(object)),
+        Fact::Leader(_) => "the holder of the lease".to_owned(),
+        Fact::Namespace(object) | Fact::ReplicaSet(object) | Fact::Job(object) => {
+            kubernetes::name(object)
+        }
+        Fact::Cluster(_) => "the cluster".to_owned(),
+    }
+}
+
+/// What is known about the life of an object, for messages.
+pub(crate) fn state_words(state: State) -> &'static str {
+    match state {
+        State::Alive => "there",
+        State::Ending(_) => "ended; its inputs run until `cleanup_timeout` is over",
+        State::Gone(_) => "gone",
+    }
+}
