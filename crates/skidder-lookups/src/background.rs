@@ -12,10 +12,7 @@ pub struct Background {
 
 impl Background {
     /// Starts the thread. `work` is polled in it alone, with sockets and time-outs.
-    pub fn start(
-        name: &str,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<Self> {
+    pub fn start(name: &str, work: impl Future<Output = ()> + Send + 'static) -> io::Result<Self> {
         let (alive, mut dropped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {

@@ -10,6 +10,7 @@ mod decode;
 mod fields;
 mod go_number;
 mod go_value;
+mod json_value;
 mod kinds;
 mod lookup;
 mod pattern;
@@ -23,6 +24,7 @@ pub use decode::{
 pub use fields::{
     AddFields, AddTags, DropEvent, DropFields, IncludeFields, Pairs, RawIndex, Verb, fields_of,
 };
+pub use json_value::value_of_json;
 pub use kinds::choice::CHOICE;
 pub use kinds::{Context, EVERY_PROCESSOR, Kind, Read, own_kinds, read_processors, shared};
 pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, ThisMachine};

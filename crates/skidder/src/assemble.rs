@@ -10,7 +10,8 @@ use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::root_settings;
-use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
+use crate::schema::{self, AUTODISCOVER, CONFIGURATION, FILEBEAT, INPUTS};
+use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
 use skidder_net::Sockets;
@@ -45,6 +46,10 @@ pub(crate) struct Parts {
     pub(crate) log: LogSettings,
     /// What outputs know of the program.
     pub(crate) output_context: OutputContext,
+    /// Whether inputs may begin while it runs: outputs without one run, too.
+    pub(crate) may_get_inputs: bool,
+    /// `filebeat.autodiscover`.
+    pub(crate) discovery: Option<Autodiscover>,
     /// Reads further inputs, for each of `outputs`.
     pub(crate) readers: Vec<InputReader>,
     /// The ids of `filestream` inputs, which further ones must not have.
@@ -120,13 +125,15 @@ pub(crate) fn assemble(
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
     refuse_modules(settings, problems);
+    let discovery = read_discovery(&beat, settings);
     let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
     let shared = Shared::new(settings, context, &agent, ids, own_log);
-    let mut reading = Reading { settings, shared, ids, may_come, readers: Vec::new(), input_ids: HashSet::new() };
+    let mut reading =
+        Reading { settings, shared, ids, may_come, readers: Vec::new(), input_ids: HashSet::new() };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.part(&schema::HTTP));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -143,6 +150,8 @@ pub(crate) fn assemble(
     let Reading { readers, input_ids, .. } = reading;
     Some(Parts {
         outputs,
+        may_get_inputs: reload_period.is_some() || discovery.is_some(),
+        discovery,
         readers,
         input_ids,
         output_ids,
@@ -164,6 +173,19 @@ pub(crate) fn assemble(
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
 pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
     data.join(registry.get(&root_settings::registry::PATH).value())
+}
+
+/// `filebeat.autodiscover`, if it is there.
+fn read_discovery(beat: &Section<'_>, settings: &Settings) -> Option<Autodiscover> {
+    let section = beat.optional_part(&AUTODISCOVER)?;
+    let context = skidder_autodiscover::Context {
+        settings: Arc::new(settings.clone()),
+        environment: Arc::new(|name| std::env::var(name).ok()),
+        filesets: Arc::new(|_| None),
+    };
+    let discovery = Autodiscover::read(&section, context);
+    section.finish();
+    discovery
 }
 
 /// How often cursors are saved; and the end of the section.
@@ -248,7 +270,9 @@ impl Reading<'_> {
             0 => ("there is no input", "add one under `filebeat.inputs`"),
             _ => ("no input is enabled", "set `enabled: true` for one"),
         };
-        if self.may_come {
+        if beat.has("autodiscover") {
+            // Its inputs come when there is a container.
+        } else if self.may_come {
             beat.warning("inputs", format!("{message}: nothing is read for now"), hint);
         } else {
             beat.problem("inputs", message, hint);
@@ -275,7 +299,8 @@ impl Reading<'_> {
         let is_empty = items.is_empty();
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
-            match reader.read(&item, number, &mut ids) {
+            let mut is_new = |id: &str| ids.insert(id.to_owned());
+            match reader.read(&item, number, &mut is_new, None) {
                 Found::Input(input, feeds) => inputs.push((*input, feeds)),
                 Found::Off => disabled += 1,
                 Found::Wrong => {}

@@ -109,7 +109,7 @@ fn run_command(global: &Global, system: &System) -> Result<ExitCode> {
             "what is remembered for an output that the configuration does not have is kept"
         );
     }
-    let reloader = (!global.once).then(|| Reloader::new(global, system, settings, &parts));
+    let reloader = (!global.once).then(|| Reloader::new(global, system, settings, &mut parts));
     run::run(parts, system, reloader, &global.fail_on)
 }
 

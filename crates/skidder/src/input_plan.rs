@@ -4,6 +4,7 @@ use crate::agent::{Agent, COMPATIBLE_VERSION};
 use crate::input_settings::{
     DISABLE_HOST, FIELDS, FIELDS_UNDER_ROOT, INDEX, PIPELINE, PROCESSORS, SERVICE_TYPE, TAGS,
 };
+use crate::made_fields::MadeFields;
 use crate::program_pages;
 use crate::step_times::StepTimes;
 use skidder_config::Section;
@@ -195,12 +196,13 @@ pub(crate) struct OfType {
     pub(crate) metadata: Map,
 }
 
-/// The options that all inputs share.
+/// The options that all inputs share. `made` are fields from autodiscover.
 pub(crate) fn read(
     section: &Section<'_>,
     common: &Common,
     context: &Context,
     of: OfType,
+    made: Option<&MadeFields>,
 ) -> InputPlan {
     let mut fields = Map::new();
     add_fields(&mut fields, &common.fields, common.under_root);
@@ -233,6 +235,7 @@ pub(crate) fn read(
     if !fields.is_empty() {
         processors.push(Compiled::new(AddFields::new("", &fields), None));
     }
+    processors.extend(made.map(|fields| Compiled::new(fields.clone(), None)));
     processors.extend(dated.map(|index| Compiled::new(index, None)));
     processors.extend(read_processors(section.items_of(&PROCESSORS), context));
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);

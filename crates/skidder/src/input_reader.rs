@@ -8,6 +8,7 @@ use crate::input_plan::{self, Common};
 use crate::input_print::Prints;
 use crate::input_settings::{ENABLED, ID};
 use crate::inputs::{self, Input, Reads};
+use crate::made_fields::MadeFields;
 use crate::outputs::{Feeds, Place};
 use crate::own_log::OwnLog;
 use crate::processors;
@@ -15,7 +16,7 @@ use skidder_config::{Item, Section, Settings};
 use skidder_os::Timestamp;
 use skidder_processors::Context;
 use skidder_read::{InputKind, Peer};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -99,12 +100,14 @@ impl InputReader {
         Self { shared, output, place, processors, common }
     }
 
-    /// Reads an input, which gets this number. `ids` are those of the other `filestream` inputs.
+    /// Reads an input, which gets this number. `is_new` returns whether no other `filestream` input has an id. `made` are
+    /// fields of all of its events.
     pub(crate) fn read(
         &self,
         item: &Item<'_>,
         number: usize,
-        ids: &mut HashSet<String>,
+        is_new: &mut dyn FnMut(&str) -> bool,
+        made: Option<&MadeFields>,
     ) -> Found {
         let section = item.section();
         if !item.is_map() {
@@ -130,8 +133,7 @@ impl InputReader {
             Reads::Files(settings) => {
                 shared.own_log.leave_out(&section, settings);
                 settings.pin.directory = Some(self.place.data.join("pins"));
-                let is_new =
-                    settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
+                let is_new = settings.kind != InputKind::Filestream || is_new(&settings.id);
                 if !is_new && !settings.shares_keys {
                     let message = format!("two inputs have the id `{}`", settings.id);
                     let hint = "give each its own `id`, and never change it";
@@ -143,8 +145,8 @@ impl InputReader {
         };
         let feeds = Feeds::read(&section, &shared.ids);
         let of_type = reads.of_type();
-        let plan =
-            Arc::new(input_plan::read(&section, &self.common, &self.processors, of_type));
+        let plan = input_plan::read(&section, &self.common, &self.processors, of_type, made);
+        let plan = Arc::new(plan);
         section.finish();
         let bind = Arc::clone(&plan) as _;
         let print = shared.prints.of_input(item.node());

@@ -21,6 +21,7 @@ mod inputs;
 mod keystore;
 mod load;
 mod logging;
+mod made_fields;
 mod migrate;
 mod monitoring;
 mod outputs;
@@ -57,6 +58,7 @@ mod terminal;
 #[cfg(feature = "top")]
 mod top;
 mod tune;
+mod watchers;
 
 use clap::FromArgMatches as _;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
+mod discovery;
 mod ending;
 mod inputs;
 mod left_queues;
@@ -18,6 +19,8 @@ pub(crate) use watch::Watch;
 
 use crate::assemble::Parts;
 use crate::cli::FailOn;
+use crate::input_print::InputPrint;
+use crate::inputs::Input;
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page_token;
@@ -33,6 +36,7 @@ use limits::{open_files_max, refuse_closed_stdout};
 use outcome::{Settles, Undelivered};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
+use skidder_input_file::Ending;
 use skidder_net::Sockets;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs, Monotonic};
@@ -70,10 +74,24 @@ enum Happened {
     Reload,
     /// An output has finished a change of its inputs: the old ones have ended, the new ones have begun.
     InputsChanged,
+    /// Watchers of autodiscover have something to report.
+    Discovered,
+    /// Inputs of autodiscover with these keys have ended for one output, and others have begun.
+    Exchanged(Vec<String>),
     /// With `once`: everything that was there is read for the output with this number.
     ReadOnce(usize),
     /// The output with this number has ended: its queue is closed and empty, or it cannot go on.
     OutputEnded(usize),
+}
+
+/// Inputs of autodiscover that end and begin at an output.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    /// Their prints.
+    pub(crate) end: Vec<InputPrint>,
+    /// The keys of these.
+    pub(crate) keys: Vec<String>,
+    pub(crate) begin: Vec<Input>,
 }
 
 /// Everything that runs, for observers.
@@ -103,7 +121,7 @@ pub(crate) struct Running {
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
 pub(crate) fn run(
-    parts: Parts,
+    mut parts: Parts,
     system: &System,
     mut reloader: Option<Reloader>,
     fail_on: &[FailOn],
@@ -113,6 +131,12 @@ pub(crate) fn run(
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
+    let discovery = parts.discovery.take();
+    if once && discovery.is_some() {
+        tracing::warn!(
+            "`filebeat.autodiscover` makes no inputs with `--once`: it does not wait for containers"
+        );
+    }
     let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page_token::token(&*system.fs, &data, &http);
@@ -127,6 +151,9 @@ pub(crate) fn run(
     let is_watched = once || std::io::stderr().is_terminal();
     system.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
+    if let (Some(reloader), Some(discovery)) = (&mut reloader, discovery) {
+        reloader.discover(discovery, &running)?;
+    }
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     system.service.stopping();
     watch.close_endpoint(&running);
@@ -231,12 +258,9 @@ impl Running {
         // Settings are read; nothing is open yet.
         program_pages::give_back();
         // An output without inputs may get some later.
-        let reloads = parts.reload_period.is_some();
-        let outputs: Vec<OutputParts> = parts
-            .outputs
-            .into_iter()
-            .filter(|output| reloads || !output.inputs.is_empty())
-            .collect();
+        let more = parts.may_get_inputs && !once;
+        let outputs: Vec<OutputParts> =
+            parts.outputs.into_iter().filter(|output| more || !output.inputs.is_empty()).collect();
         refuse_closed_stdout(&outputs)?;
         let (send, happened) = channel();
         let start = Start {
@@ -335,6 +359,35 @@ impl Running {
         Ok(counts)
     }
 
+    /// Ends and begins inputs of autodiscover at the output with this number, beside everything else.
+    pub(crate) fn exchange(
+        &mut self,
+        output: usize,
+        ending: Ending,
+        exchange: Exchange,
+    ) -> Result<()> {
+        let Exchange { end, keys, begin } = exchange;
+        let output = &mut self.outputs[output];
+        // An output that has ended can give no more verdicts.
+        if output.has_ended() {
+            return Ok(());
+        }
+        self.tasks.expect(begin.iter());
+        let send = self.send.clone();
+        // The main thread may be gone already.
+        let done = Box::new(move || drop(send.send(Happened::Exchanged(keys))));
+        let _in = span_of(output.id.as_deref()).entered();
+        output.exchange(&end, ending, begin, &mut self.tasks, done)?;
+        Ok(())
+    }
+
+    /// Wakes the main thread when watchers have something to report.
+    pub(crate) fn wake_of_discovery(&self) -> impl Fn() + Clone + Send + Sync + 'static + use<> {
+        let send = self.send.clone();
+        // The main thread may be gone already.
+        move || drop(send.send(Happened::Discovered))
+    }
+
     /// Whether inputs are still to end or to begin.
     pub(crate) fn is_changing(&self) -> bool {
         self.changing > 0
@@ -393,6 +446,13 @@ impl Running {
                     if self.changing == 0 {
                         self.sockets.close_unclaimed();
                         tracing::info!("all inputs are as configured");
+                    }
+                }
+                // The reloader takes them with its next step.
+                Ok(Happened::Discovered) => {}
+                Ok(Happened::Exchanged(keys)) => {
+                    if let Some(reloader) = &mut reloader {
+                        reloader.exchanged(&keys);
                     }
                 }
                 Ok(Happened::OutputEnded(number)) => {

@@ -91,6 +91,25 @@ impl Api {
         self.access.open(path).await
     }
 
+    /// The name of the cluster: what kubeadm has written down, if that may be read, or that of the kubeconfig.
+    pub async fn cluster_name(&self, use_kubeadm: bool) -> Option<String> {
+        let name = self.access.cluster.clone();
+        if !use_kubeadm {
+            return name;
+        }
+        match self.json("/api/v1/namespaces/kube-system/configmaps/kubeadm-config").await {
+            Ok(map) => {
+                let text = map["data"]["ClusterConfiguration"].as_str().unwrap_or_default();
+                let found = text.lines().find_map(|line| line.strip_prefix("clusterName:"));
+                found.map(|name| name.trim().trim_matches('"').to_owned()).or(name)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "there is no kubeadm-config");
+                name
+            }
+        }
+    }
+
     /// The name of the node that a pod of its own name runs on: `NODE_NAME`, or that of the pod that this program is in,
     /// or the name of the host. `setting` names the setting to use instead, for the log.
     pub async fn own_node(&self, setting: &str) -> String {
@@ -124,11 +143,7 @@ impl Api {
 /// The path of a list, which ends with `?` or `&`.
 ///
 /// `plural` is as in `pods`; `namespace` and `name` select, and so does the node of pods.
-pub fn path_of(
-    plural: &str,
-    namespace: Option<&str>,
-    field: Option<(&str, &str)>,
-) -> String {
+pub fn path_of(plural: &str, namespace: Option<&str>, field: Option<(&str, &str)>) -> String {
     let base = match namespace {
         Some(namespace) => format!("/api/v1/namespaces/{}/{plural}", percent_encoded(namespace)),
         None => format!("/api/v1/{plural}"),
@@ -138,6 +153,16 @@ pub fn path_of(
             format!("{base}?fieldSelector={}&", percent_encoded(&format!("{field}={value}")))
         }
         None => format!("{base}?"),
+    }
+}
+
+/// The same for a kind of a group of the API, version 1.
+pub fn group_path_of(group: &str, plural: &str, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => {
+            format!("/apis/{group}/v1/namespaces/{}/{plural}?", percent_encoded(namespace))
+        }
+        None => format!("/apis/{group}/v1/{plural}?"),
     }
 }
 
@@ -168,9 +193,18 @@ pub struct Objects {
 
 enum State {
     /// The next page of the list.
-    List { next: String, uids: Vec<String>, until: Option<tokio::time::Instant> },
+    List {
+        next: String,
+        uids: Vec<String>,
+        until: Option<tokio::time::Instant>,
+    },
     /// Objects of a page that are not given out yet.
-    Page { items: VecDeque<Json>, next: String, uids: Vec<String>, until: Option<tokio::time::Instant> },
+    Page {
+        items: VecDeque<Json>,
+        next: String,
+        uids: Vec<String>,
+        until: Option<tokio::time::Instant>,
+    },
     /// The watch is to be opened.
     Open,
     Watch(AnswerStream),
@@ -257,7 +291,9 @@ impl Objects {
                 );
                 self.state = match self.api.open(&watch).await {
                     Ok(stream) => State::Watch(stream),
-                    Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => State::list(),
+                    Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => {
+                        State::list()
+                    }
                     Err(error) => return Err(error),
                 };
                 Ok(None)

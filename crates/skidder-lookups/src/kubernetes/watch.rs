@@ -95,20 +95,9 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// The name of the cluster, from `kubeadm`, or from the kubeconfig.
+    /// What is known of the cluster.
     async fn cluster(&self) {
-        let mut name = self.api.access().cluster.clone();
-        if self.settings.use_kubeadm {
-            let path = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
-            match self.api.json(path).await {
-                Ok(map) => {
-                    let text = map["data"]["ClusterConfiguration"].as_str().unwrap_or_default();
-                    let found = text.lines().find_map(|line| line.strip_prefix("clusterName:"));
-                    name = found.map(|name| name.trim().trim_matches('"').to_owned()).or(name);
-                }
-                Err(error) => tracing::debug!(%error, "there is no kubeadm-config"),
-            }
-        }
+        let name = self.api.cluster_name(self.settings.use_kubeadm).await;
         let mut store = self.shared.store();
         store.cluster.insert("url", self.api.access().url.as_str());
         if let Some(name) = name {

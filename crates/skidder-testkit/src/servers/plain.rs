@@ -45,6 +45,12 @@ impl Server {
         Self::start("unbound.sh", secure, "")
     }
 
+    /// A Docker engine at `docker.sock` of its folder, with the image `busybox:test`: see `tests/servers/docker.sh`. Its
+    /// client is [`Server::file`]`("docker")`.
+    pub fn own_docker() -> Result<Self, ServerError> {
+        Self::start("docker.sh", false, "")
+    }
+
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.port

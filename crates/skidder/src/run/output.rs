@@ -211,8 +211,7 @@ impl RunningOutput {
         tasks: &mut Tasks,
         done: Box<dyn FnOnce() + Send>,
     ) -> Result<(u64, u64)> {
-        let Inputs { running, files, lanes } =
-            self.shared.inputs(begin, &mut self.slots, tasks)?;
+        let Inputs { running, files, lanes } = self.shared.inputs(begin, &mut self.slots, tasks)?;
         self.inputs.extend(running);
         self.show_inputs();
         let counts = ((files.len() + lanes.len()) as u64, before.len() as u64);

@@ -6,15 +6,20 @@
 //! it are logged.
 
 use super::Running;
+use super::discovery::{Discovery, Readers};
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
 use crate::config_files::{AllConfigFiles, Stamp};
+use crate::input_reader::InputReader;
 use crate::load::{load_beside, load_settings};
 use crate::system::System;
+use crate::watchers::Watchers;
 use anyhow::{Result, anyhow};
+use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Settings};
 use skidder_os::Monotonic;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Settings that take effect without a restart.
@@ -36,6 +41,12 @@ pub(crate) struct Reloader {
     /// The files beside the configuration, as they were read last.
     stamps: Vec<Stamp>,
     requested: bool,
+    /// Reads further inputs, for each output.
+    readers: Vec<InputReader>,
+    /// The ids of `filestream` inputs of the configuration.
+    ids: HashSet<String>,
+    /// What makes inputs while the program runs, with `filebeat.autodiscover`.
+    discovery: Option<Discovery>,
 }
 
 /// A configuration to switch to.
@@ -48,7 +59,12 @@ struct Fresh {
 
 impl Reloader {
     /// For the configuration that was started with.
-    pub(crate) fn new(global: &Global, system: &System, settings: Settings, parts: &Parts) -> Self {
+    pub(crate) fn new(
+        global: &Global,
+        system: &System,
+        settings: Settings,
+        parts: &mut Parts,
+    ) -> Self {
         let mut reloader = Self {
             global: global.clone(),
             system: system.clone(),
@@ -59,9 +75,26 @@ impl Reloader {
             // Unknown: the first check finds all changes since the start.
             stamps: Vec::new(),
             requested: false,
+            readers: std::mem::take(&mut parts.readers),
+            ids: std::mem::take(&mut parts.input_ids),
+            discovery: None,
         };
         reloader.plan(system.clock.monotonic());
         reloader
+    }
+
+    /// From now on inputs are made, too.
+    pub(crate) fn discover(&mut self, machine: Autodiscover, running: &Running) -> Result<()> {
+        let watchers = Watchers::start(&machine, &self.system, running.wake_of_discovery())?;
+        self.discovery = Some(Discovery::new(machine, watchers));
+        Ok(())
+    }
+
+    /// Inputs of autodiscover have ended for one output.
+    pub(crate) fn exchanged(&mut self, keys: &[String]) {
+        if let Some(discovery) = &mut self.discovery {
+            discovery.ended(keys);
+        }
     }
 
     /// Requests that everything is read again.
@@ -71,11 +104,20 @@ impl Reloader {
 
     /// When to call [`Self::step`] at the latest.
     pub(crate) fn due(&self) -> Monotonic {
-        self.due
+        let discovery = self.discovery.as_ref().and_then(Discovery::due);
+        discovery.map_or(self.due, |due| due.min(self.due))
     }
 
-    /// Reads again what is due, unless the last change is still under way.
+    /// Reads again what is due, unless the last change is still under way, and takes what was discovered.
     pub(crate) fn step(&mut self, running: &mut Running) {
+        self.reload(running);
+        if let Some(discovery) = &mut self.discovery {
+            let with = Readers { readers: &self.readers, ids: &self.ids };
+            discovery.step(with, running, self.system.clock.monotonic());
+        }
+    }
+
+    fn reload(&mut self, running: &mut Running) {
         let now = self.system.clock.monotonic();
         let is_due = self.period.is_some() && self.due <= now;
         if self.due <= now {
@@ -161,8 +203,16 @@ impl Reloader {
 
     /// Ends and begins inputs; returns how many. `None` if none changes.
     fn take(&mut self, fresh: Fresh, running: &mut Running) -> Result<Option<(u64, u64)>> {
-        let Fresh { settings, parts, idle } = fresh;
+        let Fresh { settings, mut parts, idle } = fresh;
         self.period = parts.reload_period;
+        self.readers = parts.readers;
+        self.ids = parts.input_ids;
+        if let Some(discovery) = &mut self.discovery {
+            let with = Readers { readers: &self.readers, ids: &self.ids };
+            for (output, input) in discovery.anew(with) {
+                parts.outputs[output].inputs.push(input);
+            }
+        }
         let counts = running.change(parts.outputs)?;
         if !idle.is_empty() {
             tracing::warn!(

@@ -5,9 +5,10 @@
 //! {"key":"one","val":{"any":"value"},"expires":"2026-11-21T20:52:57.123456789Z"}
 //! ```
 
+use crate::json_value::value_of_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use skidder_event::{Map, Value};
+use skidder_event::Value;
 use skidder_os::{Fs, OpenMode, Timestamp, read_to_end, write_all_at};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(super) fn read(fs: &dyn Fs, path: &Path) -> io::Result<Vec<Read>> {
             None => return Ok(entries),
             Some(Ok(line)) => {
                 let expires = i64::try_from(line.expires.as_nanosecond()).unwrap_or(i64::MAX);
-                entries.push((line.key.into_owned(), value_of(line.val), Timestamp(expires)));
+                entries.push((line.key.into_owned(), value_of_json(line.val), Timestamp(expires)));
             }
             Some(Err(error)) => {
                 let path = path.display();
@@ -128,27 +129,6 @@ fn json_of(value: &Value) -> Json {
         Value::List(items) => items.iter().map(json_of).collect(),
         Value::Map(map) => {
             Json::Object(map.iter().map(|(key, value)| (key.to_owned(), json_of(value))).collect())
-        }
-    }
-}
-
-fn value_of(json: Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(truth) => Value::Bool(truth),
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => Value::Int(number),
-            (None, Some(number)) => Value::UInt(number),
-            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => Value::from(text),
-        Json::Array(items) => Value::List(items.into_iter().map(value_of).collect()),
-        Json::Object(members) => {
-            let mut map = Map::new();
-            for (key, value) in members {
-                map.insert(&key, value_of(value));
-            }
-            Value::Map(map)
         }
     }
 }

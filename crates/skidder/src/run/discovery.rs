@@ -1,0 +1,254 @@
+//! Inputs for containers and pods, which begin and end while the program runs.
+//!
+//! Watchers report what there is; [`Autodiscover`] decides which inputs should run; here they are read and switched. An
+//! input of a container that is gone ends when its files are read to their end and all of it is settled, so that
+//! nothing is lost behind a slow output.
+
+use super::{Exchange, Running};
+use crate::input_print::InputPrint;
+use crate::input_reader::{Found, InputReader, acquaint, feeding};
+use crate::inputs::Input;
+use crate::made_fields::MadeFields;
+use crate::watchers::{News, Watchers, What};
+use skidder_autodiscover::{Autodiscover, Explanation, Made, WantedSecret};
+use skidder_config::Problems;
+use skidder_input_file::Ending;
+use skidder_os::Monotonic;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// The numbers of made inputs begin here: those below are of the configuration.
+const MADE_NUMBERS: usize = 1 << 16;
+
+/// Which inputs autodiscover has made.
+pub(crate) struct Discovery {
+    machine: Autodiscover,
+    watchers: Watchers,
+    /// Those that run, by their keys.
+    running: BTreeMap<String, RunningMade>,
+    /// Those that end, by their keys: of how many outputs.
+    ending: BTreeMap<String, usize>,
+    /// Secrets that were requested and are not there yet.
+    requested: BTreeSet<WantedSecret>,
+    next_number: usize,
+    /// What should run may be different from what runs.
+    is_changed: bool,
+}
+
+/// A made input that runs.
+struct RunningMade {
+    number: usize,
+    made: Arc<Made>,
+    fields: MadeFields,
+    /// Its id, if it is a `filestream` input.
+    id: Option<String>,
+    /// What it is for each output: the place of the output, and the print there.
+    prints: Vec<(usize, InputPrint)>,
+}
+
+/// What made inputs are read with.
+#[derive(Clone, Copy)]
+pub(crate) struct Readers<'a> {
+    /// One for each output.
+    pub(crate) readers: &'a [InputReader],
+    /// The ids of the `filestream` inputs of the configuration.
+    pub(crate) ids: &'a HashSet<String>,
+}
+
+/// Inputs that end and begin together: those of one container.
+#[derive(Default)]
+struct Switch {
+    end: Vec<String>,
+    begin: Vec<Arc<Made>>,
+}
+
+impl Discovery {
+    /// Over the providers of `machine`, which the watchers follow.
+    pub(crate) fn new(machine: Autodiscover, watchers: Watchers) -> Self {
+        Self {
+            machine,
+            watchers,
+            running: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            requested: BTreeSet::new(),
+            next_number: MADE_NUMBERS,
+            is_changed: true,
+        }
+    }
+
+    /// When to call [`Self::step`] at the latest.
+    pub(crate) fn due(&self) -> Option<Monotonic> {
+        self.machine.wakes_at()
+    }
+
+    /// What was found, and what was made of it.
+    pub(crate) fn explain(&self) -> Explanation {
+        self.machine.explain()
+    }
+
+    /// These inputs have ended for one output.
+    pub(crate) fn ended(&mut self, keys: &[String]) {
+        for key in keys {
+            if let Some(outputs) = self.ending.get_mut(key) {
+                *outputs -= 1;
+                if *outputs == 0 {
+                    self.ending.remove(key);
+                    self.is_changed = true;
+                }
+            }
+        }
+    }
+
+    /// Takes what the watchers report, and ends and begins inputs.
+    pub(crate) fn step(&mut self, with: Readers<'_>, running: &mut Running, now: Monotonic) {
+        for News { provider, what } in self.watchers.take() {
+            self.is_changed = true;
+            match what {
+                What::Seen(fact) => self.machine.seen(provider, fact, now),
+                What::Gone(id, Some(version)) => self.machine.gone_at(provider, &id, &version, now),
+                What::Gone(id, None) => self.machine.gone(provider, &id, now),
+                What::Listed(ids) => self.machine.listed(provider, &ids, now),
+                What::Secret(secret, values) => {
+                    self.requested.remove(&secret);
+                    self.machine.secret(secret, values);
+                }
+            }
+        }
+        let is_due = self.machine.wakes_at().is_some_and(|at| at <= now);
+        if !std::mem::take(&mut self.is_changed) && !is_due {
+            return;
+        }
+        let wanted = self.machine.decide(now);
+        for secret in self.machine.wanted_secrets() {
+            if self.requested.insert(secret.clone()) {
+                self.watchers.request(secret);
+            }
+        }
+        for switch in self.switches(&wanted) {
+            self.switch(switch, with, running);
+        }
+    }
+
+    /// What is to change, by container; what waits for the end of an input is left out.
+    fn switches(&self, wanted: &[Arc<Made>]) -> Vec<Switch> {
+        let keys: BTreeSet<&str> = wanted.iter().map(|made| made.key.as_str()).collect();
+        let mut switches: BTreeMap<&str, Switch> = BTreeMap::new();
+        for key in self.running.keys().filter(|key| !keys.contains(key.as_str())) {
+            switches.entry(object_of(key)).or_default().end.push(key.clone());
+        }
+        for made in wanted {
+            match self.running.get(&made.key) {
+                Some(running) => {
+                    if running.made.fields != made.fields {
+                        running.fields.set(&made.fields);
+                    }
+                }
+                None => {
+                    switches.entry(object_of(&made.key)).or_default().begin.push(Arc::clone(made))
+                }
+            }
+        }
+        let is_ending = |object: &str| self.ending.keys().any(|key| object_of(key) == object);
+        switches.retain(|object, switch| switch.begin.is_empty() || !is_ending(object));
+        switches.into_values().collect()
+    }
+
+    /// Ends and begins inputs of a container.
+    fn switch(&mut self, switch: Switch, with: Readers<'_>, running: &mut Running) {
+        let mut exchanges: BTreeMap<usize, Exchange> = BTreeMap::new();
+        // What another input goes on with is not read to its end.
+        let ending = if switch.begin.is_empty() { Ending::WhenRead } else { Ending::Now };
+        for key in switch.end {
+            let Some(ended) = self.running.remove(&key) else { continue };
+            tracing::info!(input = ended.made.about, "an input ends: what it is for is gone");
+            self.ending.insert(key.clone(), ended.prints.len());
+            for (output, print) in ended.prints {
+                let exchange = exchanges.entry(output).or_default();
+                exchange.end.push(print);
+                exchange.keys.push(key.clone());
+            }
+        }
+        for made in switch.begin {
+            let number = self.next_number;
+            self.next_number += 1;
+            match self.read(&made, number, with) {
+                Ok((inputs, begun)) => {
+                    tracing::info!(input = made.about, "an input begins");
+                    self.running.insert(made.key.clone(), begun);
+                    for (output, input) in inputs {
+                        exchanges.entry(output).or_default().begin.push(input);
+                    }
+                }
+                Err(why) => {
+                    tracing::error!(input = made.about, "an input is refused: {why}");
+                    self.machine.refuse(&made.key, why);
+                }
+            }
+        }
+        for (output, exchange) in exchanges {
+            if let Err(error) = running.exchange(output, ending, exchange) {
+                tracing::error!(%error, "inputs of autodiscover cannot begin");
+            }
+        }
+    }
+
+    /// All that run, read anew for each output: for a reload.
+    pub(crate) fn anew(&mut self, with: Readers<'_>) -> Vec<(usize, Input)> {
+        let mut all = Vec::new();
+        for (key, before) in std::mem::take(&mut self.running) {
+            let made = Arc::clone(&before.made);
+            match self.read(&made, before.number, with) {
+                Ok((inputs, begun)) => {
+                    all.extend(inputs);
+                    self.running.insert(key, begun);
+                }
+                Err(why) => {
+                    tracing::error!(input = made.about, "an input is refused: {why}");
+                    self.machine.refuse(&key, why);
+                }
+            }
+        }
+        all
+    }
+
+    /// Reads a made input for each output that it feeds.
+    fn read(
+        &self,
+        made: &Arc<Made>,
+        number: usize,
+        with: Readers<'_>,
+    ) -> Result<(Vec<(usize, Input)>, RunningMade), String> {
+        let fields = MadeFields::new(&made.fields);
+        let mut inputs = Vec::new();
+        let mut id = None;
+        let of_made = |id: &str| self.running.values().any(|one| one.id.as_deref() == Some(id));
+        let mut is_new = |of: &str| {
+            id = Some(of.to_owned());
+            !with.ids.contains(of) && !of_made(of)
+        };
+        for (output, reader) in with.readers.iter().enumerate() {
+            let problems = Problems::new();
+            let mut found = Vec::new();
+            for item in made.settings.items(&problems) {
+                if let Found::Input(input, feeds) =
+                    reader.read(&item, number, &mut is_new, Some(&fields))
+                {
+                    found.push((*input, feeds));
+                }
+            }
+            if problems.has_errors() {
+                return Err(problems.to_string());
+            }
+            let feeding = feeding(found, reader.output);
+            inputs.extend(feeding.into_iter().map(|input| (output, input)));
+        }
+        acquaint(inputs.iter_mut().map(|(_, input)| input));
+        let prints = inputs.iter().map(|(output, input)| (*output, input.print)).collect();
+        Ok((inputs, RunningMade { number, made: Arc::clone(made), fields, id, prints }))
+    }
+}
+
+/// The container or other object that a made input is for: its key without the hash of the configuration.
+fn object_of(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(object, _)| object)
+}

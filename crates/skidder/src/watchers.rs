@@ -1,0 +1,312 @@
+//! The watchers of autodiscover: each provider has a thread that follows its API and reports what there is.
+
+use crate::system::System;
+use anyhow::{Context as _, Result, anyhow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value as Json, json};
+use skidder_autodiscover::{
+    Autodiscover, DockerProvider, Fact, KubernetesProvider, ProviderKind, Resource, Scope,
+    WantedSecret,
+};
+use skidder_lookups::background::Background;
+use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
+use skidder_lookups::kubernetes::access::Access;
+use skidder_lookups::kubernetes::objects::{
+    Api, Change, Objects, RequestLimit, group_path_of, path_of,
+};
+use skidder_net::{HttpClient, HttpError, percent_encoded};
+use skidder_os::Fs;
+use skidder_tls::TlsClient;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How long Docker may take for an answer.
+const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause before Docker is tried again.
+const DOCKER_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a watcher reports.
+pub(crate) struct News {
+    /// The number of the provider.
+    pub(crate) provider: usize,
+    pub(crate) what: What,
+}
+
+/// What happened to an object.
+pub(crate) enum What {
+    /// It is there, or is another than before.
+    Seen(Fact),
+    /// It has ended, or is gone; with the version of that, if there is one.
+    Gone(String, Option<String>),
+    /// These are all containers, or all objects of the provider's `resource`.
+    Listed(Vec<String>),
+    /// The values of a secret; nothing if there is none.
+    Secret(WantedSecret, Option<BTreeMap<String, String>>),
+}
+
+/// The watchers of all providers. They end when this is dropped.
+pub(crate) struct Watchers {
+    news: Receiver<News>,
+    /// Where secrets are requested, by the number of the provider.
+    secrets: BTreeMap<usize, UnboundedSender<WantedSecret>>,
+    _threads: Vec<Background>,
+}
+
+impl Watchers {
+    /// Starts the watchers of all providers; `wake` is called when there is something to [`take`](Self::take).
+    pub(crate) fn start(
+        machine: &Autodiscover,
+        system: &System,
+        wake: impl Fn() + Clone + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let (send, news) = channel();
+        let mut threads = Vec::new();
+        let mut secrets = BTreeMap::new();
+        for (number, provider) in machine.providers().iter().enumerate() {
+            let report =
+                Report { provider: number, send: send.clone(), wake: Arc::new(wake.clone()) };
+            let name = provider.kind.name();
+            let started = match &provider.kind {
+                ProviderKind::Docker(docker) => {
+                    let server = docker_server(docker, &system.fs)?;
+                    Background::start(name, follow_docker(server, report))
+                }
+                ProviderKind::Kubernetes(kubernetes) => {
+                    let path = kubernetes.kube_config.as_deref().map(|path| path.to_string_lossy());
+                    let access = Access::find(path.as_deref(), &system.fs).map_err(|error| {
+                        anyhow!(
+                            "the provider `kubernetes` of autodiscover ({}): {error}",
+                            provider.position
+                        )
+                    })?;
+                    let wanted = Wanted::of(kubernetes);
+                    let (ask, asked) = unbounded_channel();
+                    secrets.insert(number, ask);
+                    Background::start(name, follow_kubernetes(access, wanted, report, asked))
+                }
+            };
+            threads.push(started.context("no thread for a provider of autodiscover")?);
+        }
+        Ok(Self { news, secrets, _threads: threads })
+    }
+
+    /// Requests the values of a secret, which are reported later.
+    pub(crate) fn request(&self, secret: WantedSecret) {
+        if let Some(provider) = self.secrets.get(&secret.provider) {
+            // The program may be ending.
+            drop(provider.send(secret));
+        }
+    }
+
+    /// What was reported since the last call.
+    pub(crate) fn take(&self) -> impl Iterator<Item = News> + use<'_> {
+        self.news.try_iter()
+    }
+}
+
+/// Where a watcher reports.
+#[derive(Clone)]
+struct Report {
+    provider: usize,
+    send: Sender<News>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Report {
+    fn report(&self, what: What) {
+        // The program may be ending.
+        drop(self.send.send(News { provider: self.provider, what }));
+        (self.wake)();
+    }
+}
+
+fn docker_server(docker: &DockerProvider, fs: &Arc<dyn Fs>) -> Result<HttpClient> {
+    let tls = docker.tls.as_ref().map(|tls| TlsClient::new(tls, Arc::clone(fs))).transpose()?;
+    HttpClient::parse(&docker.host, tls, DOCKER_TIMEOUT)
+        .map_err(|error| anyhow!("`host` of the provider `docker` is `{}`; {error}", docker.host))
+}
+
+async fn follow_docker(server: HttpClient, report: Report) {
+    let mut containers = Containers::new(server.clone(), true);
+    let mut is_broken = false;
+    loop {
+        match containers.next().await {
+            Ok(Some(change)) => {
+                if std::mem::replace(&mut is_broken, false) {
+                    tracing::info!(host = ?server, "Docker is followed again");
+                }
+                report_docker(change, &report);
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) if !std::mem::replace(&mut is_broken, true) => {
+                tracing::warn!(host = ?server, %error, "Docker cannot be followed; trying again");
+            }
+            Err(error) => tracing::debug!(%error, "Docker cannot be followed still"),
+        }
+        tokio::time::sleep(DOCKER_PAUSE).await;
+    }
+}
+
+fn report_docker(change: DockerChange, report: &Report) {
+    match change {
+        DockerChange::Listed(containers) => {
+            let ids = containers.iter().filter_map(|one| one["Id"].as_str().map(str::to_owned));
+            let ids: Vec<String> = ids.collect();
+            for container in containers {
+                report.report(What::Seen(Fact::Docker(container)));
+            }
+            report.report(What::Listed(ids));
+        }
+        DockerChange::Started(mut container) => {
+            // One that has ended by now is reported as such next.
+            container["State"] = "running".into();
+            report.report(What::Seen(Fact::Docker(container)));
+        }
+        DockerChange::Ended(id) => report.report(What::Gone(id, None)),
+    }
+}
+
+/// What a provider of Kubernetes follows.
+struct Wanted {
+    qps: f64,
+    burst: u32,
+    node: Option<String>,
+    is_cluster: bool,
+    namespace: Option<String>,
+    resource: Resource,
+    sync_period: Duration,
+    nodes: bool,
+    namespaces: bool,
+    replica_sets: bool,
+    jobs: bool,
+    use_kubeadm: bool,
+}
+
+impl Wanted {
+    fn of(provider: &KubernetesProvider) -> Self {
+        Self {
+            qps: provider.qps,
+            burst: provider.burst,
+            node: provider.node.clone(),
+            is_cluster: provider.scope == Scope::Cluster,
+            namespace: provider.namespace.clone(),
+            resource: provider.resource,
+            sync_period: provider.sync_period,
+            nodes: provider.wants_nodes,
+            namespaces: provider.wants_namespaces,
+            replica_sets: provider.wants_replica_sets,
+            jobs: provider.wants_jobs,
+            use_kubeadm: provider.use_kubeadm,
+        }
+    }
+}
+
+async fn follow_kubernetes(
+    access: Access,
+    wanted: Wanted,
+    report: Report,
+    mut secrets: UnboundedReceiver<WantedSecret>,
+) {
+    let api = Api::new(access, RequestLimit::new(wanted.qps, wanted.burst));
+    let name = api.cluster_name(wanted.use_kubeadm).await;
+    let cluster = json!({ "name": name, "url": api.access().url });
+    report.report(What::Seen(Fact::Cluster(cluster)));
+    let node = match (&wanted.node, wanted.is_cluster) {
+        (Some(node), _) => Some(node.clone()),
+        (None, false) => Some(api.own_node("`node` of the provider `kubernetes`").await),
+        (None, true) => None,
+    };
+    let of_node = node.as_deref().filter(|_| !wanted.is_cluster);
+    let namespace = wanted.namespace.as_deref();
+    let named = of_node.map(|node| ("metadata.name", node));
+    let mut followed = Vec::new();
+    // What is around pods first, so that they have everything when they come.
+    if wanted.nodes || wanted.resource == Resource::Node {
+        followed.push((path_of("nodes", None, named), Fact::Node as fn(Json) -> Fact));
+    }
+    if wanted.namespaces {
+        let name = namespace.map(|name| ("metadata.name", name));
+        followed.push((path_of("namespaces", None, name), Fact::Namespace));
+    }
+    if wanted.replica_sets {
+        followed.push((group_path_of("apps", "replicasets", namespace), Fact::ReplicaSet));
+    }
+    if wanted.jobs {
+        followed.push((group_path_of("batch", "jobs", namespace), Fact::Job));
+    }
+    match wanted.resource {
+        Resource::Pod => {
+            let node = of_node.map(|node| ("spec.nodeName", node));
+            followed.push((path_of("pods", namespace, node), Fact::Pod));
+        }
+        Resource::Service => followed.push((path_of("services", namespace, None), Fact::Service)),
+        Resource::Node => {}
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    for (path, fact) in followed {
+        let objects = Objects::new(api.clone(), path, wanted.sync_period);
+        let is_main = matches!(
+            (fact(Json::Null), wanted.resource),
+            (Fact::Pod(_), Resource::Pod)
+                | (Fact::Service(_), Resource::Service)
+                | (Fact::Node(_), Resource::Node)
+        );
+        tasks.spawn(follow_objects(objects, fact, is_main, report.clone()));
+    }
+    while let Some(secret) = secrets.recv().await {
+        let path = secret_path(&secret);
+        match api.json(&path).await {
+            Ok(object) => report.report(What::Secret(secret, Some(values_of(&object)))),
+            Err(HttpError::Status { status, .. }) if status.as_u16() == 404 => {
+                report.report(What::Secret(secret, None));
+            }
+            Err(error) => {
+                tracing::warn!(path, %error, "a secret that a template names cannot be read");
+                report.report(What::Secret(secret, None));
+            }
+        }
+    }
+    // The program ends.
+}
+
+fn secret_path(secret: &WantedSecret) -> String {
+    let (namespace, name) = (percent_encoded(&secret.namespace), percent_encoded(&secret.name));
+    format!("/api/v1/namespaces/{namespace}/secrets/{name}")
+}
+
+/// The values of a secret, which are in base64.
+fn values_of(object: &Json) -> BTreeMap<String, String> {
+    let data = object["data"].as_object().into_iter().flatten();
+    let values = data.filter_map(|(key, value)| {
+        let bytes = STANDARD.decode(value.as_str()?).ok()?;
+        Some((key.clone(), String::from_utf8(bytes).ok()?))
+    });
+    values.collect()
+}
+
+async fn follow_objects(
+    mut objects: Objects,
+    fact: fn(Json) -> Fact,
+    is_main: bool,
+    report: Report,
+) {
+    loop {
+        match objects.next().await {
+            Change::Seen(object) => report.report(What::Seen(fact(object))),
+            Change::Gone(object) => {
+                let text = |value: &Json| value.as_str().map(str::to_owned);
+                let meta = &object["metadata"];
+                if let Some(uid) = text(&meta["uid"]) {
+                    report.report(What::Gone(uid, text(&meta["resourceVersion"])));
+                }
+            }
+            Change::Listed(uids) if is_main => report.report(What::Listed(uids)),
+            Change::Listed(_) => {}
+        }
+    }
+}

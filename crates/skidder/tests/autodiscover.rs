@@ -1,0 +1,326 @@
+//! Inputs for containers and pods that come and go while the program runs.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod cluster;
+mod common;
+
+use cluster::{Cluster, Pod};
+use common::lines::judge;
+use common::server::BulkServer;
+use common::{Place, accept, print, seeds};
+use rustix::process::Signal;
+use serde_json::{Value as Json, json};
+use skidder_testkit::Random;
+use skidder_testkit::servers::Server;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A place whose only inputs are made by a provider.
+fn place(server: &BulkServer, provider: &str) -> Place {
+    let place = Place::new(server);
+    let text = place.configuration();
+    let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+    place.configure(&format!(
+        "filebeat.autodiscover.providers:\n{provider}filebeat.registry.flush{rest}"
+    ));
+    place.open_endpoint();
+    place
+}
+
+/// A provider of Kubernetes with hints; `more` are further settings of it.
+fn kubernetes(folder: &Path, more: &str) -> String {
+    let folder = folder.display();
+    format!(
+        "- type: kubernetes\n  node: node-1\n  kube_config: {folder}/kubeconfig\n  \
+         cleanup_timeout: 300ms\n  hints.enabled: true\n  hints.default_config:\n    \
+         type: filestream\n    id: container-${{data.kubernetes.container.id}}\n    \
+         prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n    \
+         backoff: {{init: 10ms, max: 50ms}}\n    parsers: [{{container: ~}}]\n    \
+         paths: ['{folder}/containers/*-${{data.kubernetes.container.id}}.log']\n{more}"
+    )
+}
+
+/// The events that came.
+fn events(server: &BulkServer) -> Vec<Json> {
+    server.sent().into_iter().map(|document| document.json).collect()
+}
+
+#[test]
+fn pods_come_and_go_and_all_of_their_lines_arrive_with_their_metadata() {
+    let server = BulkServer::paced(Duration::from_millis(1));
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    let mut random = Random::new(seeds(1).start);
+    let (mut alive, mut ended): (Vec<Pod>, Vec<(String, usize)>) = (Vec::new(), Vec::new());
+    for number in 0..40 {
+        let mut pod = Pod::create(&cluster, &format!("pod{number}"), number, json!({}));
+        pod.write(3);
+        pod.run(&cluster);
+        alive.push(pod);
+        for pod in &mut alive {
+            pod.write(7);
+            if random.below(4) == 0 {
+                pod.rotate();
+                pod.write(2);
+            }
+        }
+        if number % 10 == 5 {
+            cluster.break_watches();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        if alive.len() > 6 {
+            let pod = alive.remove(0);
+            // Its log stays for a moment, as with the kubelet.
+            ended.push(pod.delete(&cluster, false));
+        }
+    }
+    let expected = alive.iter().map(|pod| (pod.label.clone(), pod.next)).chain(ended.clone());
+    let expected: Vec<(String, usize)> = expected.collect();
+    let logs: Vec<(&str, usize)> = expected.iter().map(|(label, next)| (&**label, *next)).collect();
+    let lines: usize = logs.iter().map(|(_, next)| next).sum();
+    program.await_that("all lines", || server.count() >= lines);
+    accept("pods that come and go", judge(&logs, &server.documents()), 0);
+    for document in events(&server) {
+        let pod = &document["kubernetes"]["pod"]["name"];
+        assert!(document["message"].as_str().unwrap().starts_with(pod.as_str().unwrap()));
+        assert_eq!(document["kubernetes"]["namespace"], "shop");
+        assert_eq!(document["kubernetes"]["container"]["name"], "app");
+        assert_eq!(document["container"]["image"]["name"], "app:1");
+    }
+    program.await_that("the inputs of pods that are gone end", || {
+        place.get("/inputs/").matches("\"id\"").count() <= alive.len()
+    });
+    let (lists, _) = cluster.requests();
+    assert_eq!(lists, 1, "a watch that breaks goes on where it was");
+    let ended = program.terminate().succeeded();
+    let ledger = ended.ledger();
+    assert_eq!(ledger.read, ledger.delivered);
+}
+
+#[test]
+fn a_pod_that_is_deleted_while_the_output_hangs_loses_nothing() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    server.hold();
+    let mut pod = Pod::create(&cluster, "old", 1, json!({}));
+    pod.write(2000);
+    pod.run(&cluster);
+    program.await_that("a request is held", || server.held() > 0);
+    let (old, lines) = pod.delete(&cluster, true);
+    // Far beyond its cleanup timeout. Another one begins meanwhile.
+    let mut new = Pod::create(&cluster, "new", 2, json!({}));
+    new.write(10);
+    new.run(&cluster);
+    program.await_that("the other one is read", || {
+        place.get("/inputs/").contains(&format!("{:064x}", 2))
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    server.release();
+    program.await_that("all lines", || server.count() >= lines + 10);
+    let logs = [(&*old, lines), ("new", 10)];
+    accept("a pod that is deleted while the output hangs", judge(&logs, &server.documents()), 0);
+    program.terminate().succeeded();
+}
+
+#[test]
+fn hints_change_while_lines_are_written() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.run(&cluster);
+    for round in 0..5 {
+        pod.write(20);
+        let processors = json!({
+            "co.elastic.logs/processors.add_fields.fields.round": format!("{round}"),
+        });
+        pod.annotate(&cluster, processors);
+        let wanted = format!("{round}");
+        program.await_that("the new hints apply", || {
+            pod.write(1);
+            std::thread::sleep(Duration::from_millis(10));
+            events(&server).iter().any(|event| event["fields"]["round"] == wanted)
+        });
+    }
+    program.await_that("all lines", || server.count() >= pod.next);
+    accept("hints that change", judge(&[("pod", pod.next)], &server.documents()), 0);
+    // Nothing of it is read any more, whatever is written.
+    pod.annotate(&cluster, json!({"co.elastic.logs/enabled": "false"}));
+    program.await_that("the input ends", || place.get("/inputs/").matches("\"id\"").count() == 0);
+    program.terminate().succeeded();
+}
+
+#[test]
+fn what_an_annotation_breaks_stops_only_its_own_input() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    let hostile = [
+        json!({"co.elastic.logs/multiline.pattern": "(("}),
+        json!({"co.elastic.logs/processors.1.no_such_processor.a": "b"}),
+        json!({"co.elastic.logs/raw": "[{"}),
+        json!({"co.elastic.logs/raw": "[{\"type\": \"nonsense\", \"id\": 7}]"}),
+        json!({"co.elastic.logs/include_lines": "x".repeat(1 << 20)}),
+        json!({"co.elastic.logs/json.max_depth": {"a": 1}}),
+    ];
+    let mut pods = Vec::new();
+    for (number, annotations) in hostile.into_iter().enumerate() {
+        let mut pod = Pod::create(&cluster, &format!("bad{number}"), number as u64, annotations);
+        pod.write(3);
+        pod.run(&cluster);
+        pods.push(pod);
+    }
+    let mut good = Pod::create(&cluster, "good", 100, json!({}));
+    good.write(10);
+    good.run(&cluster);
+    program.await_that("the good one is read", || {
+        server.documents().iter().filter(|message| message.starts_with("good")).count() == 10
+    });
+    let log = program.log();
+    assert!(log.contains("bad0"), "what does not run is named: {log}");
+    program.terminate().succeeded();
+}
+
+#[test]
+fn a_restart_goes_on_with_the_pods_that_are_there() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut pods: Vec<Pod> = (0..5)
+        .map(|number| Pod::create(&cluster, &format!("pod{number}"), number, json!({})))
+        .collect();
+    let mut written = 0;
+    for _ in 0..3 {
+        let mut program = place.start(&[]);
+        for pod in &mut pods {
+            pod.write(50);
+            pod.run(&cluster);
+            written += 50;
+        }
+        program.await_that("all lines", || server.count() >= written);
+        program.terminate().succeeded();
+        // What is written while nobody reads.
+        for pod in &mut pods {
+            pod.write(10);
+            written += 10;
+        }
+    }
+    let mut program = place.start(&[]);
+    program.await_that("all lines", || server.count() >= written);
+    program.signal(Signal::HUP);
+    program.await_log("the configuration was read again");
+    program.terminate().succeeded();
+    let logs: Vec<(&str, usize)> = pods.iter().map(|pod| (&*pod.label, pod.next)).collect();
+    accept("restarts while pods stay", judge(&logs, &server.documents()), 0);
+}
+
+#[test]
+fn a_template_with_a_secret_of_its_namespace_waits_for_it() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    cluster.secret("shop", "token", &json!({"key": "aGVsbG8="}));
+    let path = folder.path().display();
+    let template = format!(
+        "- type: kubernetes\n  node: node-1\n  kube_config: {path}/kubeconfig\n  templates:\n  \
+         - condition.equals.kubernetes.labels.app: web\n    config:\n    - type: filestream\n      \
+         id: 'c-${{data.kubernetes.container.id}}'\n      \
+         prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n      \
+         fields.secret: '${{kubernetes.shop.token.key}}'\n      parsers: [{{container: ~}}]\n      \
+         paths: ['{path}/containers/*-${{data.kubernetes.container.id}}.log']\n"
+    );
+    let place = place(&server, &template);
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("all lines", || server.count() >= 5);
+    assert!(events(&server).iter().all(|document| document["fields"]["secret"] == "hello"));
+    program.terminate().succeeded();
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn containers_of_a_real_engine_are_read_also_those_that_live_shortly() {
+    let engine = Server::own_docker().unwrap();
+    let server = BulkServer::start();
+    let data = engine.file("data");
+    let provider = format!(
+        "- type: docker\n  host: unix://{}\n  hints.enabled: true\n  cleanup_timeout: 1s\n  \
+         hints.default_config:\n    type: container\n    \
+         paths: ['{}/containers/${{data.container.id}}/*-json.log']\n",
+        engine.file("docker.sock").display(),
+        data.display()
+    );
+    let place = place(&server, &provider);
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    let docker = |arguments: &[&str]| {
+        let output = Command::new(engine.file("docker")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let began = std::time::Instant::now();
+    docker(&[
+        "run",
+        "-d",
+        "--name",
+        "long",
+        "--label",
+        "app.kubernetes.io/name=x",
+        "--network",
+        "none",
+        "busybox:test",
+        "sh",
+        "-c",
+        "while true; do echo long; sleep 0.1; done",
+    ]);
+    program.await_that("a line of the container", || server.count() > 0);
+    print(&format!("first line after {:?}", began.elapsed()));
+    for number in 0..10 {
+        let text = format!("echo short{number}; echo more{number}");
+        docker(&["run", "-d", "--network", "none", "busybox:test", "sh", "-c", &text]);
+    }
+    let off = "co.elastic.logs/enabled=false";
+    docker(&["run", "-d", "--label", off, "--network", "none", "busybox:test", "echo", "secret"]);
+    let lines = ["co.elastic.logs/exclude_lines=^no", "--network"];
+    docker(&[
+        "run",
+        "-d",
+        "--label",
+        lines[0],
+        lines[1],
+        "none",
+        "busybox:test",
+        "sh",
+        "-c",
+        "echo no; echo yes",
+    ]);
+    program.await_that("all lines of those that live shortly", || {
+        let all = server.documents();
+        let have = |line: String| all.contains(&line);
+        (0..10).all(|number| have(format!("short{number}")) && have(format!("more{number}")))
+            && have("yes".to_owned())
+    });
+    let all = server.documents();
+    assert!(!all.iter().any(|message| message == "secret" || message == "no"), "{all:?}");
+    let first = events(&server).into_iter().find(|one| one["message"] == "long").unwrap();
+    assert_eq!(first["container"]["name"], "long");
+    assert_eq!(first["container"]["image"]["name"], "busybox:test");
+    assert_eq!(first["container"]["labels"]["app_kubernetes_io/name"], "x");
+    docker(&["rm", "-f", "long"]);
+    program.terminate().succeeded();
+}
