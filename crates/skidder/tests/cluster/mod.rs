@@ -13,6 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The API, and the folder of the logs.
 pub(crate) struct Cluster {
@@ -136,8 +137,16 @@ pub(crate) struct Pod {
     folder: PathBuf,
     link: PathBuf,
     file: File,
-    /// How often the log was rotated.
+    /// How often the log was rotated, and when last.
     rotated: usize,
+    rotated_at: Instant,
+}
+
+impl Pod {
+    /// How long its log was not rotated.
+    pub(crate) fn since_rotation(&self) -> Duration {
+        self.rotated_at.elapsed()
+    }
 }
 
 impl Pod {
@@ -150,7 +159,9 @@ impl Pod {
         let link = cluster.logs.join("containers").join(format!("{label}_shop_app-{id}.log"));
         std::os::unix::fs::symlink(folder.join("0.log"), &link).unwrap();
         let label = label.to_owned();
-        let pod = Self { label, next: 0, annotations, uid, id, folder, link, file, rotated: 0 };
+        let rotated_at = Instant::now();
+        let pod =
+            Self { label, next: 0, annotations, uid, id, folder, link, file, rotated: 0, rotated_at };
         cluster.put("ADDED", &pod.uid, pod.object("Pending", &json!({"waiting": {}}), false));
         pod
     }
@@ -201,6 +212,7 @@ impl Pod {
     /// Rotates as the kubelet does: by renaming, the writer goes on in a new file.
     pub(crate) fn rotate(&mut self) {
         self.rotated += 1;
+        self.rotated_at = Instant::now();
         let path = self.folder.join("0.log");
         let name = format!("0.log.20260101-{:06}", self.rotated);
         std::fs::rename(&path, self.folder.join(name)).unwrap();
