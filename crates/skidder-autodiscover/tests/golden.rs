@@ -20,12 +20,11 @@ fn settings(case: &Json) -> String {
     if let Some(prefix) = case.get("prefix") {
         provider["prefix"] = prefix.clone();
     }
-    match case.get("templates") {
-        Some(templates) => provider["templates"] = templates.clone(),
-        None => {
-            provider["hints"] =
-                case.get("hints").cloned().unwrap_or_else(|| json!({ "enabled": true }))
-        }
+    if let Some(templates) = case.get("templates") {
+        provider["templates"] = templates.clone();
+    } else {
+        let hints = case.get("hints").cloned();
+        provider["hints"] = hints.unwrap_or_else(|| json!({ "enabled": true }));
     }
     json!({ "filebeat": { "autodiscover": { "providers": [provider] } } }).to_string()
 }

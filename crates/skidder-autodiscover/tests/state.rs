@@ -298,7 +298,7 @@ filebeat.autodiscover.providers:
     assert!(explained.contains("only those of its own, `shop`"), "{explained}");
     let secret =
         WantedSecret { provider: 0, namespace: "shop".to_owned(), name: "login".to_owned() };
-    assert_eq!(all.wanted_secrets(), [secret.clone()]);
+    assert_eq!(all.wanted_secrets(), std::slice::from_ref(&secret));
     all.secret(secret.clone(), Some(BTreeMap::from([("token".to_owned(), "hush".to_owned())])));
     let made = all.decide(at(2));
     assert_eq!(config(&made[0])["fields"]["token"], "hush");
