@@ -102,28 +102,44 @@ impl Version {
         text.parse().ok().map(Self)
     }
 
-    /// Of a time like `2026-01-02T03:04:05.678Z`, in nanoseconds since the year 0 with months of 31 days: it only orders.
-    /// `None` for the year 1, which Docker writes for a container that never ran.
+    /// Of a time like `2026-01-02T03:04:05.678Z`, in nanoseconds since 1970. `None` for an earlier one: Docker writes
+    /// the year 1 for a container that never ran.
     pub(crate) fn of_time(text: &str) -> Option<Self> {
-        let (seconds, fraction) = match text.strip_suffix('Z')?.split_once('.') {
-            Some((seconds, fraction)) => (seconds, fraction),
-            None => (text.strip_suffix('Z')?, ""),
-        };
+        let text = text.strip_suffix('Z')?;
+        let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
         let (date, time) = seconds.split_once('T')?;
-        let mut total: u128 = 0;
-        let parts = date.split('-').zip([1, 12, 31]).chain(time.split(':').zip([24, 60, 60]));
-        for (part, base) in parts {
-            total = total * base + part.parse::<u128>().ok()?;
+        let numbers = |text: &str, separator: char| -> Option<Vec<u32>> {
+            text.split(separator).map(|part| part.parse().ok()).collect()
+        };
+        let (date, time) = (numbers(date, '-')?, numbers(time, ':')?);
+        let ([year, month, day], [hour, minute, second]) = (&date[..], &time[..]) else {
+            return None;
+        };
+        if *year < 1970 || *year > 9999 || !(1..=12).contains(month) || !(1..=31).contains(day) {
+            return None;
         }
+        let days = days_since_1970(*year, *month, *day);
+        let seconds =
+            ((days * 24 + u128::from(*hour)) * 60 + u128::from(*minute)) * 60 + u128::from(*second);
         let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-        let year: u32 = date.split('-').next()?.parse().ok()?;
-        (year > 1).then_some(Self(total * NANOSECONDS + digits.parse::<u128>().ok()?))
+        Some(Self(seconds * NANOSECONDS + digits.parse::<u128>().ok()?))
     }
 
     /// Of either: what a report of an end gives.
     pub(crate) fn of(text: &str) -> Option<Self> {
         Self::of_number(text).or_else(|| Self::of_time(text))
     }
+}
+
+/// Days from the beginning of 1970 to a date of the Gregorian calendar.
+fn days_since_1970(year: u32, month: u32, day: u32) -> u128 {
+    let is_leap = |year: u32| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let of_years: u32 = (1970..year).map(|year| 365 + u32::from(is_leap(year))).sum();
+    let lengths = [31, 28 + u32::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let of_months: u32 = lengths.iter().take(month as usize - 1).sum();
+    u128::from(of_years + of_months + day - 1)
 }
 
 #[cfg(test)]
@@ -144,6 +160,13 @@ mod tests {
         ];
         let versions: Vec<Version> = times.iter().map(|time| Version::of(time).unwrap()).collect();
         assert!(versions.windows(2).all(|pair| pair[0] < pair[1]), "{versions:?}");
+        // `date -u -d TIME +%s`
+        assert_eq!(Version::of("2026-01-01T00:00:20Z"), Version::of("1767225620000000000"));
+        assert_eq!(
+            Version::of("2024-02-29T23:59:59.000000001Z"),
+            Version::of("1709251199000000001")
+        );
+        assert_eq!(Version::of("2024-03-01T00:00:00Z"), Version::of("1709251200000000000"));
         assert!(Version::of("9") < Version::of("10"));
         assert_eq!(Version::of("0001-01-01T00:00:00Z"), None);
         assert_eq!(Version::of("yesterday"), None);

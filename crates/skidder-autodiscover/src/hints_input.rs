@@ -92,7 +92,7 @@ impl Builder<'_> {
     /// What the owner of the container wrote, with its variables replaced.
     fn outside(&self, hint: &str, value: &Json) -> Result<Node, String> {
         let node = Node::from_json(value, &self.position(hint));
-        self.resolver.distrusted(&node.with_variables())
+        self.resolver.distrusted(hint, &node.with_variables())
     }
 
     fn note_unknown(&self, hints: &Hints, made: &mut FromHints) {
@@ -154,7 +154,7 @@ impl Builder<'_> {
         if problems.has_errors() {
             return Err(problems.to_string());
         }
-        let node = self.resolver.distrusted(&node.with_variables())?;
+        let node = self.resolver.distrusted("raw", &node.with_variables())?;
         if let Some(list) = &self.settings.allow_list {
             list.check_raw(&node)?;
         }
@@ -252,7 +252,7 @@ impl Builder<'_> {
                     is_chosen = true;
                 }
                 None if !name.is_empty() => {
-                    notes.push(format!("the module `{module}` has no fileset `{name}`"))
+                    notes.push(format!("the module `{module}` has no fileset `{name}`"));
                 }
                 None => {}
             }

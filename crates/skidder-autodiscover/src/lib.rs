@@ -48,4 +48,4 @@ pub use provider::{
 };
 pub use secrets::WantedSecret;
 pub use settings::AUTODISCOVER;
-pub use state::{Autodiscover, Context};
+pub use state::{Autodiscover, Context, Environment, Filesets};

@@ -28,7 +28,7 @@ pub struct Provider {
 #[derive(Debug)]
 pub enum ProviderKind {
     /// `type: docker`.
-    Docker(DockerProvider),
+    Docker(Box<DockerProvider>),
     /// `type: kubernetes`.
     Kubernetes(Box<KubernetesProvider>),
 }

@@ -57,7 +57,7 @@ fn read_provider(item: &Item<'_>, section: &Section<'_>) -> Option<Provider> {
         item.problem(message, "set `hints.enabled: true`, or write `templates`");
     }
     let kind = if name == "docker" {
-        ProviderKind::Docker(read_docker(section))
+        ProviderKind::Docker(Box::new(read_docker(section)))
     } else {
         ProviderKind::Kubernetes(Box::new(read_kubernetes(section, hints.is_some())))
     };

@@ -18,18 +18,18 @@ pub(crate) struct Resolver<'a> {
 impl Resolver<'_> {
     /// A configuration of the user: it may name the environment, other settings, and the keystore, too.
     pub(crate) fn trusted(&self, node: &Node) -> Result<Node, String> {
-        self.expand(node, true)
+        self.expand(node, "", true)
     }
 
-    /// What the owner of a container wrote.
-    pub(crate) fn distrusted(&self, node: &Node) -> Result<Node, String> {
-        let expanded = self.expand(node, false);
+    /// What the owner of a container wrote, as the hint `name`.
+    pub(crate) fn distrusted(&self, name: &str, node: &Node) -> Result<Node, String> {
+        let expanded = self.expand(node, name, false);
         expanded.map_err(|reason| {
             format!("{reason}; a hint can use `${{data.…}}` and secrets of its namespace")
         })
     }
 
-    fn expand(&self, node: &Node, trusts: bool) -> Result<Node, String> {
+    fn expand(&self, node: &Node, above: &str, trusts: bool) -> Result<Node, String> {
         let of_secrets = RefCell::new(None);
         let values = |name: &str| {
             if let Some(path) = name.strip_prefix("data.") {
@@ -49,6 +49,8 @@ impl Resolver<'_> {
         let expanded = self.context.settings.expand_in(node, scope);
         let Some((path, reason)) = expanded.missing() else { return Ok(expanded) };
         let reason = of_secrets.into_inner().unwrap_or(reason);
-        Err(format!("`{path}` {reason}"))
+        let dot =
+            if above.is_empty() || path.is_empty() || path.starts_with('[') { "" } else { "." };
+        Err(format!("`{above}{dot}{path}` {reason}"))
     }
 }

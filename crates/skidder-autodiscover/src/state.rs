@@ -17,15 +17,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+/// Looks up an environment variable.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Lists the filesets of a module; `None` if there is no such module.
+pub type Filesets = Arc<dyn Fn(&str) -> Option<Vec<String>> + Send + Sync>;
+
 /// What autodiscover needs from outside.
 #[derive(Clone)]
 pub struct Context {
     /// The settings that the section is in: variables of templates can name other settings, and the keystore.
     pub settings: Arc<Settings>,
     /// Environment variables.
-    pub environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
-    /// The filesets of a module, for the hint `module`; `None` if there is no such module.
-    pub filesets: Arc<dyn Fn(&str) -> Option<Vec<String>> + Send + Sync>,
+    pub environment: Environment,
+    /// The modules, for the hint `module`.
+    pub filesets: Filesets,
 }
 
 impl fmt::Debug for Context {

@@ -184,7 +184,3 @@ pub(crate) fn events(
     events.push(own);
     Ok(events)
 }
-
-#[cfg(test)]
-#[path = "pod_tests.rs"]
-mod tests;

@@ -1,0 +1,102 @@
+//! Hints and templates make the same configurations as Filebeat 9.6.
+
+mod common;
+
+use common::{at, autodiscover, config};
+use serde_json::{Value as Json, json};
+use skidder_autodiscover::Fact;
+
+const CASES: &str = include_str!("golden/filebeat-9.6.json");
+
+/// Cases in which we differ on purpose.
+const DIFFERENT: [&str; 1] = [
+    // An input without a type cannot run: an empty map counts as none.
+    "docker: empty default config",
+];
+
+/// The configuration of the provider of a case.
+fn settings(case: &Json) -> String {
+    let mut provider = json!({ "type": case["provider"] });
+    if let Some(prefix) = case.get("prefix") {
+        provider["prefix"] = prefix.clone();
+    }
+    if let Some(templates) = case.get("templates") {
+        provider["templates"] = templates.clone();
+    } else {
+        let hints = case.get("hints").cloned();
+        provider["hints"] = hints.unwrap_or_else(|| json!({ "enabled": true }));
+    }
+    json!({ "filebeat": { "autodiscover": { "providers": [provider] } } }).to_string()
+}
+
+/// The facts of a case: first what is around the container.
+fn facts(case: &Json) -> Vec<Fact> {
+    let own = &case["container"];
+    let port = case["port"].as_u64().filter(|port| *port != 0);
+    if case["provider"] == "docker" {
+        let mut object = json!({
+            "Id": own["id"],
+            "Name": format!("/{}", own["name"].as_str().unwrap_or_default()),
+            "Config": { "Image": own["image"], "Labels": case["labels"], "ExposedPorts": {} },
+            "NetworkSettings": { "Networks": { "n": { "IPAddress": case["host"] } } },
+        });
+        if let Some(port) = port {
+            object["Config"]["ExposedPorts"][format!("{port}/tcp")] = json!({});
+        }
+        return vec![Fact::Docker(object)];
+    }
+    let meta = &case["kubernetes"];
+    let mut pod = json!({
+        "metadata": {
+            "uid": meta["pod"]["uid"], "name": meta["pod"]["name"], "namespace": meta["namespace"],
+            "annotations": case["labels"],
+        },
+        "spec": { "nodeName": meta["node"]["name"], "containers": [] },
+        "status": { "podIP": case["host"] },
+    });
+    if own.is_object() {
+        pod["spec"]["containers"] = json!([{ "name": own["name"], "image": own["image"] }]);
+        let id = format!(
+            "{}://{}",
+            own["runtime"].as_str().unwrap_or_default(),
+            own["id"].as_str().unwrap_or_default()
+        );
+        pod["status"]["containerStatuses"] =
+            json!([{ "name": own["name"], "containerID": id, "state": { "running": {} } }]);
+    }
+    let namespace = json!({ "metadata": {
+        "uid": "ns-1", "name": meta["namespace"], "annotations": case["namespace_annotations"],
+    } });
+    vec![Fact::Namespace(namespace), Fact::Pod(pod)]
+}
+
+#[test]
+fn configurations_are_those_of_filebeat() {
+    let cases: Vec<Json> = serde_json::from_str(CASES).unwrap();
+    assert!(cases.len() > 90, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let mut ours = autodiscover(&settings(case));
+        for fact in facts(case) {
+            ours.seen(0, fact, at(0));
+        }
+        let made: Vec<Json> = ours.decide(at(0)).iter().map(|made| config(made)).collect();
+        let is_same = Json::Array(made.clone()) == case["configs"];
+        if is_same == DIFFERENT.contains(&case["name"].as_str().unwrap()) {
+            let why = ours.explain();
+            wrong.push(format!(
+                "{}\nFilebeat: {}\nskidder:  {}\n{why}",
+                case["name"],
+                case["configs"],
+                Json::Array(made)
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases differ:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n\n")
+    );
+}

@@ -1,0 +1,134 @@
+//! Labels and annotations that somebody else writes: bounded, and never a harm to other inputs.
+
+mod common;
+
+use common::{at, autodiscover, config, container};
+use serde_json::{Value as Json, json};
+use skidder_autodiscover::limits::{HINT_BYTES_MAX, HINT_INPUTS_MAX};
+use skidder_autodiscover::{Autodiscover, Fact};
+use skidder_config::Problems;
+
+const HINTS: &str = "
+filebeat.autodiscover.providers:
+- type: docker
+  hints.enabled: true
+  hints.default_config: {type: container, paths: ['/var/log/${data.container.id}/*.log']}
+";
+
+const ALLOW_LIST: &str = "
+filebeat.autodiscover.providers:
+- type: docker
+  hints:
+    input_allow_list.enabled: true
+    default_config: {type: container, paths: ['/var/log/${data.container.id}/*.log']}
+";
+
+/// The configurations of a container with these labels, beside one without labels.
+fn made(text: &str, labels: Json) -> (Vec<Json>, Autodiscover) {
+    let mut all = autodiscover(text);
+    all.seen(0, Fact::Docker(container("bad", 1, labels)), at(1));
+    all.seen(0, Fact::Docker(container("good", 2, json!({}))), at(1));
+    let mut made: Vec<Json> = all.decide(at(1)).iter().map(|made| config(made)).collect();
+    assert_eq!(made.pop().expect("the good container")["paths"], json!(["/var/log/good/*.log"]));
+    (made, all)
+}
+
+#[test]
+fn hints_of_many_bytes_are_refused() {
+    let huge = "x".repeat(HINT_BYTES_MAX + 1);
+    let (made, all) = made(HINTS, json!({ "co.elastic.logs/include_lines": huge }));
+    assert!(made.is_empty());
+    assert!(all.explain().to_string().contains("at most 65536 are read"));
+}
+
+#[test]
+fn a_deep_hint_is_refused() {
+    let deep = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
+    let (none, all) = made(HINTS, json!({ "co.elastic.logs/raw": deep }));
+    assert!(none.is_empty());
+    assert!(all.explain().to_string().contains("more than 20 levels"));
+    let dots = format!("{{\"{}\": 1}}", "a.".repeat(5000));
+    assert!(made(HINTS, json!({ "co.elastic.logs/raw": dots })).0.is_empty());
+    // Deeper than the reader of JSON goes: the hint is no JSON to it, and the rest counts, as in Filebeat.
+    let deeper = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(made(HINTS, json!({ "co.elastic.logs/raw": deeper })).0.len(), 1);
+    let name = format!("co.elastic.logs/multiline.{}", "a.".repeat(10_000));
+    made(HINTS, json!({ name: "1" }));
+}
+
+#[test]
+fn many_inputs_are_bounded() {
+    let list: Vec<Json> =
+        (0..1000).map(|number| json!({ "type": "log", "paths": [number] })).collect();
+    let (all, _) = made(HINTS, json!({ "co.elastic.logs/raw": Json::Array(list).to_string() }));
+    assert_eq!(all.len(), HINT_INPUTS_MAX);
+    let sets: serde_json::Map<String, Json> = (0..100)
+        .map(|number| (format!("co.elastic.logs/{number}.pipeline"), json!(format!("p{number}"))))
+        .collect();
+    assert_eq!(made(HINTS, Json::Object(sets)).0.len(), HINT_INPUTS_MAX);
+}
+
+#[test]
+fn values_of_a_wrong_type_leave_the_rest() {
+    let labels = json!({
+        "co.elastic.logs/multiline": "x", "co.elastic.logs/json": "x", "co.elastic.logs/processors": "x",
+        "co.elastic.logs/include_lines.a": "x", "co.elastic.logs/enabled.a": "x", "co.elastic.logs/module.a": "x",
+        "co.elastic": "x",
+    });
+    let (made, _) = made(HINTS, labels);
+    assert_eq!(made, [json!({ "type": "container", "paths": ["/var/log/bad/*.log"] })]);
+}
+
+#[test]
+fn the_allow_list_refuses_types_paths_and_scripts() {
+    let table = [
+        (r#"{"type": "tcp", "host": ":1"}"#, "does not have the type `tcp`"),
+        (
+            r#"{"type": "log", "paths": ["/etc/shadow"]}"#,
+            "`/etc/shadow` of the hint `raw` is not below /var/log/",
+        ),
+        (r#"{"type": "log", "paths": "/var/log/../../etc/shadow"}"#, "is not below /var/log/"),
+        (
+            r#"{"paths": ["/var/log/x"], "processors": [{"script": {"source": "x"}}]}"#,
+            "processor `script`",
+        ),
+    ];
+    for (raw, reason) in table {
+        let labels = json!({ "co.elastic.logs/raw": raw });
+        let (none, all) = made(ALLOW_LIST, labels.clone());
+        assert!(none.is_empty(), "{raw}");
+        assert!(all.explain().to_string().contains(reason), "{}", all.explain());
+        assert_eq!(made(HINTS, labels).0.len(), 1, "{raw} is allowed without the list");
+    }
+    let allowed = r#"{"type": "filestream", "id": "x", "paths": ["/var/log/x"]}"#;
+    assert_eq!(made(ALLOW_LIST, json!({ "co.elastic.logs/raw": allowed })).0.len(), 1);
+    let script = r#"{"if": {"has_fields": ["a"]}, "then": [{"script": {}}]}"#;
+    let nested = json!({ "co.elastic.logs/processors.1.if": script });
+    assert!(made(ALLOW_LIST, nested).0.is_empty());
+}
+
+#[test]
+fn a_variable_in_a_path_cannot_leave_the_allowed_folders() {
+    let labels = json!({
+        "dir": "../../etc",
+        "co.elastic.logs/raw": r#"{"type": "log", "paths": ["/var/log/${data.container.labels.dir}/x"]}"#,
+    });
+    assert!(made(ALLOW_LIST, labels).0.is_empty());
+}
+
+#[test]
+fn a_mistake_in_a_hint_names_it() {
+    let mut all = autodiscover(HINTS);
+    let labels = json!({ "co.elastic.logs/multiline.match": "never" });
+    all.seen(0, Fact::Docker(container("bad", 1, labels)), at(1));
+    let made = all.decide(at(1));
+    let problems = Problems::new();
+    let items = made[0].settings.items(&problems);
+    let section = items[0].section();
+    section.section("multiline").one_of("match", &[("after", 1), ("before", 2)]).or(1);
+    section.skip();
+    let expected = "error: hint co.elastic.logs/multiline of container name-bad: `[0].multiline.match` is `never`; \
+                    expected `after` or `before`";
+    assert!(problems.to_string().starts_with(expected), "{problems}");
+    assert_eq!(items[0].node().at("paths").unwrap().position().to_string(), "filebeat.yml:5:50");
+}
