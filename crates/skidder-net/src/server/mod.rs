@@ -24,7 +24,7 @@
 //!
 //! HTTP over such a connection is [`serve_http`], with limits on the time and the bytes of a request ([`HttpLimits`],
 //! [`read_request_body`]); [`is_authorized`] checks `Authorization`. A server that would rather close an idle connection
-//! than let a new client wait has a [`Listener`] with [`Places`] of its own.
+//! than let a new client wait has a [`Listener`] with [`Places`] of its own, and makes an [`Accepted`] of each connection.
 
 mod auth;
 mod bind;
@@ -208,6 +208,15 @@ impl Server {
 }
 
 impl Accepted {
+    /// A connection of a [`Listener`]; a place among the connections is the caller's.
+    pub fn new(
+        (stream, peer): (Box<dyn Stream>, Peer),
+        tls: Option<Arc<TlsServer>>,
+        handshake_timeout: Duration,
+    ) -> Self {
+        Self { stream, peer, tls, handshake_timeout, place: None }
+    }
+
     /// The client's address.
     pub fn peer(&self) -> &Peer {
         &self.peer
