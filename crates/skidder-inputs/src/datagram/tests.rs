@@ -1,8 +1,9 @@
 //! Far sides of datagrams.
 
-use super::{DatagramSocket, Left, Settings, serve};
+use super::{Left, Settings, serve};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_input::{Input, InputFuture, Intake};
+use skidder_net::{Arena, DatagramSocket, Datagrams as _};
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -32,7 +33,7 @@ impl Input for Receives {
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
-        let left = Left { socket: self.0, drops: 0, name: None, waiting: Vec::new() };
+        let left = Left { socket: Box::new(self.0), drops: 0, name: None, waiting: Vec::new() };
         Box::pin(serve(left, None, settings(self.1), intake))
     }
 }
@@ -100,9 +101,9 @@ fn flood(count: usize, read_buffer: usize) -> (u64, u64, u64) {
     for number in 0..count {
         sender.send(line(number).as_bytes()).unwrap();
     }
-    let mut arena = super::Arena::new(&socket, 1024);
+    let mut arena = Arena::new(1024);
     let mut came = 0;
-    while let Ok(received) = arena.receive(&socket, &mut |_| {}) {
+    while let Ok(received) = socket.receive(&mut arena, &mut |_| {}) {
         came += received as u64;
     }
     let state = socket.state().unwrap();

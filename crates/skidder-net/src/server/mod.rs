@@ -28,6 +28,7 @@
 
 mod auth;
 mod bind;
+mod datagrams;
 mod http;
 mod listen;
 mod network;
@@ -37,6 +38,10 @@ mod sockets;
 
 pub use auth::is_authorized;
 pub use bind::{Family, IpPlace, UnixName, UnixPlace};
+pub use datagrams::{
+    Arena, BoundDatagrams, Datagram, DatagramNetwork, DatagramPlace, DatagramSocket, DatagramState,
+    Datagrams,
+};
 pub use http::{HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http};
 pub use listen::{Accept, AcceptFuture, BoundAddress, ListenAddress, ListenError, Listener, Peer};
 pub use network::{ListenFuture, Network, RealNetwork, StreamPlace};
