@@ -226,15 +226,17 @@ async fn each_datagram_that_arrived_is_delivered_or_dropped_with_a_reason_and_th
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_deliberate_bug_is_found() {
-    for (bug, by) in [
+    let bugs = [
         (Bug::Forgets, "on the ledger"),
         (Bug::Repeats, "on the ledger"),
         (Bug::Blind, "lost before"),
         (Bug::Counts, "lost before"),
         (Bug::Cuts, "came"),
         (Bug::Swaps, "came"),
-    ] {
-        let ended = run_all(SEEDS_OF_BUG, bug).await;
+    ];
+    let tries = bugs.map(|(bug, by)| (bug, by, tokio::spawn(run_all(SEEDS_OF_BUG, bug))));
+    for (bug, by, tried) in tries {
+        let ended = tried.await.unwrap();
         let found: Vec<String> = ended.into_iter().filter_map(|(_, ended)| ended.err()).collect();
         assert!(found.iter().any(|what| what.contains(by)), "{bug:?}: {found:?}");
     }

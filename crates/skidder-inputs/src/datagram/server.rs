@@ -4,8 +4,8 @@ use super::{Left, Settings, serve};
 use crate::bind::{Attempts, apply, take_over};
 use skidder_input::{InputError, Intake};
 use skidder_net::{
-    BoundAddress, BoundDatagrams, Claim, DatagramNetwork, DatagramPlace, DatagramSocket, Family,
-    IpPlace, ListenError, UnixPlace,
+    BoundAddress, BoundDatagrams, Claim, DatagramNetwork, DatagramPlace, DatagramSocket,
+    Datagrams as _, Family, IpPlace, ListenError, UnixPlace,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -95,12 +95,21 @@ impl DatagramServer {
         Ok(Left { socket, drops, name, waiting: Vec::new() })
     }
 
-    /// A socket of systemd, which keeps its name. It may have served another run.
-    fn take(&self, socket: OwnedFd) -> BoundDatagrams {
+    /// A socket of systemd, which keeps its name. What it lost before is not of this run: another one has counted it,
+    /// or none was there.
+    pub(super) fn take(&self, socket: OwnedFd) -> BoundDatagrams {
         let socket: DatagramSocket = match &self.address {
             DatagramAddress::Udp { .. } => std::net::UdpSocket::from(socket).into(),
             DatagramAddress::Unix(_) => std::os::unix::net::UnixDatagram::from(socket).into(),
         };
-        BoundDatagrams { socket: Box::new(socket), name: None, drops: 0 }
+        let drops = socket.state().map_or(0, |state| state.drops);
+        if drops > 0 {
+            tracing::warn!(
+                lost = drops,
+                "the socket of systemd has lost datagrams before this start, in earlier runs or between them: they are \
+                 not in `lost_before`"
+            );
+        }
+        BoundDatagrams { socket: Box::new(socket), name: None, drops }
     }
 }

@@ -1,9 +1,9 @@
 //! Far sides of datagrams.
 
-use super::{Left, Settings, serve};
+use super::{DatagramAddress, DatagramServer, Left, Settings, serve};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_input::{Input, InputFuture, Intake};
-use skidder_net::{Arena, DatagramSocket, Datagrams as _};
+use skidder_net::{Arena, DatagramSocket, Datagrams as _, Family, RealNetwork, SocketKey, Sockets};
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -88,6 +88,28 @@ async fn datagrams_of_one_peer_and_of_many_keep_the_contract() {
         let fresh = || peer(senders);
         keep_input(fresh).await;
     }
+}
+
+#[test]
+fn a_socket_of_systemd_begins_at_the_count_of_its_earlier_runs() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(socket.local_addr().unwrap()).unwrap();
+    DatagramSocket::from(socket.try_clone().unwrap()).set_read_buffer(16 << 10).unwrap();
+    for number in 0..2000 {
+        sender.send(line(number).as_bytes()).unwrap();
+    }
+    let (host, port, family) = (String::new(), 0, Family::Any);
+    let key = SocketKey::Udp { host: host.clone(), port, family };
+    let server = DatagramServer {
+        address: DatagramAddress::Udp { host, port, family },
+        claim: Sockets::default().claim(key),
+        settings: settings(1 << 20),
+        network: Arc::new(RealNetwork),
+    };
+    let taken = server.take(socket.into());
+    assert!(taken.drops > 0, "the buffer is too small for them");
+    assert_eq!(taken.drops, taken.socket.state().unwrap().drops);
 }
 
 /// Lines that came, and what the far side lost before.
