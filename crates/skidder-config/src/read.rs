@@ -73,13 +73,25 @@ pub(crate) fn text(node: &Node) -> Result<&str, Refusal> {
 }
 
 pub(crate) fn duration(node: &Node) -> Result<Duration, Refusal> {
-    let Ok(text) = text(node) else { return expected(DURATION) };
-    units::parse_duration(text).map_err(Refusal::Expected)
+    units::not_negative(signed_duration(node)?).map_err(Refusal::Expected)
 }
 
+/// A number counts by its value, as in Filebeat: `0x10` and `1_000` are seconds. In quotes they are texts.
 pub(crate) fn signed_duration(node: &Node) -> Result<SignedDuration, Refusal> {
-    let Ok(text) = text(node) else { return expected(DURATION) };
-    units::parse_signed_duration(text).map_err(Refusal::Expected)
+    let parsed = match node.content {
+        Content::Int(value) => units::seconds(i128::from(value) * 1_000_000_000),
+        Content::UInt(value) => units::seconds(i128::from(value) * 1_000_000_000),
+        Content::Float(value) if !value.is_finite() => return expected(DURATION),
+        Content::Float(value) => {
+            let exact = text(node).ok().and_then(|text| units::parse_signed_duration(text).ok());
+            exact.map_or_else(|| units::seconds((value * 1e9) as i128), Ok)
+        }
+        _ => {
+            let Ok(text) = text(node) else { return expected(DURATION) };
+            units::parse_signed_duration(text)
+        }
+    };
+    parsed.map_err(Refusal::Expected)
 }
 
 pub(crate) fn size(node: &Node) -> Result<u64, Refusal> {

@@ -43,6 +43,17 @@ fn getters_read_values_as_users_write_them() {
     assert_eq!(good("1h30m", |s| s.duration("k").required()).as_secs(), 5400);
     assert_eq!(good("10", |s| s.duration("k").required()).as_secs(), 10);
     assert!(good("-1", |s| s.signed_duration("k").required()).negative);
+    for (text, milliseconds) in [
+        ("0x10", 16_000),
+        ("1_000", 1_000_000),
+        ("010", 8_000),
+        ("1e-3", 1),
+        ("1.5", 1500),
+        ("5.", 5000),
+    ] {
+        let read = good(text, |s| s.duration("k").required());
+        assert_eq!(read.as_millis(), milliseconds, "{text}");
+    }
     assert_eq!(good("10MiB", |s| s.size("k").or(0)), 10 << 20);
     assert_eq!(good("0x400", |s| s.size("k").or(0)), 1024);
     assert_eq!(good("0640", |s| s.permissions("k").or(0)), 0o640);
@@ -100,6 +111,22 @@ fn wrong_values_are_told_with_what_was_expected() {
         (
             bad("3d", |s| s.duration("k").optional()),
             "`3d`; expected a duration; for 3 days write `72h`",
+        ),
+        (
+            bad("'0x10'", |s| s.duration("k").optional()),
+            "`0x10`; expected a duration like `30s`, `5m`, `1h30m`, `100ms`",
+        ),
+        (
+            bad(".nan", |s| s.duration("k").optional()),
+            "`.nan`; expected a duration like `30s`, `5m`, `1h30m`, `100ms`",
+        ),
+        (
+            bad(".inf", |s| s.signed_duration("k").optional()),
+            "`.inf`; expected a duration like `30s`, `5m`, `1h30m`, `100ms`",
+        ),
+        (
+            bad("1e12", |s| s.duration("k").optional()),
+            "`1e12`; expected a duration of at most 292 years",
         ),
         (bad("-1s", |s| s.duration("k").optional()), "`-1s`; expected a duration of zero or more"),
         (

@@ -253,7 +253,7 @@ pub(crate) fn parse_override(text: &str, order: u32, problems: &Problems) -> Opt
             return None;
         }
         Some(value) => match inline::parse(value, &position) {
-            Ok(value) => value,
+            Ok(value) => without_text(value),
             Err(error) => {
                 let message = format!("the value of `{key}` cannot be read: {error}");
                 problems.push(Problem::error(position, message).hint(
@@ -264,6 +264,15 @@ pub(crate) fn parse_override(text: &str, order: u32, problems: &Problems) -> Opt
         },
     };
     Some(leaf(key, value, problems))
+}
+
+/// A list or map in brackets is no text, as in Filebeat; `a,b` may still be one, a password say.
+fn without_text(mut value: Node) -> Node {
+    let is_bracketed = value.text().is_some_and(|text| text.trim_start().starts_with(['[', '{']));
+    if is_bracketed && matches!(value.content, Content::List(_) | Content::Map(_)) {
+        value.text = None;
+    }
+    value
 }
 
 /// A tree that sets `key` to the text `value`, for values that do not come from a file.

@@ -104,6 +104,21 @@ fn overrides_win_over_files() {
 }
 
 #[test]
+fn overrides_in_brackets_are_lists_and_no_texts() {
+    let read = |text: &str| {
+        let tree = parse_override(text, 1, &Problems::new()).unwrap();
+        let Content::Map(map) = tree.content else { panic!("no map") };
+        map.get("k").unwrap().value.text().map(str::to_owned)
+    };
+    for list in ["k=[a,b]", "k= [a]", "k=[a],b", "k={x: y}", "k=[]"] {
+        assert_eq!(read(list), None, "{list}");
+    }
+    for (text, expected) in [("k=a,b", "a,b"), ("k='[a,b]'", "[a,b]"), ("k=x[a]", "x[a]")] {
+        assert_eq!(read(text).as_deref(), Some(expected), "{text}");
+    }
+}
+
+#[test]
 fn unreadable_overrides_are_told_without_their_value() {
     let (_, problems) = merged(&["a: 1"], &["password=[hunter2", "=x", "a="]);
     assert_eq!(

@@ -52,14 +52,24 @@ pub fn parse_signed_duration(text: &str) -> Result<SignedDuration, String> {
         nanos = nanos.checked_add(part).ok_or_else(|| expected_duration(text))?;
         rest = after;
     }
-    let nanos = i64::try_from(nanos).map_err(|_| "a duration of at most 292 years".to_owned())?;
-    let length = Duration::from_nanos(nanos.unsigned_abs());
-    Ok(SignedDuration { negative: negative && !length.is_zero(), length })
+    let nanos = i128::try_from(nanos).unwrap_or(i128::MAX);
+    seconds(if negative { -nanos } else { nanos })
+}
+
+/// So many nanoseconds, of a number of seconds.
+pub(crate) fn seconds(nanos: i128) -> Result<SignedDuration, String> {
+    let length = i64::try_from(nanos.unsigned_abs());
+    let length = length.map_err(|_| "a duration of at most 292 years".to_owned())?;
+    Ok(SignedDuration { negative: nanos < 0, length: Duration::from_nanos(length.unsigned_abs()) })
 }
 
 /// Like [`parse_signed_duration`], zero or more.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let duration = parse_signed_duration(text)?;
+    not_negative(parse_signed_duration(text)?)
+}
+
+/// The length of a duration of zero or more.
+pub(crate) fn not_negative(duration: SignedDuration) -> Result<Duration, String> {
     if duration.negative {
         return Err("a duration of zero or more".to_owned());
     }

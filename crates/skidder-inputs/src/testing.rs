@@ -54,12 +54,15 @@ pub(crate) struct Bench {
     _directory: tempfile::TempDir,
 }
 
-fn task(input: Box<dyn Input>) -> Arc<InputTask> {
+fn task(input: Box<dyn Input>, before: Option<&InputTask>) -> Arc<InputTask> {
     let clock = SystemClock::new();
     let run = clock.wall().0.to_string();
     let (id, name) = ("test".into(), "test".into());
     let setup = Setup { id, name, run: run.into(), once: false, clock: Arc::new(clock) };
-    InputTask::new(input, setup, 1, Handle::current())
+    match before {
+        Some(before) => InputTask::after(before, input, setup, 1, Handle::current()),
+        None => InputTask::new(input, setup, 1, Handle::current()),
+    }
 }
 
 fn lane(input: &Arc<InputTask>, slot: usize, registry: &Arc<Registry>) -> LaneOf {
@@ -79,7 +82,7 @@ impl Bench {
         let fs = Arc::new(RealFs);
         let opened = Registry::open(fs, Arc::clone(&clock), directory.path(), Options::default());
         let registry = Arc::new(opened.unwrap().0);
-        let input = task(input);
+        let input = task(input, None);
         let driver = TaskDriver::new(vec![lane(&input, 0, &registry)]);
         let inputs = driver.inputs();
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
@@ -159,7 +162,7 @@ impl Bench {
 
     /// Another input takes its place, as in a reload.
     pub(crate) async fn replace(&mut self, input: Box<dyn Input>) {
-        let next = task(input);
+        let next = task(input, Some(&self.input));
         self.slot += 1;
         let (send, mut done) = tokio::sync::oneshot::channel();
         let change = TasksChange {

@@ -155,10 +155,10 @@ impl HttpClient {
         Ok(Self::new(Target::Tcp(route), authority.to_owned(), base, timeout))
     }
 
-    /// A client of a host, without TLS.
-    pub fn tcp(host: Host, timeout: Duration) -> Self {
+    /// A client of a host, over TLS if `tls` is given.
+    pub fn tcp(host: Host, tls: Option<Arc<TlsClient>>, timeout: Duration) -> Self {
         let authority = host.to_string();
-        let route = Route { host, proxy: None, tls: None, http2: false };
+        let route = Route { host, proxy: None, tls, http2: false };
         Self::new(Target::Tcp(route), authority, String::new(), timeout)
     }
 

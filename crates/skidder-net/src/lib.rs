@@ -42,11 +42,12 @@ pub use route::{
     tls_remedy,
 };
 pub use server::{
-    Accept, AcceptFuture, Accepted, BoundAddress, Claim, ClientCertificate, Family, HandshakeError,
-    HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError, ListenFuture, Listener,
-    Network, Peer, Place, Places, RealNetwork, RequestBodyError, Server, ServerConnection,
-    ServerSettings, SocketKey, Sockets, StreamPlace, TlsSession, UnixName, UnixPlace,
-    is_authorized, read_request_body, serve_http,
+    Accept, AcceptFuture, Accepted, Arena, BoundAddress, BoundDatagrams, Claim, ClientCertificate,
+    Datagram, DatagramNetwork, DatagramPlace, DatagramSocket, DatagramState, Datagrams, Family,
+    HandshakeError, HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError,
+    ListenFuture, Listener, Network, Peer, Place, Places, RealNetwork, RequestBodyError, Server,
+    ServerConnection, ServerSettings, SocketKey, Sockets, StreamPlace, TlsSession, UnixName,
+    UnixPlace, is_authorized, read_request_body, serve_http,
 };
 pub use socks::{SOCKS, SocksProxy};
 pub use steps::Steps;

@@ -12,7 +12,7 @@ mod routes;
 pub use auth::HttpAuth;
 pub use config::{Endpoint, HTTP, HttpConfig};
 
-use crate::page::{Body, Page, Query, Wanted, failed};
+use crate::page::{Access, Body, Page, Query, Wanted, failed};
 use crate::profiles::Profiles;
 use crate::snapshot::Sources;
 use http_body_util::{Either, Full};
@@ -22,9 +22,10 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use routes::Waits;
 use skidder_net::{
-    BoundAddress, HttpEnd, HttpLimits, ListenAddress, ListenError, Listener, Peer, Place, Places,
-    Stream, serve_http,
+    Accepted, BoundAddress, HttpEnd, HttpLimits, ListenAddress, ListenError, Listener, Peer, Place,
+    Places, Stream, serve_http,
 };
+use skidder_tls::{TlsError, TlsServer};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -88,6 +89,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// A file of `http.ssl` is missing or wrong.
+    #[error("the HTTP endpoint cannot use TLS: {0}; the setting is in `http`")]
+    Tls(#[from] TlsError),
     /// There is a file at the path of the socket, and it is not a socket.
     #[error("the HTTP endpoint cannot listen on {}: it exists and is not a socket; set `http.host` to another path or remove it", path.display())]
     NotASocket {
@@ -124,7 +128,12 @@ fn setting(address: &BoundAddress, why: io::ErrorKind) -> &'static str {
 
 /// A URL of the address.
 fn shown(address: &BoundAddress) -> String {
+    url(address, false)
+}
+
+fn url(address: &BoundAddress, has_tls: bool) -> String {
     match address {
+        BoundAddress::Tcp(address) if has_tls => format!("https://{address}"),
         BoundAddress::Tcp(address) => format!("http://{address}"),
         BoundAddress::Unix(_) => address.to_string(),
     }
@@ -144,6 +153,7 @@ struct Served {
     sources: Arc<Sources>,
     page: Page,
     profiles: Option<Profiles>,
+    tls: Option<Arc<TlsServer>>,
 }
 
 /// Binds the address and starts to serve in a task of its own, until `shutdown` ends. Does not look at
@@ -157,16 +167,19 @@ pub async fn serve(
         Endpoint::Tcp { host, port } => ListenAddress::Tcp { host: host.clone(), port: *port },
         Endpoint::Unix(path) => ListenAddress::Unix { path: path.clone(), mode: SOCKET_MODE },
     };
+    let tls = config.tls_server(&sources.fs)?;
     let listener = Listener::bind(&place).await.map_err(ServeError::of)?;
     let address = listener.address().clone();
-    tracing::info!(address = shown(&address), "serving metrics over HTTP");
+    tracing::info!(address = url(&address, tls.is_some()), "serving metrics over HTTP");
     let host = match &config.endpoint {
         Endpoint::Tcp { host, .. } => Some(&**host),
         Endpoint::Unix(_) => None,
     };
-    let page = Page::new(Arc::clone(&sources), &address, host, config.auth.clone());
+    let access = Access::new(&address, host, config.auth.clone());
+    let access = if tls.is_some() { access.over_tls() } else { access };
+    let page = Page::new(Arc::clone(&sources), access);
     let profiles = config.pprof.map(|pprof| Profiles::new(Arc::clone(&sources), pprof));
-    let served = Arc::new(Served { sources, page, profiles });
+    let served = Arc::new(Served { sources, page, profiles, tls });
     let task = tokio::spawn(accept(listener, served, config.timeout, shutdown));
     Ok(Serving { address, task })
 }
@@ -188,11 +201,12 @@ async fn accept(
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => report_panic(ended),
             () = tokio::time::sleep(PLACE_PAUSE), if !has_place => {}
-            (stream, peer) = listener.accept(), if has_place => {
+            accepted = listener.accept(), if has_place => {
                 let served = Arc::clone(&served);
                 let place = Arc::new(places.take());
-                let client = Client { place, places: Arc::clone(&places), peer };
-                connections.spawn(converse(stream, client, served, timeout, stopped.clone()));
+                let client = Client { place, places: Arc::clone(&places), peer: accepted.1 };
+                let accepted = Accepted::new(accepted, served.tls.clone(), timeout);
+                connections.spawn(converse(accepted, client, served, timeout, stopped.clone()));
             }
         }
     }
@@ -279,15 +293,35 @@ async fn files(query: String, sources: Arc<Sources>) -> Response<Body> {
     answered.map(Either::Left)
 }
 
+/// The handshake of TLS, if there is TLS. `None` if it failed, the place is needed or the program stops.
+async fn open(
+    accepted: Accepted,
+    place: &Place,
+    stopped: &mut watch::Receiver<()>,
+) -> Option<Box<dyn Stream>> {
+    tokio::select! {
+        opened = accepted.open() => match opened {
+            Ok(connection) => Some(connection.stream),
+            Err(error) => {
+                tracing::warn!("HTTP endpoint: {error}");
+                None
+            }
+        },
+        () = place.given_up() => None,
+        _ = stopped.changed() => None,
+    }
+}
+
 /// Serves one connection until the client has enough, its time is over or the program stops.
 async fn converse(
-    stream: Box<dyn Stream>,
+    accepted: Accepted,
     client: Client,
     served: Arc<Served>,
     timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
     let (of, place) = (Arc::clone(&served), Arc::clone(&client.place));
+    let Some(stream) = open(accepted, &place, &mut stopped).await else { return };
     let service = service_fn(move |request| {
         let (served, client) = (Arc::clone(&served), client.clone());
         async move { Ok::<_, Infallible>(respond(&request, &client, &served).await) }

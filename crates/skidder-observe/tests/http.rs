@@ -29,6 +29,7 @@ fn on_loopback() -> HttpConfig {
         endpoint,
         timeout: Duration::from_secs(10),
         auth: HttpAuth::default(),
+        tls: None,
         pprof: None,
     }
 }

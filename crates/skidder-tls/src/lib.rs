@@ -2,6 +2,7 @@
 
 mod keys;
 mod names;
+mod own;
 mod read;
 mod reload;
 mod server;

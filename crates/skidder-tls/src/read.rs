@@ -124,6 +124,7 @@ impl TlsSettings {
             enabled: section.get(&ENABLED).value(),
             verification_mode: section.get(&VERIFICATION_MODE).value(),
             certificate_authorities: authorities.into_iter().map(pem).collect(),
+            only: None,
             identity,
             tls12,
             tls13,

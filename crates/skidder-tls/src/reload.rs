@@ -114,12 +114,11 @@ impl TlsServer {
 fn stamps(settings: &TlsSettings, fs: &dyn Fs) -> Vec<Stamp> {
     let mut paths: Vec<&PathBuf> = settings.key_passphrase_path.iter().collect();
     let identity = settings.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
-    paths.extend(settings.certificate_authorities.iter().chain(identity).filter_map(
-        |pem| match pem {
-            Pem::File(path) => Some(path),
-            Pem::Inline(_) => None,
-        },
-    ));
+    let certificates = settings.certificate_authorities.iter().chain(&settings.only);
+    paths.extend(certificates.chain(identity).filter_map(|pem| match pem {
+        Pem::File(path) => Some(path),
+        Pem::Inline(_) => None,
+    }));
     let stamp = |path: &PathBuf| {
         let metadata = fs.metadata(path).ok()?;
         Some((metadata.size, metadata.modified, metadata.inode))

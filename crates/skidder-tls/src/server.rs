@@ -3,8 +3,9 @@
 //! The rules are those of Filebeat (elastic-agent-libs, `transport/tlscommon/server_config.go`). A client's certificate
 //! is checked up to an authority; its names are not compared with anything.
 
+use crate::own::OwnClient;
 use crate::read::BOTH_ENDS;
-use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates};
+use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates, first_certificate};
 use crate::verify::ClientVerifier;
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
@@ -61,6 +62,9 @@ pub struct TlsServerSettings {
     pub client_authentication: ClientAuthentication,
     /// `ssl.certificate_reload.enabled`: files that changed are read again.
     pub reloads: bool,
+    /// Whether a client may show the server's own certificate: for a server with commands that connect to it
+    /// ([`TlsServerSettings::own_client`]). Off for a section that was read.
+    pub takes_own: bool,
 }
 
 impl TlsServerSettings {
@@ -106,7 +110,24 @@ impl TlsServerSettings {
             let hint = "set `ssl.client_authentication: none` to take any client";
             section.warning("verification_mode", message, hint);
         }
-        Some(Self { common, client_authentication, reloads })
+        Some(Self { common, client_authentication, reloads, takes_own: false })
+    }
+
+    /// The settings of a client that reads the same configuration: it trusts this certificate and no other, whatever the
+    /// name in it, and shows it where the server lets in no client without one. Only then it needs the key.
+    #[must_use]
+    pub fn own_client(&self) -> TlsSettings {
+        let common = self.common.clone();
+        let certificate = common.identity.as_ref().map(|(certificate, _)| certificate.clone());
+        let shows = self.client_authentication == ClientAuthentication::Required;
+        TlsSettings {
+            only: certificate,
+            identity: common.identity.filter(|_| shows),
+            certificate_authorities: Vec::new(),
+            ca_sha256: Vec::new(),
+            verification_mode: VerificationMode::Full,
+            ..common
+        }
     }
 
     /// Reads the files and builds what connections need.
@@ -148,11 +169,15 @@ impl TlsServerSettings {
         let usual = builder
             .build()
             .map_err(|error| TlsError::Pem { setting, reason: error.to_string() })?;
-        if self.common.ca_sha256.is_empty() {
-            return Ok(Some(usual));
-        }
         let pins = self.common.ca_sha256.clone();
-        Ok(Some(Arc::new(ClientVerifier { usual, roots, pins, provider })))
+        let others: Arc<dyn ClientCertVerifier> = match pins.is_empty() {
+            true => usual,
+            false => Arc::new(ClientVerifier { usual, roots, pins, provider }),
+        };
+        let own = self.common.identity.as_ref().filter(|_| self.takes_own);
+        let Some((certificate, _)) = own else { return Ok(Some(others)) };
+        let certificate = first_certificate(fs, certificate)?;
+        Ok(Some(Arc::new(OwnClient { certificate, others })))
     }
 }
 

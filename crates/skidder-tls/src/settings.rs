@@ -4,6 +4,7 @@
 //! accepted by its common name, which Filebeat's `full` mode would still do.
 
 use crate::keys;
+use crate::own::OwnServer;
 use crate::verify::{NoCheck, Verifier, is_authority_as_server};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
@@ -72,6 +73,8 @@ pub struct TlsSettings {
     pub verification_mode: VerificationMode,
     /// `ssl.certificate_authorities`; empty = those of the system.
     pub certificate_authorities: Vec<Pem>,
+    /// The only certificate that a server may have, if set: no authority, no pin and no name counts beside it.
+    pub only: Option<Pem>,
     /// `ssl.certificate` and `ssl.key`.
     pub identity: Option<(Pem, Pem)>,
     /// `ssl.key_passphrase`.
@@ -98,6 +101,7 @@ impl Default for TlsSettings {
             enabled: true,
             verification_mode: VerificationMode::Full,
             certificate_authorities: Vec::new(),
+            only: None,
             identity: None,
             key_passphrase: None,
             key_passphrase_path: None,
@@ -194,21 +198,7 @@ impl TlsSettings {
     pub fn client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(self.provider());
         let versions = self.versions()?;
-        let verifier: Arc<dyn ServerCertVerifier> = match self.verification_mode {
-            VerificationMode::None => Arc::new(NoCheck(Arc::clone(&provider))),
-            VerificationMode::Full | VerificationMode::Certificate => {
-                let configured = self.configured(fs)?;
-                Arc::new(Verifier {
-                    roots: Arc::new(self.roots(&configured)?),
-                    roots_are_default: configured.is_empty(),
-                    configured,
-                    fingerprint: self.ca_trusted_fingerprint,
-                    pins: self.ca_sha256.clone(),
-                    check_name: self.verification_mode == VerificationMode::Full,
-                    provider: Arc::clone(&provider),
-                })
-            }
-        };
+        let verifier = self.server_verifier(fs, &provider)?;
         let setting = "ssl.supported_protocols";
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
@@ -227,6 +217,33 @@ impl TlsSettings {
             }
         };
         Ok(Arc::new(config))
+    }
+
+    fn server_verifier(
+        &self,
+        fs: &dyn Fs,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+        if let Some(only) = &self.only {
+            let certificate = first_certificate(fs, only)?;
+            let signatures = NoCheck(Arc::clone(provider));
+            return Ok(Arc::new(OwnServer { certificate, signatures }));
+        }
+        Ok(match self.verification_mode {
+            VerificationMode::None => Arc::new(NoCheck(Arc::clone(provider))),
+            VerificationMode::Full | VerificationMode::Certificate => {
+                let configured = self.configured(fs)?;
+                Arc::new(Verifier {
+                    roots: Arc::new(self.roots(&configured)?),
+                    roots_are_default: configured.is_empty(),
+                    configured,
+                    fingerprint: self.ca_trusted_fingerprint,
+                    pins: self.ca_sha256.clone(),
+                    check_name: self.verification_mode == VerificationMode::Full,
+                    provider: Arc::clone(provider),
+                })
+            }
+        })
     }
 
     /// The versions that `ssl.supported_protocols` allows.
@@ -339,6 +356,14 @@ pub(crate) fn certificates(
     let wrong = |reason: String| TlsError::Pem { setting, reason };
     let found = found.map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() { Err(wrong("it has no certificate".to_owned())) } else { Ok(found) }
+}
+
+/// The certificate of `ssl.certificate` itself, without those of authorities behind it.
+pub(crate) fn first_certificate(
+    fs: &dyn Fs,
+    pem: &Pem,
+) -> Result<CertificateDer<'static>, TlsError> {
+    Ok(certificates(fs, "ssl.certificate", pem)?.swap_remove(0))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ pub(crate) fn assemble(
     let mut reading =
         Reading { settings, shared, ids, may_come, readers: Vec::new(), input_ids: HashSet::new() };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
-    let http = HttpConfig::from_section(root.part(&schema::HTTP));
+    let http = read_http(&root, context);
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
     let shutdown_timeout = beat.get(&root_settings::SHUTDOWN).value();
     let workers = Some(root.get(&root_settings::MAX_PROCS).value()).filter(|count| *count > 0);
@@ -168,6 +168,15 @@ pub(crate) fn assemble(
         agent,
         output_context,
     })
+}
+
+/// The endpoint, with a look at the files of `http.ssl`.
+fn read_http(root: &Section<'_>, context: &ConfigContext<'_>) -> HttpConfig {
+    let http = HttpConfig::from_section(root.part(&schema::HTTP));
+    if let (true, Err(error)) = (http.enabled, http.tls_server(&context.fs)) {
+        root.problem(&format!("http.{}", error.setting()), error.to_string(), "");
+    }
+    http
 }
 
 /// The directory of the registries, from `path.data` and `filebeat.registry`.

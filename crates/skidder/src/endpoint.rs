@@ -4,7 +4,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use skidder_net::{Host, HttpClient, HttpRequest, basic_login};
 use skidder_observe::{Endpoint, HttpConfig, encoded};
+use skidder_os::RealFs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an answer is waited for: longer than the endpoint waits for the scanner.
@@ -84,7 +86,13 @@ pub(crate) fn get(http: &HttpConfig, target: &str) -> Result<Value> {
         login.iter().map(|login| ("authorization", login.as_str())).collect();
     let client = match &http.endpoint {
         Endpoint::Tcp { host, port } => {
-            HttpClient::tcp(Host { name: host.clone(), port: *port }, PATIENCE)
+            let tls = http.tls_client(&(Arc::new(RealFs) as _)).with_context(|| {
+                format!(
+                    "cannot connect to {} over TLS, as `http.ssl` demands",
+                    shown(&http.endpoint)
+                )
+            })?;
+            HttpClient::tcp(Host { name: host.clone(), port: *port }, tls, PATIENCE)
         }
         Endpoint::Unix(path) => HttpClient::unix(path, PATIENCE),
     };

@@ -33,7 +33,8 @@ pub(crate) fn page(what: PageArguments, global: &Global, system: &System) -> Res
             );
         }
     };
-    let mut url = format!("http://{host}:{port}/ui/");
+    let scheme = if program.http.tls.is_some() { "https" } else { "http" };
+    let mut url = format!("{scheme}://{host}:{port}/ui/");
     if asks_for_token(&program.http) {
         let path = program.data.join(TOKEN_FILE);
         let token = read(&*system.fs, &path, None).with_context(|| {

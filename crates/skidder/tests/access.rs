@@ -81,6 +81,83 @@ fn events_are_shown_to_who_may_read_the_data_directory_and_page_prints_how() {
     program.terminate().succeeded();
 }
 
+/// An authority, and two certificates of it: of the endpoint, and of a client.
+struct Certificates {
+    directory: tempfile::TempDir,
+}
+
+impl Certificates {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        // With one name for all, curl would call the others self-signed.
+        params.distinguished_name.push(rcgen::DnType::CommonName, "Tests");
+        let key = rcgen::KeyPair::generate().unwrap();
+        let authority = rcgen::CertifiedIssuer::self_signed(params, key).unwrap();
+        std::fs::write(directory.path().join("ca.pem"), authority.pem()).unwrap();
+        for name in ["localhost", "operator"] {
+            let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+            let key = rcgen::KeyPair::generate().unwrap();
+            let signed = params.signed_by(&key, &authority).unwrap();
+            std::fs::write(directory.path().join(format!("{name}.pem")), signed.pem()).unwrap();
+            let path = directory.path().join(format!("{name}.key"));
+            std::fs::write(path, key.serialize_pem()).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+}
+
+#[test]
+fn commands_curl_and_the_page_reach_an_endpoint_with_tls_and_certificates_of_clients() {
+    let server = BulkServer::start();
+    let (place, files, port) = (Place::new(&server), Certificates::new(), free_port());
+    let text = place.configuration();
+    let configure = |key: &str| {
+        place.configure(&format!(
+            "{text}http: {{enabled: true, port: {port}, ssl: {{certificate: {}, key: {}, \
+             certificate_authorities: [{}]}}}}\n",
+            files.path("localhost.pem"),
+            files.path(key),
+            files.path("ca.pem"),
+        ));
+    };
+    configure("missing.key");
+    let ended = place.run(&["test", "config"]);
+    assert!(ended.code() == Some(1) && ended.log.contains("missing.key"), "{}", ended.log);
+    configure("localhost.key");
+    place.write("app.log", &lines("line", 0..50));
+    let program = place.start(&[]);
+    let line = program.await_log("serving metrics over HTTP");
+    assert!(line.contains(&format!("https://127.0.0.1:{port}")), "{line}");
+    common::program::patiently("all is delivered", || (server.count() == 50).then_some(()));
+    let ended = place.run(&["status", "--seconds", "0.1"]).succeeded();
+    assert!(ended.out.contains("delivered 50 "), "{}", ended.out);
+    let ended = place.run(&["files"]).succeeded();
+    assert!(ended.out.contains("app.log"), "{}", ended.out);
+    let ended = place.run(&["page", "--print"]).succeeded();
+    let url = format!("https://localhost:{port}/ui/#token=");
+    assert!(ended.out.starts_with(&url), "{}", ended.out);
+    let curl = |shown: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--cacert", &files.path("ca.pem")]);
+        curl.args(shown).arg(format!("https://localhost:{port}/stats")).output().unwrap()
+    };
+    let (certificate, key) = (files.path("operator.pem"), files.path("operator.key"));
+    let answer = curl(&["--cert", &certificate, "--key", &key]);
+    assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+    let stats: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert!(stats["skidder"].is_object(), "{stats}");
+    let answer = curl(&[]);
+    assert!(!answer.status.success() && answer.stdout.is_empty(), "without a certificate");
+    program.await_log("the client needs a certificate of one of the authorities");
+    program.terminate().succeeded();
+}
+
 fn directories(below: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(below).unwrap() {

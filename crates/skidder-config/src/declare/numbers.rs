@@ -13,10 +13,9 @@ use std::time::Duration;
 /// A whole number in quotes: decimal, or with one of Go's prefixes.
 const WHOLE: &str = r"^\s*[-+]?(0[xX][0-9a-fA-F_]+|(0[bBoO])?[0-9_]+(\.0*)?([eE]\+?[0-9]+)?)\s*$";
 const NUMBER: &str = r"^\s*[-+.]?[0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?\s*$";
-const DURATION: &str =
-    r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$";
-const SIGNED_DURATION: &str =
-    r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$";
+/// A duration in quotes: seconds, or numbers with units. Of the negative ones only zero is allowed.
+const DURATION: &str = r"^\s*(\+?(([0-9]+\.?[0-9]*|\.[0-9]+)|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)|-((0+\.?0*|\.0+)|((0+\.?0*|\.0+)(ns|us|µs|μs|ms|s|m|h))+))\s*$";
+const SIGNED_DURATION: &str = r"^\s*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$";
 const SIZE: &str = r"^\s*[0-9.,]+\s*([kKmMgGtTpP]?[iI]?[bB]?)\s*$";
 
 /// Checks the declared noun and bounds.
@@ -261,5 +260,26 @@ impl Readable for bool {
 
     fn value(_: &Key<Self>, value: bool) -> bool {
         value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    fn fits(pattern: &str, text: &str) -> bool {
+        Regex::new(pattern).unwrap().is_match(text)
+    }
+
+    proptest! {
+        #[test]
+        fn the_schema_s_pattern_of_a_duration_is_what_is_read(
+            text in "[ ]?[-+]?([0-9]{0,2}[.]?[0-9]{0,2}(s|m|h|ms|us|µs|ns|d|x|e)?){0,3}[ ]?|0x1|[.]nan|[.]",
+        ) {
+            prop_assert_eq!(fits(DURATION, &text), units::parse_duration(&text).is_ok());
+            prop_assert_eq!(fits(SIGNED_DURATION, &text), units::parse_signed_duration(&text).is_ok());
+        }
     }
 }

@@ -7,19 +7,20 @@
 //! `/proc/net/udp`, of this socket alone and also if no datagram follows.
 
 mod peers;
+#[cfg(test)]
+mod seeds;
 mod server;
-mod socket;
+#[cfg(test)]
+mod simulated;
 #[cfg(test)]
 mod tests;
 
 pub use server::{DatagramAddress, DatagramServer};
-pub use socket::DatagramSocket;
 
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use skidder_input::{InputError, Intake, OnBatch, Waiting};
-use skidder_net::{Claim, UnixName};
-use socket::Arena;
+use skidder_net::{Arena, Claim, Datagrams, UnixName};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ const LAST_CALLS_MAX: usize = 256;
 /// A socket as one input leaves it to the next.
 pub struct Left {
     /// The socket.
-    pub socket: DatagramSocket,
+    pub socket: Box<dyn Datagrams>,
     /// What the kernel had thrown away at the last look; 0 of one that is new.
     pub drops: u32,
     /// The name of a unix socket, unless it is systemd's; goes with it.
@@ -73,7 +74,7 @@ pub async fn serve(
     intake: Intake,
 ) -> Result<(), InputError> {
     let failed = |error: &dyn std::fmt::Display| InputError(error.to_string());
-    let granted = grow(&left.socket, &settings);
+    let granted = grow(&*left.socket, &settings);
     let listening = &intake.metrics().listening;
     // One input listens once.
     listening.device.get_or_init(|| settings.device.clone());
@@ -113,7 +114,7 @@ pub async fn serve(
 }
 
 /// Sets the receive buffer; returns what was granted.
-fn grow(socket: &DatagramSocket, settings: &Settings) -> usize {
+fn grow(socket: &dyn Datagrams, settings: &Settings) -> usize {
     let asked = settings.read_buffer;
     let granted = if asked == 0 { socket.read_buffer() } else { socket.set_read_buffer(asked) };
     match granted {
@@ -153,7 +154,7 @@ impl Drop for Wake {
 
 /// The state of the thread.
 struct Receiver {
-    socket: DatagramSocket,
+    socket: Box<dyn Datagrams>,
     arena: Arena,
     peers: Peers,
     intake: Intake,
@@ -182,7 +183,7 @@ impl Receiver {
         intake: Intake,
     ) -> Self {
         let Left { socket, drops, name, waiting } = left;
-        let arena = Arena::new(&socket, settings.message_bytes_max);
+        let arena = Arena::new(settings.message_bytes_max);
         let shown = match socket.address() {
             Some(address) => address.to_string(),
             None => settings.device.clone(),
@@ -203,7 +204,7 @@ impl Receiver {
                 continue;
             }
             let received = self.round();
-            if received == self.arena.slots {
+            if received == self.arena.slots() {
                 if wait([wake.as_fd()], Some(0)) {
                     break;
                 }
@@ -249,7 +250,7 @@ impl Receiver {
     /// Receives once and offers that; returns how many datagrams there were.
     fn round(&mut self) -> usize {
         let Self { socket, arena, peers, .. } = self;
-        let received = arena.receive(socket, &mut |datagram| peers.add(&datagram));
+        let received = socket.receive(arena, &mut |datagram| peers.add(&datagram));
         self.count_drops();
         let received = match received {
             Ok(received) => received,

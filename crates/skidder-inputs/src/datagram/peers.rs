@@ -1,9 +1,9 @@
 //! Events of datagrams: one source for each peer that sends many at a time, and one for all others.
 
-use super::socket::Datagram;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
 use skidder_input::{Intake, OnBatch, Source};
+use skidder_net::Datagram;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

@@ -1,10 +1,14 @@
 //! An input that receives datagrams: binds its address, or takes over the socket that is there.
 
-use super::{DatagramSocket, Left, Settings, serve};
+use super::{Left, Settings, serve};
 use crate::bind::{Attempts, apply, take_over};
-use rustix::net::SocketType;
 use skidder_input::{InputError, Intake};
-use skidder_net::{BoundAddress, Claim, Family, IpPlace, ListenError, UnixPlace};
+use skidder_net::{
+    BoundAddress, BoundDatagrams, Claim, DatagramNetwork, DatagramPlace, DatagramSocket,
+    Datagrams as _, Family, IpPlace, ListenError, UnixPlace,
+};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Where datagrams arrive.
 #[derive(Clone, Debug)]
@@ -31,6 +35,8 @@ pub struct DatagramServer {
     pub claim: Claim,
     /// How they are received.
     pub settings: Settings,
+    /// What binds it.
+    pub network: Arc<dyn DatagramNetwork>,
 }
 
 impl DatagramServer {
@@ -70,30 +76,40 @@ impl DatagramServer {
 
     /// Takes the socket of systemd, or binds it.
     async fn try_bind(&self) -> Result<Left, ListenError> {
-        let (socket, name) = match &self.address {
+        let (place, passed) = match &self.address {
             DatagramAddress::Udp { host, port, family } => {
                 let place = IpPlace::resolve(host, *port, *family).await?;
-                let mut passed = place.passed_as().into_iter();
-                let socket = match passed.find_map(|address| self.claim.inherited(&address)) {
-                    Some(socket) => socket,
-                    None => place.bind(SocketType::DGRAM)?,
-                };
-                (std::net::UdpSocket::from(socket).into(), None)
+                (DatagramPlace::Udp(place), place.passed_as())
             }
             DatagramAddress::Unix(place) => {
-                let inherited = self.claim.inherited(&BoundAddress::Unix(place.path.clone()));
-                let (socket, name) = match inherited {
-                    // Its name is systemd's.
-                    Some(socket) => (socket, None),
-                    None => {
-                        let (socket, name) = place.bind(SocketType::DGRAM)?;
-                        (socket, Some(name))
-                    }
-                };
-                (std::os::unix::net::UnixDatagram::from(socket).into(), name)
+                let path = BoundAddress::Unix(place.path.clone());
+                (DatagramPlace::Unix(place.clone()), vec![path])
             }
         };
-        let socket: DatagramSocket = socket;
-        Ok(Left { socket, drops: 0, name, waiting: Vec::new() })
+        let inherited = passed.iter().find_map(|address| self.claim.inherited(address));
+        let bound = match inherited {
+            Some(socket) => self.take(socket),
+            None => self.network.bind(&place)?,
+        };
+        let BoundDatagrams { socket, name, drops } = bound;
+        Ok(Left { socket, drops, name, waiting: Vec::new() })
+    }
+
+    /// A socket of systemd, which keeps its name. What it lost before is not of this run: another one has counted it,
+    /// or none was there.
+    pub(super) fn take(&self, socket: OwnedFd) -> BoundDatagrams {
+        let socket: DatagramSocket = match &self.address {
+            DatagramAddress::Udp { .. } => std::net::UdpSocket::from(socket).into(),
+            DatagramAddress::Unix(_) => std::os::unix::net::UnixDatagram::from(socket).into(),
+        };
+        let drops = socket.state().map_or(0, |state| state.drops);
+        if drops > 0 {
+            tracing::warn!(
+                lost = drops,
+                "the socket of systemd has lost datagrams before this start, in earlier runs or between them: they are \
+                 not in `lost_before`"
+            );
+        }
+        BoundDatagrams { socket: Box::new(socket), name: None, drops }
     }
 }

@@ -1,8 +1,9 @@
 //! Far sides of datagrams.
 
-use super::{DatagramSocket, Left, Settings, serve};
+use super::{DatagramAddress, DatagramServer, Left, Settings, serve};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_input::{Input, InputFuture, Intake};
+use skidder_net::{Arena, DatagramSocket, Datagrams as _, Family, RealNetwork, SocketKey, Sockets};
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -32,7 +33,7 @@ impl Input for Receives {
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
-        let left = Left { socket: self.0, drops: 0, name: None, waiting: Vec::new() };
+        let left = Left { socket: Box::new(self.0), drops: 0, name: None, waiting: Vec::new() };
         Box::pin(serve(left, None, settings(self.1), intake))
     }
 }
@@ -89,6 +90,28 @@ async fn datagrams_of_one_peer_and_of_many_keep_the_contract() {
     }
 }
 
+#[test]
+fn a_socket_of_systemd_begins_at_the_count_of_its_earlier_runs() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(socket.local_addr().unwrap()).unwrap();
+    DatagramSocket::from(socket.try_clone().unwrap()).set_read_buffer(16 << 10).unwrap();
+    for number in 0..2000 {
+        sender.send(line(number).as_bytes()).unwrap();
+    }
+    let (host, port, family) = (String::new(), 0, Family::Any);
+    let key = SocketKey::Udp { host: host.clone(), port, family };
+    let server = DatagramServer {
+        address: DatagramAddress::Udp { host, port, family },
+        claim: Sockets::default().claim(key),
+        settings: settings(1 << 20),
+        network: Arc::new(RealNetwork),
+    };
+    let taken = server.take(socket.into());
+    assert!(taken.drops > 0, "the buffer is too small for them");
+    assert_eq!(taken.drops, taken.socket.state().unwrap().drops);
+}
+
 /// Lines that came, and what the far side lost before.
 fn flood(count: usize, read_buffer: usize) -> (u64, u64, u64) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -100,9 +123,9 @@ fn flood(count: usize, read_buffer: usize) -> (u64, u64, u64) {
     for number in 0..count {
         sender.send(line(number).as_bytes()).unwrap();
     }
-    let mut arena = super::Arena::new(&socket, 1024);
+    let mut arena = Arena::new(1024);
     let mut came = 0;
-    while let Ok(received) = arena.receive(&socket, &mut |_| {}) {
+    while let Ok(received) = socket.receive(&mut arena, &mut |_| {}) {
         came += received as u64;
     }
     let state = socket.state().unwrap();

@@ -9,7 +9,8 @@ use crate::common::{EVERY_INPUT, begin};
 use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_input::{Input, InputFuture, Intake};
-use skidder_net::{Family, SocketKey};
+use skidder_net::{Family, RealNetwork, SocketKey};
+use std::sync::Arc;
 
 /// Default of `host`.
 const HOST: &str = "localhost:8080";
@@ -124,7 +125,7 @@ pub(crate) fn read_server(
     let key = SocketKey::Udp { host: host.clone(), port, family };
     let address = DatagramAddress::Udp { host, port, family };
     let claim = context.claim(section, LISTEN.name(), key);
-    Some(DatagramServer { address, claim, settings })
+    Some(DatagramServer { address, claim, settings, network: Arc::new(RealNetwork) })
 }
 
 impl Input for Udp {

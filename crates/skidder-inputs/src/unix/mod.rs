@@ -108,7 +108,7 @@ fn read_datagrams(section: &Section<'_>, context: &Context) -> Option<DatagramSe
     };
     let address = DatagramAddress::Unix(place);
     let claim = context.claim(section, PATH.name(), key);
-    Some(DatagramServer { address, claim, settings })
+    Some(DatagramServer { address, claim, settings, network: Arc::new(RealNetwork) })
 }
 
 /// Reads `path`, `group` and `mode` of a server whose other settings are read.

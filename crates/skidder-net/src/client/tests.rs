@@ -63,7 +63,7 @@ async fn chunked_answers_are_read_over_a_unix_socket() {
 async fn client() -> (TcpListener, HttpClient) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    (listener, HttpClient::tcp(Host { name: "127.0.0.1".to_owned(), port }, TIMEOUT))
+    (listener, HttpClient::tcp(Host { name: "127.0.0.1".to_owned(), port }, None, TIMEOUT))
 }
 
 #[tokio::test]

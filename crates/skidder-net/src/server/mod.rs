@@ -24,10 +24,11 @@
 //!
 //! HTTP over such a connection is [`serve_http`], with limits on the time and the bytes of a request ([`HttpLimits`],
 //! [`read_request_body`]); [`is_authorized`] checks `Authorization`. A server that would rather close an idle connection
-//! than let a new client wait has a [`Listener`] with [`Places`] of its own.
+//! than let a new client wait has a [`Listener`] with [`Places`] of its own, and makes an [`Accepted`] of each connection.
 
 mod auth;
 mod bind;
+mod datagrams;
 mod http;
 mod listen;
 mod network;
@@ -37,6 +38,10 @@ mod sockets;
 
 pub use auth::is_authorized;
 pub use bind::{Family, IpPlace, UnixName, UnixPlace};
+pub use datagrams::{
+    Arena, BoundDatagrams, Datagram, DatagramNetwork, DatagramPlace, DatagramSocket, DatagramState,
+    Datagrams,
+};
 pub use http::{HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http};
 pub use listen::{Accept, AcceptFuture, BoundAddress, ListenAddress, ListenError, Listener, Peer};
 pub use network::{ListenFuture, Network, RealNetwork, StreamPlace};
@@ -208,6 +213,15 @@ impl Server {
 }
 
 impl Accepted {
+    /// A connection of a [`Listener`]; a place among the connections is the caller's.
+    pub fn new(
+        (stream, peer): (Box<dyn Stream>, Peer),
+        tls: Option<Arc<TlsServer>>,
+        handshake_timeout: Duration,
+    ) -> Self {
+        Self { stream, peer, tls, handshake_timeout, place: None }
+    }
+
     /// The client's address.
     pub fn peer(&self) -> &Peer {
         &self.peer

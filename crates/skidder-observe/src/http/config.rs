@@ -4,7 +4,10 @@ use super::HttpAuth;
 use super::auth::AUTH;
 use crate::profiles::{PPROF, Profiling};
 use skidder_config::{Any, Group, Key, Part, Section, settings};
+use skidder_os::Fs;
+use skidder_tls::{SSL_SERVER, TlsClient, TlsError, TlsServer, TlsServerSettings};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 settings! {
@@ -21,6 +24,9 @@ settings! {
         .about("name or address, or `unix:///path.sock` (mode 0740)");
     PORT: u16 = Key::new("port").default(HttpConfig::PORT).noun("a port").about("its port");
     IN_AUTH: Part = Key::part("auth", &AUTH).about("who may see the page");
+    IN_SSL: Part = Key::part("ssl", &SSL_SERVER)
+        .ours()
+        .about("TLS, with certificates of clients ([operations](operations.md#the-endpoint-over-tls))");
     IN_PPROF: Part = Key::part("pprof", &PPROF).about("profiles of CPU and heap");
     TIMEOUT: Duration = Key::new("timeout")
         .default(HttpConfig::TIMEOUT)
@@ -55,6 +61,8 @@ pub struct HttpConfig {
     pub timeout: Duration,
     /// `http.auth`.
     pub auth: HttpAuth,
+    /// `http.ssl`, if it is on. The files are not read yet.
+    pub tls: Option<TlsServerSettings>,
     /// `http.pprof`, if it is on.
     pub pprof: Option<Profiling>,
 }
@@ -79,6 +87,7 @@ impl HttpConfig {
             .try_map(|host| Endpoint::parse(&host, port))
             .or_else(|| Endpoint::Tcp { host: Self::HOST.to_owned(), port });
         let timeout = section.get(&TIMEOUT).value();
+        let tls = read_tls(&section, &endpoint);
         let pprof = Profiling::from_section(section.part(&IN_PPROF));
         section.accept_key(&STATE_INSPECTOR);
         section.unsupported_if_enabled(STATE_INSPECTOR.name(), "look at `/inputs/` and `/stats`");
@@ -86,7 +95,27 @@ impl HttpConfig {
         let auth = HttpAuth::from_section(&auth_section);
         auth_section.finish();
         section.finish();
-        Self { enabled, endpoint, timeout, auth, pprof }
+        Self { enabled, endpoint, timeout, auth, tls, pprof }
+    }
+
+    /// Reads the files of `http.ssl` for the server; `None` without TLS.
+    ///
+    /// # Errors
+    ///
+    /// A file is missing or wrong.
+    pub fn tls_server(&self, fs: &Arc<dyn Fs>) -> Result<Option<Arc<TlsServer>>, TlsError> {
+        self.tls.as_ref().map(|tls| TlsServer::new(tls, Arc::clone(fs))).transpose()
+    }
+
+    /// TLS for a command that connects to the endpoint; `None` without TLS. It trusts the certificate of `http.ssl`
+    /// alone, and shows it if clients need one.
+    ///
+    /// # Errors
+    ///
+    /// A file is missing or wrong.
+    pub fn tls_client(&self, fs: &Arc<dyn Fs>) -> Result<Option<Arc<TlsClient>>, TlsError> {
+        let settings = self.tls.as_ref().map(TlsServerSettings::own_client);
+        settings.map(|tls| TlsClient::new(&tls, Arc::clone(fs))).transpose()
     }
 }
 
@@ -97,9 +126,24 @@ impl Default for HttpConfig {
             endpoint: Endpoint::Tcp { host: Self::HOST.to_owned(), port: Self::PORT },
             timeout: Self::TIMEOUT,
             auth: HttpAuth::default(),
+            tls: None,
             pprof: None,
         }
     }
+}
+
+/// `http.ssl`; with nothing behind it, it is not there.
+fn read_tls(section: &Section<'_>, endpoint: &Endpoint) -> Option<TlsServerSettings> {
+    let ssl = section.optional_part(&IN_SSL).filter(|_| section.has_key(&IN_SSL))?;
+    let settings = TlsServerSettings::read(&ssl)?;
+    if let Endpoint::Unix(_) = endpoint {
+        let message = "`http.ssl` is for a port, and `http.host` is a Unix socket";
+        let hint = "remove `http.ssl`: the mode of the socket says which users can connect";
+        section.problem(IN_SSL.name(), message, hint);
+        return None;
+    }
+    // `skidder status` and the like read the same configuration.
+    Some(TlsServerSettings { takes_own: true, ..settings })
 }
 
 impl Endpoint {
@@ -196,6 +240,30 @@ mod tests {
             let (config, problems) = read(&format!("http.auth: {{{wrong}}}"));
             assert!(problems.contains(expected) && !config.auth.is_set(), "{problems}");
             assert!(!problems.contains("short") && !problems.contains("long-enough"));
+        }
+    }
+
+    #[test]
+    fn tls_is_for_a_port_and_needs_a_certificate_and_nothing_means_none() {
+        for text in ["http.ssl:", "http.ssl.enabled: false", "http.port: 1"] {
+            let (config, problems) = read(text);
+            assert_eq!((config.tls, &*problems), (None, ""), "{text}");
+        }
+        let (config, problems) = read("http.ssl: {certificate: c, key: k}");
+        assert_eq!((config.tls.map(|tls| tls.takes_own), &*problems), (Some(true), ""));
+        for (text, expected) in [
+            ("ssl.enabled: true", "needs `ssl.certificate` and `ssl.key`"),
+            ("ssl.renegotiation: never", "has no meaning for a server"),
+            (
+                "{host: 'unix:///s', ssl: {certificate: c, key: k}}",
+                "error: filebeat.yml:1:27: `http.ssl` is for a port, and `http.host` is a Unix socket",
+            ),
+        ] {
+            let text = text
+                .strip_prefix("ssl")
+                .map_or(format!("http: {text}"), |of| format!("http.ssl{of}"));
+            let (config, problems) = read(&text);
+            assert!(config.tls.is_none() && problems.contains(expected), "{text}: {problems}");
         }
     }
 

@@ -74,6 +74,12 @@ impl Access {
         Self { auth, listener, host: host.map(str::to_ascii_lowercase), sessions }
     }
 
+    /// The same behind TLS: cookies are for encrypted connections alone.
+    #[must_use]
+    pub(crate) fn over_tls(self) -> Self {
+        Self { sessions: self.sessions.map(Sessions::over_tls), ..self }
+    }
+
     /// Whether a request may see `wanted`.
     pub(crate) fn check(&self, client: Client<'_>, wanted: Wanted) -> Result<(), Refusal> {
         let headers = client.headers;

@@ -19,8 +19,8 @@ use crate::lag::{Lag, LagError};
 use crate::problems::Problems;
 use crate::snapshot::{Sources, Step};
 use crate::sources::sources;
-pub(crate) use access::Wanted;
-use access::{Access, Client, Refusal};
+pub(crate) use access::{Access, Wanted};
+use access::{Client, Refusal};
 use assets::{Asset, POLICY};
 use bytes::Bytes;
 pub(crate) use history::History;
@@ -38,9 +38,6 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tail::Tail;
-
-use crate::http::HttpAuth;
-use skidder_net::BoundAddress;
 
 /// Where the page is.
 pub(crate) const ROOT: &str = "/ui/";
@@ -60,13 +57,7 @@ pub(crate) type Body = Either<Full<Bytes>, Records>;
 pub(crate) type Answer = Response<Body>;
 
 impl Page {
-    pub(crate) fn new(
-        sources: Arc<Sources>,
-        address: &BoundAddress,
-        host: Option<&str>,
-        auth: HttpAuth,
-    ) -> Self {
-        let access = Access::new(address, host, auth);
+    pub(crate) fn new(sources: Arc<Sources>, access: Access) -> Self {
         let history = Arc::default();
         Self { sources, access, tail: Arc::default(), searches: Searches::default(), history }
     }

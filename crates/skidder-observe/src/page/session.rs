@@ -24,6 +24,7 @@ pub(super) struct Sessions {
     key: hmac::Key,
     /// Of the cookie: several skidders on one host have several.
     name: String,
+    over_tls: bool,
 }
 
 /// The parts of a session for the browser.
@@ -38,16 +39,24 @@ pub(crate) struct Session {
 impl Sessions {
     /// Of a token, at a port.
     pub(super) fn new(token: &[u8], port: u16) -> Self {
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, token), name: format!("skidder-page-{port}") }
+        let (key, name) =
+            (hmac::Key::new(hmac::HMAC_SHA256, token), format!("skidder-page-{port}"));
+        Self { key, name, over_tls: false }
+    }
+
+    /// The same for a server with TLS.
+    pub(super) fn over_tls(self) -> Self {
+        Self { over_tls: true, ..self }
     }
 
     /// A new one.
     pub(super) fn begin(&self, now: Timestamp) -> Session {
         let ends = seconds(now) + LASTS.as_secs();
         let (name, mark, seconds) = (&self.name, self.mark("cookie", ends), LASTS.as_secs());
+        let secure = if self.over_tls { "; Secure" } else { "" };
         Session {
             cookie: format!(
-                "{name}={ends}-{mark}; Path=/ui/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+                "{name}={ends}-{mark}; Path=/ui/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
             ),
             key: self.mark("key", ends),
         }
@@ -106,6 +115,8 @@ mod tests {
         let sessions = Sessions::new(b"a token", 5066);
         let Session { cookie, key } = sessions.begin(now);
         assert!(cookie.ends_with("; HttpOnly; SameSite=Strict"), "{cookie}");
+        let over_tls = Sessions::new(b"a token", 5066).over_tls().begin(now).cookie;
+        assert_eq!(over_tls, format!("{cookie}; Secure"));
         let cookie = cookie.split(';').next().expect("a pair");
         let both = headers(&format!("other=1; {cookie}; more=2"), &key);
         assert!(sessions.has(&both, now));
