@@ -102,20 +102,28 @@ impl MmdbWriter {
 /// Types of the format.
 const TEXT: u8 = 2;
 const DOUBLE: u8 = 3;
+const UINT16: u8 = 5;
 const UINT32: u8 = 6;
 const MAP: u8 = 7;
+const UINT64: u8 = 9;
 const LIST: u8 = 11;
 const BOOLEAN: u8 = 14;
 
 fn write_value(out: &mut Vec<u8>, value: &Json) {
+    write_number_as(out, value, None);
+}
+
+/// Writes a value; a whole number with this type and number of bytes.
+fn write_number_as(out: &mut Vec<u8>, value: &Json, width: Option<(u8, usize)>) {
     match value {
         Json::Null => panic!("the format has no null"),
         Json::Bool(truth) => write_control(out, BOOLEAN, usize::from(*truth)),
         Json::Number(number) => match number.as_u64() {
             Some(number) => {
-                let number = u32::try_from(number).expect("numbers of tests have 32 bits");
-                write_control(out, UINT32, 4);
-                out.extend_from_slice(&number.to_be_bytes());
+                let bytes = number.to_be_bytes();
+                let (kind, width) = width.unwrap_or((UINT32, 4));
+                write_control(out, kind, width);
+                out.extend_from_slice(&bytes[8 - width..]);
             }
             None => {
                 write_control(out, DOUBLE, 8);
@@ -138,9 +146,19 @@ fn write_value(out: &mut Vec<u8>, value: &Json) {
             for (key, value) in members {
                 write_control(out, TEXT, key.len());
                 out.extend_from_slice(key.as_bytes());
-                write_value(out, value);
+                write_number_as(out, value, width_of(key));
             }
         }
+    }
+}
+
+/// The type and the number of bytes of a number that has not 32 bits.
+fn width_of(key: &str) -> Option<(u8, usize)> {
+    match key {
+        "accuracy_radius" | "ip_version" | "record_size" => Some((UINT16, 2)),
+        "binary_format_major_version" | "binary_format_minor_version" => Some((UINT16, 2)),
+        "build_epoch" => Some((UINT64, 8)),
+        _ => None,
     }
 }
 

@@ -7,6 +7,9 @@ mod add_process_metadata;
 mod cache;
 mod files;
 mod geoip;
+#[cfg(test)]
+#[path = "../../tests/common/lookup_files.rs"]
+mod lookup_files;
 mod translate_sid;
 mod user_agent;
 

@@ -4,7 +4,7 @@
 //! another type or still being written leaves the old one in its place.
 
 use super::property::{DatabaseKind, Facts};
-use maxminddb::{LookupResult, MaxMindDbError, Reader};
+use maxminddb::{LookupResult, MaxMindDbError, Reader, WithinOptions};
 use skidder_os::{Clock, Fs, Metadata, Monotonic, Timestamp, read_exact_at};
 use std::fmt;
 use std::io;
@@ -20,8 +20,12 @@ const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Largest file that is read; it is kept in memory. City databases have about 60 to 130 MB.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
+/// Networks whose records are read before a database is used, from its beginning; with that, small databases
+/// are checked as a whole.
+const NETWORKS_CHECKED: usize = 50_000;
+
 /// Addresses whose records are read before a database is used, evenly spread.
-const SAMPLE: u32 = 1024;
+const ADDRESSES_CHECKED: u32 = 1024;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -83,13 +87,33 @@ impl Database {
             return Err(DatabaseError::OtherKind { path, kind: name.clone() });
         };
         let database = Self { kind, reader };
-        for part in 0..SAMPLE {
-            let address = Ipv4Addr::from(part * (u32::MAX / SAMPLE));
-            if let Err(source) = database.facts(address.into()) {
-                return Err(DatabaseError::Damaged { path, source });
-            }
+        match database.check() {
+            Ok(()) => Ok((database, stamp)),
+            Err(source) => Err(DatabaseError::Damaged { path, source }),
         }
-        Ok((database, stamp))
+    }
+
+    /// Reads some of the records.
+    fn check(&self) -> Result<(), MaxMindDbError> {
+        // Those without a record count, so that a tree with a circle has an end.
+        let options = WithinOptions::default().include_networks_without_data();
+        for network in self.reader.networks(options)?.take(NETWORKS_CHECKED) {
+            self.decode(&network?)?;
+        }
+        for part in 0..ADDRESSES_CHECKED {
+            self.facts(Ipv4Addr::from(part * (u32::MAX / ADDRESSES_CHECKED)).into())?;
+        }
+        Ok(())
+    }
+
+    fn decode<'a>(
+        &self,
+        found: &LookupResult<'a, Vec<u8>>,
+    ) -> Result<Option<Facts<'a>>, MaxMindDbError> {
+        Ok(match self.kind {
+            DatabaseKind::System => found.decode()?.map(Facts::System),
+            DatabaseKind::City | DatabaseKind::Country => found.decode()?.map(Facts::Place),
+        })
     }
 
     /// What is known about an address, and in which network it is; `None` if nothing is.
@@ -101,11 +125,7 @@ impl Database {
             return Ok(None);
         }
         let found = self.reader.lookup(address)?;
-        let facts = match self.kind {
-            DatabaseKind::System => found.decode()?.map(Facts::System),
-            DatabaseKind::City | DatabaseKind::Country => found.decode()?.map(Facts::Place),
-        };
-        Ok(facts.map(|facts| (facts, move || network(&found))))
+        Ok(self.decode(&found)?.map(|facts| (facts, move || network(&found))))
     }
 }
 

@@ -142,6 +142,10 @@ fn rows(kind: DatabaseKind) -> impl Iterator<Item = &'static Row> {
 }
 
 /// What is known about an address.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is on the stack for one event; a box would be an allocation"
+)]
 pub(super) enum Facts<'a> {
     /// Where it is.
     Place(Place<'a>),
@@ -169,7 +173,9 @@ impl Facts<'_> {
                 },
                 Self::System(system) => match property {
                     Property::SystemNumber => {
-                        return system.autonomous_system_number.map(|it| Cell::Int(i64::from(it)));
+                        return system
+                            .autonomous_system_number
+                            .map(|number| Cell::Int(number.whole()));
                     }
                     _ => system.autonomous_system_organization?,
                 },
@@ -226,9 +232,9 @@ fn place_value(event: &mut EventMut<'_>, place: &Place<'_>, property: Property) 
                 Err(never) => match never {},
             }
         }
-        Property::Latitude => Cell::Float(location?.0),
-        Property::Longitude => Cell::Float(location?.1),
-        Property::AccuracyRadius => Cell::Int(i64::from(place.location.accuracy_radius?)),
+        Property::Latitude => Cell::Float(location?.0.0),
+        Property::Longitude => Cell::Float(location?.1.0),
+        Property::AccuracyRadius => Cell::Int(place.location.accuracy_radius?.whole()),
         _ => return None,
     })
 }

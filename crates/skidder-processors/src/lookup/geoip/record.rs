@@ -51,9 +51,9 @@ pub(super) struct Names<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Location<'a> {
-    pub(super) accuracy_radius: Option<u16>,
-    pub(super) latitude: Option<f64>,
-    pub(super) longitude: Option<f64>,
+    pub(super) accuracy_radius: Option<Number>,
+    pub(super) latitude: Option<Number>,
+    pub(super) longitude: Option<Number>,
     pub(super) time_zone: Option<&'a str>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Location<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct System<'a> {
-    pub(super) autonomous_system_number: Option<u32>,
+    pub(super) autonomous_system_number: Option<Number>,
     pub(super) autonomous_system_organization: Option<&'a str>,
 }
 
@@ -85,5 +85,44 @@ impl<'de: 'a, 'a> Visitor<'de> for Last<'a> {
             last = next;
         }
         Ok(last)
+    }
+}
+
+/// A number of any of the format's types; databases differ in them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number(pub(super) f64);
+
+impl Number {
+    /// As a whole number.
+    pub(super) fn whole(self) -> i64 {
+        self.0 as i64
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyNumber)
+    }
+}
+
+struct AnyNumber;
+
+impl Visitor<'_> for AnyNumber {
+    type Value = Number;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a number")
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
+        Ok(Number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
+        Ok(Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Number, E> {
+        Ok(Number(number))
     }
 }

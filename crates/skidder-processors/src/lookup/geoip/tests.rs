@@ -1,6 +1,7 @@
 use super::*;
 use crate::kinds::Context;
 use crate::lookup::geoip::read::GEOIP;
+use crate::lookup::lookup_files;
 use serde_json::json;
 use skidder_config::{Problems, Settings};
 use skidder_os::Timestamp;
@@ -8,9 +9,6 @@ use skidder_testkit::{MmdbWriter, SimClock, SimFs};
 use std::net::Ipv4Addr;
 use std::path::Path as FilePath;
 use std::time::Duration;
-
-#[path = "../../../tests/common/lookup_files.rs"]
-mod lookup_files;
 
 const FILE: &str = "/etc/geo/city.mmdb";
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use ua_parser::{device, os, user_agent};
+use ua_parser::{BuildError, ParseError, device, os, user_agent};
 
 /// Largest file that is read; that of uap-core has 300 KB.
 const FILE_BYTES_MAX: usize = 16 << 20;
@@ -66,20 +66,23 @@ impl Expressions {
         if parts.program {
             let start = user_agent::Builder::new();
             let built = each(path, root, "user_agent_parsers", start, |builder, entry| {
-                builder.push(program(entry)).map_err(|error| last_cause(&error))
+                builder.push(program(entry)).map_err(|error| match error {
+                    ua_parser::Error::ParseError(error) => reason(&error),
+                    other => other.to_string(),
+                })
             })?;
             all.program = Some(built.build().map_err(|error| unbuilt(path, &error))?);
         }
         if parts.system {
             let built = each(path, root, "os_parsers", os::Builder::new(), |builder, entry| {
-                builder.push(system(entry)).map_err(|error| last_cause(&error))
+                builder.push(system(entry)).map_err(|error| reason(&error))
             })?;
             all.system = Some(built.build().map_err(|error| unbuilt(path, &error))?);
         }
         if parts.device {
             let start = device::Builder::new();
             let built = each(path, root, "device_parsers", start, |builder, entry| {
-                builder.push(machine(entry)).map_err(|error| last_cause(&error))
+                builder.push(machine(entry)).map_err(|error| reason(&error))
             })?;
             all.device = Some(built.build().map_err(|error| unbuilt(path, &error))?);
         }
@@ -100,7 +103,11 @@ fn each<B>(
         return Err(ExpressionsError::Empty { path: path.to_owned(), list });
     }
     for entry in entries {
-        let pushed = push(builder, &entry);
+        let pushed = if entry.has_text("regex") {
+            push(builder, &entry)
+        } else {
+            Err("`regex` is missing".to_owned())
+        };
         let place = match entry.position() {
             Some(position) => format!("{}:{}", path.display(), position.line()),
             None => path.display().to_string(),
@@ -150,18 +157,24 @@ fn machine(entry: &Section<'_>) -> device::Parser<'static> {
 }
 
 #[cold]
-fn unbuilt(path: &Path, error: &dyn std::error::Error) -> ExpressionsError {
+fn unbuilt(path: &Path, error: &BuildError) -> ExpressionsError {
     let place = path.display().to_string();
-    ExpressionsError::Expression { place, why: last_cause(error) }
+    ExpressionsError::Expression { place, why: error.to_string() }
 }
 
-/// The cause of an error, without the drawing of the expression.
+/// Why an expression is wrong, without the drawing of it.
 #[cold]
-fn last_cause(error: &dyn std::error::Error) -> String {
-    let inner = std::iter::successors(Some(error), |error| error.source()).last();
-    let text = inner.map(ToString::to_string).unwrap_or_default();
-    let last = text.trim_end().lines().last().unwrap_or_default();
-    format!("the expression is wrong: {}", last.trim_start_matches("error: "))
+fn reason(error: &ParseError) -> String {
+    match error {
+        ParseError::SyntaxError(text) => {
+            let last = text.trim_end().lines().last().unwrap_or_default();
+            format!("the expression is wrong: {}", last.trim_start_matches("error: "))
+        }
+        ParseError::RegexTooLarge(limit) => {
+            format!("the expression is too large: it takes more than {limit} bytes")
+        }
+        ParseError::ProcessingError(error) => format!("the expression is wrong: {error}"),
+    }
 }
 
 impl fmt::Debug for Expressions {

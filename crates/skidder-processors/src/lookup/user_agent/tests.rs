@@ -1,12 +1,10 @@
 use super::*;
 use crate::kinds::Context;
+use crate::lookup::lookup_files;
 use crate::lookup::user_agent::read::USER_AGENT;
 use skidder_config::{Problems, Settings};
 use skidder_os::Timestamp;
 use skidder_testkit::{SimClock, SimFs};
-
-#[path = "../../../tests/common/lookup_files.rs"]
-mod lookup_files;
 
 fn context() -> Context {
     let clock = SimClock::starting_at(Timestamp(1_795_294_377_123_000_000));
