@@ -82,7 +82,8 @@ fn every_fileset_makes_of_its_lines_what_its_golden_file_says() {
 fn every_fileset_reads_its_settings_without_databases_and_expressions() {
     for name in names() {
         let event = Fileset::new(&name, &[], &context()).events("what is this").remove(0);
-        let kept = event["event"]["original"] == "what is this" || event["message"] == "what is this";
+        let kept =
+            event["event"]["original"] == "what is this" || event["message"] == "what is this";
         assert!(kept, "{name} loses a line that it does not know: {event:#}");
     }
 }

@@ -135,7 +135,8 @@ fn rendered(text: &str, values: &BTreeMap<String, String>) -> String {
     };
     let range = Regex::new(r"(?s)\{\{ range .*?\{\{ end \}\}").unwrap();
     let mut text = range.replace_all(&text.to_owned(), " - /var/log/test.log").into_owned();
-    let condition = Regex::new(r"(?s)\{\{ if \.(\w+) \}\}((?:[^{]|\{[^{])*?)\{\{ end \}\}").unwrap();
+    let condition =
+        Regex::new(r"(?s)\{\{ if \.(\w+) \}\}((?:[^{]|\{[^{])*?)\{\{ end \}\}").unwrap();
     let quoted = Regex::new(r"\{\{ tojson \.(\w+) \}\}").unwrap();
     text = quoted
         .replace_all(&text, |found: &regex::Captures<'_>| {

@@ -1,3 +1,5 @@
+//! Databases that change, are damaged, are shared.
+
 use super::*;
 use crate::kinds::Context;
 use crate::lookup::geoip::read::GEOIP;

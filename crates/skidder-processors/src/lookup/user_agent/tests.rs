@@ -1,3 +1,5 @@
+//! Long texts, results that are remembered, expressions that are needed.
+
 use super::*;
 use crate::kinds::Context;
 use crate::lookup::lookup_files;
