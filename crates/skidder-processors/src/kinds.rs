@@ -1,7 +1,7 @@
 //! From the YAML name of a processor to its constructor, and `processors:` lists as a whole.
 
 use crate::condition::{CONDITION, Condition};
-use crate::lookup::{Caches, Machine, ThisMachine};
+use crate::lookup::{Caches, Machine, SharedFiles, ThisMachine};
 use crate::plan::{Compiled, Processor};
 use crate::{decode, fields, lookup};
 use choice::{ELSE, IF, THEN};
@@ -57,6 +57,8 @@ pub struct Context {
     pub data: PathBuf,
     /// What caches remember, shared by their ids.
     pub caches: Arc<Caches>,
+    /// What was read from files, shared by their paths.
+    pub files: Arc<SharedFiles>,
     /// Lines are only tried: nothing is written that lasts.
     pub trial: bool,
     /// Set when the program ends and waits for nothing more: what takes its time stops, and its
@@ -75,6 +77,7 @@ impl Context {
             machine: Arc::new(ThisMachine),
             data: PathBuf::from("data"),
             caches: Arc::default(),
+            files: Arc::default(),
             trial: false,
             interrupt: Arc::default(),
             others: Vec::new(),

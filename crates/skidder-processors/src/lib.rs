@@ -27,7 +27,7 @@ pub use fields::{
 pub use json_value::value_of_json;
 pub use kinds::choice::CHOICE;
 pub use kinds::{Context, EVERY_PROCESSOR, Kind, Read, own_kinds, read_processors, shared};
-pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, ThisMachine};
+pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, SharedFiles, ThisMachine};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{
     BoundPlan, Compiled, Constants, Failure, FailureCount, Fate, Footprint, Meter, Outcome, Plan,

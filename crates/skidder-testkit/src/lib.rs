@@ -5,12 +5,14 @@
 
 mod clock;
 pub mod kafka;
+mod mmdb;
 mod random;
 pub mod servers;
 mod sim_fs;
 mod wait;
 
 pub use clock::SimClock;
+pub use mmdb::MmdbWriter;
 pub use random::Random;
 pub use sim_fs::{Fault, Operation, OtherHandle, SimFs};
 pub use wait::{try_wait_for, wait_for, wait_until};

@@ -1,14 +1,21 @@
-//! Processors that query the machine.
+//! Processors that query the machine, or files of it.
 
 mod add_host_metadata;
 mod add_locale;
 mod add_observer_metadata;
 mod add_process_metadata;
 mod cache;
+mod files;
+mod geoip;
+#[cfg(test)]
+#[path = "../../tests/common/lookup_files.rs"]
+mod lookup_files;
 mod translate_sid;
+mod user_agent;
 
 pub use add_host_metadata::{AddHostMetadata, HostSettings, Machine, ThisMachine};
 pub use cache::Caches;
+pub use files::SharedFiles;
 
 use crate::kinds::{Kind, shared};
 
@@ -31,5 +38,11 @@ pub(crate) const KINDS: &[Kind] = &[
         shared(add_process_metadata::AddProcessMetadata::read(settings, context))
     }),
     ("cache", &cache::CACHE, |settings, context| shared(cache::Cache::read(settings, context))),
+    ("geoip", &geoip::read::GEOIP, |settings, context| {
+        shared(geoip::GeoIp::read(settings, context))
+    }),
     ("translate_sid", &translate_sid::TRANSLATE_SID, |settings, _| translate_sid::refuse(settings)),
+    ("user_agent", &user_agent::read::USER_AGENT, |settings, context| {
+        shared(user_agent::UserAgent::read(settings, context))
+    }),
 ];
