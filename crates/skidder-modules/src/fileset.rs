@@ -33,7 +33,7 @@ pub(crate) struct Configured {
 }
 
 /// A fileset with the values of its variables.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fileset {
     scope: Scope,
     variables: Variables,
@@ -49,7 +49,7 @@ pub struct Fileset {
 }
 
 /// The template of a pipeline.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct PipelineFile {
     id: String,
     path: PathBuf,

@@ -62,6 +62,12 @@ impl Over {
         [find(ANY, ANY), find(module, ANY), find(module, fileset)].into_iter().flatten().collect()
     }
 
+    /// The modules that it names.
+    fn modules(&self) -> Vec<String> {
+        let names = self.0.node().entries();
+        names.into_keys().filter(|name| *name != ANY).map(str::to_owned).collect()
+    }
+
     /// The filesets of a module that it names.
     fn filesets(&self, module: &str) -> Vec<String> {
         let of_module = self.0.node().entries().remove(module);
@@ -86,6 +92,14 @@ impl Modules<'_> {
                 if !module.filesets.iter().any(|(name, _)| *name == fileset) {
                     module.filesets.push((fileset, None));
                 }
+            }
+        }
+        for module in over.modules() {
+            if !named.iter().any(|one| one.name == module) {
+                let message = format!("`-M {module}.…` has no effect: the module does not run");
+                let hint = "`-M` is for modules of `filebeat.modules` and `--modules`, not for those of \
+                            `filebeat.config.modules`";
+                self.problems.push(Problem::warning(None, message).hint(hint));
             }
         }
         self.load_all(named, Some(&over), overrides)

@@ -2,7 +2,8 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
-use crate::config_files::{self, AllConfigFiles, refuse_modules};
+use crate::config_files::{self, AllConfigFiles};
+use crate::modules::{self, ModulePipelines, Started};
 use crate::filestream::InputContext;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
@@ -17,10 +18,11 @@ use crate::root_settings;
 use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
+use skidder_modules::Overrides;
 use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
-use skidder_output_elasticsearch::Setup;
+use skidder_output_elasticsearch::{Pipelines, Setup};
 use skidder_outputs::Context as OutputContext;
 use skidder_processors::Context;
 use skidder_read::{FilestreamSettings, InputKind, Peer};
@@ -50,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) log: LogSettings,
     /// What outputs know of the program.
     pub(crate) output_context: OutputContext,
+    /// The ingest pipelines of modules, which outputs to Elasticsearch load.
+    pub(crate) pipelines: Arc<ModulePipelines>,
 }
 
 impl Parts {
@@ -85,6 +89,8 @@ pub(crate) struct ConfigContext<'a> {
     pub(crate) interrupt: Arc<AtomicBool>,
     /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
+    /// What the command line says of modules.
+    pub(crate) modules: &'a Overrides,
 }
 
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
@@ -109,7 +115,8 @@ pub(crate) fn assemble(
         precision,
         fs: Arc::clone(&context.fs),
     };
-    let setup = read_setup(&root, &output_context, settings);
+    let pipelines = Arc::new(ModulePipelines::new(beat.get(&root_settings::OVERWRITE).value()));
+    let setup = read_setup(&root, &output_context, settings, &pipelines);
     let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
     let registry = beat.part(&root_settings::IN_REGISTRY);
     let registries = registries_directory(&data, &registry);
@@ -121,13 +128,25 @@ pub(crate) fn assemble(
     let started = context.clock.wall();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
-    refuse_modules(settings, problems);
-    let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
+    let Started { filesets, inputs: of_modules } =
+        modules::start(&beat, settings, &output_context, context.modules);
+    modules::warn_of_pipelines(&root, &filesets, &outputs);
+    pipelines.replace(filesets);
+    let may_come = files.is_any() || beat.has("autodiscover");
     let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
-    let reading = Reading { settings, context, agent: &agent, started, ids, may_come, own_log };
+    let reading = Reading {
+        settings,
+        of_modules,
+        context,
+        agent: &agent,
+        started,
+        ids,
+        may_come,
+        own_log,
+    };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.part(&schema::HTTP));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -156,6 +175,7 @@ pub(crate) fn assemble(
         log,
         agent,
         output_context,
+        pipelines,
     })
 }
 
@@ -181,6 +201,8 @@ fn read_flush(registry: Section<'_>) -> Duration {
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
 struct Reading<'a> {
     settings: &'a Settings,
+    /// The inputs of modules.
+    of_modules: Vec<Arc<Settings>>,
     context: &'a ConfigContext<'a>,
     agent: &'a Agent,
     started: Timestamp,
@@ -284,6 +306,7 @@ impl Reading<'_> {
         let mut ids = HashSet::new();
         let mut items = beat.items_of(&INPUTS);
         items.extend(config_files::items(self.settings.input_files(), root.problems()));
+        items.extend(config_files::items(&self.of_modules, root.problems()));
         let is_empty = items.is_empty();
         let prints = Prints::of(self.settings);
         let mut disabled = 0;
@@ -396,10 +419,16 @@ fn share_keys(inputs: &mut [(Input, Feeds)]) {
 }
 
 /// `setup`, which only outputs to Elasticsearch look at.
-fn read_setup(root: &Section<'_>, context: &OutputContext, settings: &Settings) -> Arc<Setup> {
+fn read_setup(
+    root: &Section<'_>,
+    context: &OutputContext,
+    settings: &Settings,
+    pipelines: &Arc<ModulePipelines>,
+) -> Arc<Setup> {
     let section = root.part(&schema::SETUP);
-    let setup = Setup::read(&section, context, &settings.paths().config);
+    let mut setup = Setup::read(&section, context, &settings.paths().config);
     section.finish();
+    setup.pipelines = Pipelines(Some(Arc::clone(pipelines) as _));
     Arc::new(setup)
 }
 

@@ -21,6 +21,8 @@ mod keystore;
 mod load;
 mod logging;
 mod migrate;
+mod module_files;
+mod modules;
 mod monitoring;
 mod outputs;
 mod own_log;

@@ -11,15 +11,24 @@ use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
 use crate::config_files::{AllConfigFiles, Stamp};
 use crate::load::{load_beside, load_settings};
+use crate::modules::ModulePipelines;
 use crate::system::System;
 use anyhow::{Result, anyhow};
 use skidder_config::{Problems, Settings};
 use skidder_os::Monotonic;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings that take effect without a restart.
-const LIVE: [&str; 6] =
-    ["filebeat.inputs", "filebeat.config", "tags", "fields", "fields_under_root", "processors"];
+const LIVE: [&str; 7] = [
+    "filebeat.inputs",
+    "filebeat.config",
+    "filebeat.modules",
+    "tags",
+    "fields",
+    "fields_under_root",
+    "processors",
+];
 
 /// How long the program sleeps if nothing is due.
 const NEVER: Duration = Duration::from_hours(24);
@@ -31,6 +40,8 @@ pub(crate) struct Reloader {
     agent: Agent,
     /// The settings in force.
     settings: Settings,
+    /// The ingest pipelines that the running outputs load.
+    pipelines: Arc<ModulePipelines>,
     period: Option<Duration>,
     due: Monotonic,
     /// The files beside the configuration, as they were read last.
@@ -54,6 +65,7 @@ impl Reloader {
             system: system.clone(),
             agent: parts.agent.clone(),
             settings,
+            pipelines: Arc::clone(&parts.pipelines),
             period: parts.reload_period,
             due: Monotonic::default(),
             // Unknown: the first check finds all changes since the start.
@@ -163,6 +175,8 @@ impl Reloader {
     fn take(&mut self, fresh: Fresh, running: &mut Running) -> Result<Option<(u64, u64)>> {
         let Fresh { settings, parts, idle } = fresh;
         self.period = parts.reload_period;
+        // Before the first event that names one.
+        self.pipelines.replace(parts.pipelines.filesets());
         let counts = running.change(parts.outputs)?;
         if !idle.is_empty() {
             tracing::warn!(
