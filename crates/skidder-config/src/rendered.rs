@@ -72,11 +72,7 @@ impl Settings {
 
     /// The settings `part` with their variables replaced by settings of these and by the environment.
     #[must_use]
-    pub fn expanded_part(
-        &self,
-        part: &Self,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Self {
+    pub fn expanded_part(&self, part: &Self, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let root = self.expand(&part.root, &|_| None, environment);
         Self { pending: part.pending.clone(), ..self.with_root(root) }
     }

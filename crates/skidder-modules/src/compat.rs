@@ -18,11 +18,7 @@ struct Change {
     adapt: fn(String, Settings) -> Adapted,
 }
 
-const fn change(
-    kind: &'static str,
-    minor: u32,
-    adapt: fn(String, Settings) -> Adapted,
-) -> Change {
+const fn change(kind: &'static str, minor: u32, adapt: fn(String, Settings) -> Adapted) -> Change {
     Change { kind, before: Version::new(7, minor, 0), adapt }
 }
 
@@ -135,10 +131,7 @@ fn with_ecs(kind: String, mut settings: Settings) -> Adapted {
 
 /// The field in `{{field}}`, as a script may look for it when parts of it are missing.
 fn field_of(template: &str) -> String {
-    template
-        .trim_start_matches(['{', ' '])
-        .trim_end_matches(['}', ' '])
-        .replace('.', "?.")
+    template.trim_start_matches(['{', ' ']).trim_end_matches(['}', ' ']).replace('.', "?.")
 }
 
 fn text<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
@@ -216,12 +209,17 @@ mod tests {
 
     #[test]
     fn a_server_gets_what_it_knows() {
-        let set = json!({ "set": { "field": "a", "value": "{{b.c}}", "ignore_empty_value": true } });
+        let set =
+            json!({ "set": { "field": "a", "value": "{{b.c}}", "ignore_empty_value": true } });
         let append = json!({ "append": { "field": "r.ip", "value": "{{{s.ip}}}", "allow_duplicates": false } });
         let ip = json!({ "convert": { "field": "a", "target_field": "b", "type": "ip" } });
         for (processor, version, expected) in [
             (set.clone(), "7.9.0", json!([set])),
-            (set, "7.8.9", json!([{ "set": { "field": "a", "value": "{{b.c}}", "if": "ctx?.b?.c != null" } }])),
+            (
+                set,
+                "7.8.9",
+                json!([{ "set": { "field": "a", "value": "{{b.c}}", "if": "ctx?.b?.c != null" } }]),
+            ),
             (append.clone(), "7.10.0", json!([append])),
             (
                 append,
@@ -232,7 +230,11 @@ mod tests {
             (ip.clone(), "7.13.0", json!([ip])),
             (ip, "7.12.1", json!([{ "grok": { "field": "a", "patterns": ["^%{IP:b}$"] } }])),
             (json!({ "community_id": {} }), "7.11.0", json!([])),
-            (json!({ "foreach": { "field": "a", "processor": { "uri_parts": {} } } }), "7.11.0", json!([])),
+            (
+                json!({ "foreach": { "field": "a", "processor": { "uri_parts": {} } } }),
+                "7.11.0",
+                json!([]),
+            ),
             (
                 json!({ "foreach": { "field": "a", "processor": { "set": { "description": "d", "field": "x" } } } }),
                 "7.8.0",
@@ -243,7 +245,11 @@ mod tests {
                 "7.12.0",
                 json!([{ "date": { "field": "a" } }]),
             ),
-            (json!({ "user_agent": { "field": "a" } }), "6.8.0", json!([{ "user_agent": { "field": "a", "ecs": true } }])),
+            (
+                json!({ "user_agent": { "field": "a" } }),
+                "6.8.0",
+                json!([{ "user_agent": { "field": "a", "ecs": true } }]),
+            ),
         ] {
             assert_eq!(adapted(json!([processor]), version).unwrap(), expected);
         }
@@ -255,7 +261,10 @@ mod tests {
             (json!([]), "a pipeline is a map"),
             (json!({}), "`processors` is missing"),
             (json!({ "processors": {} }), "no list"),
-            (json!({ "processors": [{ "a": {}, "b": {} }] }), "`processors[0]`: a processor has exactly one key"),
+            (
+                json!({ "processors": [{ "a": {}, "b": {} }] }),
+                "`processors[0]`: a processor has exactly one key",
+            ),
             (json!({ "processors": [{ "a": 1 }] }), "no map"),
             (json!({ "processors": [], "on_failure": 1 }), "`on_failure` is no list"),
         ] {

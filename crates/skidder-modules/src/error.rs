@@ -53,7 +53,9 @@ pub enum ModuleError {
     #[error("{0}")]
     Text(Problems),
     /// The server is too old for a fileset with several pipelines.
-    #[error("the fileset `{fileset}` has several pipelines, which need Elasticsearch {least}; the server has {version}")]
+    #[error(
+        "the fileset `{fileset}` has several pipelines, which need Elasticsearch {least}; the server has {version}"
+    )]
     TooOld {
         /// Module and fileset.
         fileset: String,
@@ -80,21 +82,26 @@ impl ModuleError {
             filesets => format!("it has `{}`", filesets.join("`, `")),
         };
         match self {
-            Self::NoModule { .. } => "look for the name in the folder, or set `filebeat.modules_path` to the folder \
+            Self::NoModule { .. } => {
+                "look for the name in the folder, or set `filebeat.modules_path` to the folder \
                                       `module` of an installed Filebeat"
-                .to_owned(),
+                    .to_owned()
+            }
             Self::NoFileset { known: filesets, .. } => known(filesets),
             Self::NoneEnabled { known: filesets, .. } => {
                 let advice = "set `enabled: true` in at least one fileset, or `enabled: false` in the module";
                 format!("{advice}; {}", known(filesets))
             }
             Self::Template { error, .. } if error.contains("no entry for key") => {
-                "set the variable as `var.NAME` of the fileset, or declare it in the manifest".to_owned()
+                "set the variable as `var.NAME` of the fileset, or declare it in the manifest"
+                    .to_owned()
             }
             Self::Template { .. } => {
                 "check the values of `var` of the fileset: a list may be expected".to_owned()
             }
-            Self::TooOld { .. } | Self::Unreadable { .. } | Self::Text(_) | Self::Wrong { .. } => String::new(),
+            Self::TooOld { .. } | Self::Unreadable { .. } | Self::Text(_) | Self::Wrong { .. } => {
+                String::new()
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::compat;
 use crate::error::ModuleError;
-use crate::manifest::{Manifest, OldValue};
 pub use crate::manifest::Requirement;
+use crate::manifest::{Manifest, OldValue};
 use crate::settings::{FILESET_NAME, MODULE_NAME};
 use crate::template::{Scope, Variables};
 use crate::version::Version;
@@ -17,6 +17,9 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The first version with pipelines that call others.
 const SEVERAL_MIN: Version = Version::new(6, 5, 0);
+
+/// The setting whose value is the folder above that of the modules, for templates that name files of a module.
+const HOME: &str = "path.home";
 
 /// The setting of an input that names a pipeline.
 const PIPELINE: &str = "pipeline";
@@ -36,6 +39,8 @@ pub(crate) struct Configured {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fileset {
     scope: Scope,
+    /// The folder above that of the modules.
+    home: String,
     variables: Variables,
     old_values: Vec<OldValue>,
     /// What the input's template is called in messages, and its text.
@@ -98,7 +103,9 @@ impl Fileset {
                 && !texts().any(|text| text.contains(&used))
         };
         let unused = own.variables.keys().filter(is_unused).cloned().collect();
+        let home = module.parent().and_then(Path::parent).unwrap_or(module);
         Ok(Self {
+            home: home.to_string_lossy().into_owned(),
             scope,
             variables,
             old_values: manifest.old_values,
@@ -132,7 +139,7 @@ impl Fileset {
     }
 
     /// Its input: a list of one, as in a file with inputs. Variables are replaced by `settings`, those of the
-    /// program, and by the environment.
+    /// program, and by the environment; `path.home` is the folder above that of the modules.
     pub fn input(
         &self,
         settings: &Settings,
@@ -161,6 +168,7 @@ impl Fileset {
         let input = input
             .with_text(MODULE_NAME.name(), &self.scope.module)
             .with_text(FILESET_NAME.name(), &self.scope.fileset);
+        let settings = settings.with_text(HOME, &self.home);
         Ok(settings.expanded_part(&input, environment).as_item())
     }
 
@@ -191,7 +199,9 @@ impl Fileset {
         let text = self.scope.render_pipeline(&name, &file.text, variables)?;
         let extension = file.path.extension().and_then(|extension| extension.to_str());
         let mut body = match extension.map(str::to_ascii_lowercase).as_deref() {
-            Some("json") => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
+            Some("json") => {
+                serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?
+            }
             Some("yml" | "yaml") => {
                 let name = format!("{name} (rendered for {}/{})", self.module(), self.name());
                 Json::from(&yaml_value(&name, &text).map_err(ModuleError::Text)?)
@@ -205,9 +215,10 @@ impl Fileset {
 
 /// The text of a file of a module.
 pub(crate) fn read(fs: &dyn Fs, path: &Path) -> Result<String, ModuleError> {
-    let text = fs.open(path).and_then(|file| read_to_end(&*file, FILE_BYTES_MAX)).and_then(|bytes| {
-        String::from_utf8(bytes)
-            .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
-    });
+    let text =
+        fs.open(path).and_then(|file| read_to_end(&*file, FILE_BYTES_MAX)).and_then(|bytes| {
+            String::from_utf8(bytes)
+                .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+        });
     text.map_err(|error| ModuleError::Unreadable { path: path.to_owned(), error })
 }

@@ -45,7 +45,8 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// Reads the text of the file at `path`; `settings` are those of the program.
     pub(crate) fn read(settings: &Settings, path: &Path, text: &str) -> Result<Self, ModuleError> {
-        let wrong = |what: &str| ModuleError::Wrong { path: path.to_owned(), what: what.to_owned() };
+        let wrong =
+            |what: &str| ModuleError::Wrong { path: path.to_owned(), what: what.to_owned() };
         let name = path.display().to_string();
         let tree = settings.part_of_text(&name, text, &[]).map_err(ModuleError::Text)?;
         let root = tree.node().entries();
@@ -79,7 +80,10 @@ impl Manifest {
                 .and_then(Node::as_list)
                 .unwrap_or_default()
                 .iter()
-                .map(|one| Requirement { processor: text_at(one, "name"), plugin: text_at(one, "plugin") })
+                .map(|one| Requirement {
+                    processor: text_at(one, "name"),
+                    plugin: text_at(one, "plugin"),
+                })
                 .collect(),
         })
     }
@@ -137,7 +141,11 @@ mod tests {
     use crate::template::Builtins;
 
     fn scope() -> Scope {
-        Scope { builtins: Builtins::new("filebeat", "9.5.3", "h"), module: "m".into(), fileset: "f".into() }
+        Scope {
+            builtins: Builtins::new("filebeat", "9.5.3", "h"),
+            module: "m".into(),
+            fileset: "f".into(),
+        }
     }
 
     fn manifest(text: &str) -> Result<Manifest, ModuleError> {
@@ -184,7 +192,8 @@ requires.processors: [{name: geoip, plugin: ingest-geoip}]
             assert!(error.contains(why) && error.contains("/m/manifest.yml"), "{error}");
         }
         let manifest = manifest("var: [{name: a, default: '{{.b}}'}]\ninput: i").unwrap();
-        let error = manifest.variables(&scope(), Path::new("m.yml"), &Variables::new()).unwrap_err();
+        let error =
+            manifest.variables(&scope(), Path::new("m.yml"), &Variables::new()).unwrap_err();
         assert!(error.to_string().contains("m.yml, variable a"), "{error}");
     }
 }

@@ -256,7 +256,8 @@ impl Modules<'_> {
             settings = settings.overlaid(over, &|_| Lists::Mixed);
         }
         let section = settings.section_at(path, self.problems);
-        let is_on = section.get(&FILESET_ENABLED).value() || overrides.enable_all || overrides.force;
+        let is_on =
+            section.get(&FILESET_ENABLED).value() || overrides.enable_all || overrides.force;
         if !is_on {
             section.skip();
             return None;
@@ -286,7 +287,8 @@ impl Modules<'_> {
         let Ok(Value::Map(map)) = yaml_value(&path.display().to_string(), &text) else {
             return Ok(name.clone());
         };
-        let Some(Value::String(moved)) = map.get("movedTo").filter(|moved| **moved != Value::String(String::new()))
+        let Some(Value::String(moved)) =
+            map.get("movedTo").filter(|moved| **moved != Value::String(String::new()))
         else {
             return Ok(name.clone());
         };

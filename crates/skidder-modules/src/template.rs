@@ -162,15 +162,11 @@ fn to_json(value: &Go) -> Json {
         Go::Int(value) => Json::from(*value),
         Go::Uint(value) => Json::from(*value),
         // Go writes a whole number without a point.
-        Go::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => {
-            Json::from(*value as i64)
-        }
+        Go::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => Json::from(*value as i64),
         Go::Float(value) => Json::from(*value),
         Go::String(text) => Json::from(&**text),
         Go::List(list) => list.iter().map(to_json).collect(),
-        Go::Map(map) => {
-            map.iter().map(|(key, value)| (key.to_string(), to_json(value))).collect()
-        }
+        Go::Map(map) => map.iter().map(|(key, value)| (key.to_string(), to_json(value))).collect(),
         Go::Nil | Go::Function(_) => Json::Null,
     }
 }
@@ -247,7 +243,10 @@ mod tests {
             ("{{ inList .tags \"forwarded\" }} {{ inList .tags \"x\" }}", "true false"),
             ("{{ IngestPipeline \"json\" }}", "filebeat-9.5.3-nginx-access-json"),
             ("{{.builtin.hostname}} {{.builtin.domain}}", "web1 example.org"),
-            ("{{.builtin.module}}/{{.builtin.fileset}} {{.builtin.beatVersion}}", "nginx/access 9.5.3"),
+            (
+                "{{.builtin.module}}/{{.builtin.fileset}} {{.builtin.beatVersion}}",
+                "nginx/access 9.5.3",
+            ),
             ("{{ range $i, $tag := .tags }}\n - {{$tag}}{{ end }}", "\n - a\n - forwarded"),
             ("{{ if .none }}x{{ else if eq .kind \"file\" }}y{{ end }}", "y"),
             ("{{ .kind | printf \"%q\" }}", "\"file\""),
@@ -255,7 +254,8 @@ mod tests {
             ("{{ printf \"%T\" 1 }} {{ printf \"%s-%03d\" .kind 7 }}", "int64 file-007"),
             ("no template", "no template"),
         ] {
-            let variables = "{tags: [a, forwarded], map: {a: <b>, n: 1.5, w: 2.0}, none: ~, kind: file}";
+            let variables =
+                "{tags: [a, forwarded], map: {a: <b>, n: 1.5, w: 2.0}, none: ~, kind: file}";
             assert_eq!(rendered(text, variables).as_deref(), Ok(expected), "{text}");
         }
     }
@@ -281,6 +281,9 @@ mod tests {
             scope.render_pipeline("t", text, &scope.variables()).unwrap(),
             "{{ kept }} filebeat-9.5.3-nginx-access-b"
         );
-        assert_eq!(scope.pipeline_id("../ingest/common.v1.yml"), "filebeat-9.5.3-nginx-access-common.v1");
+        assert_eq!(
+            scope.pipeline_id("../ingest/common.v1.yml"),
+            "filebeat-9.5.3-nginx-access-common.v1"
+        );
     }
 }

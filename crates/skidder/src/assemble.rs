@@ -3,13 +3,13 @@
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::config_files::{self, AllConfigFiles};
-use crate::modules::{self, ModulePipelines, Started};
 use crate::filestream::InputContext;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common};
 use crate::input_print::Prints;
 use crate::input_settings::{ENABLED, ID};
 use crate::inputs::{self, Input, Reads};
+use crate::modules::{self, ModulePipelines, Started};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
@@ -18,7 +18,7 @@ use crate::root_settings;
 use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
-use skidder_modules::Overrides;
+use skidder_modules::{MODULE_NAME, Overrides};
 use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
@@ -132,21 +132,13 @@ pub(crate) fn assemble(
         modules::start(&beat, settings, &output_context, context.modules);
     modules::warn_of_pipelines(&root, &filesets, &outputs);
     pipelines.replace(filesets);
-    let may_come = files.is_any() || beat.has("autodiscover");
+    let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
-    let reading = Reading {
-        settings,
-        of_modules,
-        context,
-        agent: &agent,
-        started,
-        ids,
-        may_come,
-        own_log,
-    };
+    let reading =
+        Reading { settings, of_modules, context, agent: &agent, started, ids, may_come, own_log };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.part(&schema::HTTP));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -315,6 +307,9 @@ impl Reading<'_> {
             if !item.is_map() {
                 inputs::refuse_empty(&item);
                 continue;
+            }
+            if section.has(MODULE_NAME.name()) {
+                section.forgive();
             }
             if !section.get(&ENABLED).value() {
                 disabled += 1;

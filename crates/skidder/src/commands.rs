@@ -10,7 +10,8 @@ use crate::startup::Startup;
 use crate::system::System;
 use crate::terminal::{eprint, print};
 use crate::{
-    agent, files, keystore, logging, migrate, module_files, pages, registry, run, sample, schema, ship, tune,
+    agent, files, keystore, logging, migrate, module_files, pages, registry, run, sample, schema,
+    ship, tune,
 };
 use anyhow::{Result, bail};
 use skidder_config::{Problem, Subject};

@@ -22,14 +22,20 @@ struct ModuleFile {
 }
 
 /// Runs a `modules` command.
-pub(crate) fn dispatch(what: &ModulesCommand, global: &Global, system: &System) -> Result<ExitCode> {
+pub(crate) fn dispatch(
+    what: &ModulesCommand,
+    global: &Global,
+    system: &System,
+) -> Result<ExitCode> {
     let settings = load_without_secrets(global, system)?;
     let files = AllConfigFiles::of(&settings);
     let Some(pattern) = files.modules_pattern() else {
         bail!("`modules` needs the setting `filebeat.config.modules.path`");
     };
     let Some(directory) = pattern.strip_suffix("/*.yml") else {
-        bail!("`filebeat.config.modules.path` is `{pattern}`; for `modules` it must end with `/*.yml`");
+        bail!(
+            "`filebeat.config.modules.path` is `{pattern}`; for `modules` it must end with `/*.yml`"
+        );
     };
     let fs = &*system.fs;
     let files = list(fs, Path::new(directory))?;
@@ -111,7 +117,11 @@ fn turn(fs: &dyn Fs, file: &ModuleFile, on: bool) -> Result<()> {
     let path = file.path.with_file_name(format!("{}{}", file.name, if on { ON } else { OFF }));
     let what = if on { "enabling" } else { "disabling" };
     fs.rename(&file.path, &path).with_context(|| {
-        format!("There was an error {what} module {}: cannot rename `{}`", file.name, file.path.display())
+        format!(
+            "There was an error {what} module {}: cannot rename `{}`",
+            file.name,
+            file.path.display()
+        )
     })
 }
 
@@ -135,7 +145,9 @@ mod tests {
         let files = list(&RealFs, place.path()).unwrap();
         turn(&RealFs, find(&files, "d").unwrap(), true).unwrap();
         turn(&RealFs, find(&files, "b").unwrap(), false).unwrap();
-        assert!(place.path().join("d.yml").exists() && place.path().join("b.yml.disabled").exists());
+        assert!(
+            place.path().join("d.yml").exists() && place.path().join("b.yml.disabled").exists()
+        );
         assert!(find(&files, "c").is_none());
     }
 }

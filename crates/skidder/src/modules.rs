@@ -42,7 +42,11 @@ pub(crate) fn start(
         return Started::default();
     }
     let Some(folder) = find_folder(&*context.fs, settings, own_path) else {
-        refuse_without_folder(beat, settings, items.iter().chain(&of_files).find(|item| is_on(item)));
+        refuse_without_folder(
+            beat,
+            settings,
+            items.iter().chain(&of_files).find(|item| is_on(item)),
+        );
         return Started::default();
     };
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -57,7 +61,8 @@ pub(crate) fn start(
         match fileset.input(settings, &environment) {
             Ok(input) => inputs.push(Arc::new(input)),
             Err(error) => {
-                let place = format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
+                let place =
+                    format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
                 modules.report(beat.position(), &place, error);
             }
         }
@@ -74,8 +79,9 @@ fn is_on(item: &Item<'_>) -> bool {
 /// The folder of modules: the configured one, that in `path.home`, or that of an installed Filebeat.
 fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option<PathBuf> {
     let home = &settings.paths().home;
-    let is_folder =
-        |path: &PathBuf| fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory);
+    let is_folder = |path: &PathBuf| {
+        fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+    };
     match own {
         Some(own) => Some(home.join(own)).filter(is_folder),
         None => [home.join(FOLDER), PathBuf::from(INSTALLED)].into_iter().find(is_folder),
@@ -92,7 +98,8 @@ fn refuse_without_folder(beat: &Section<'_>, settings: &Settings, first: Option<
         }
     };
     let message = format!("modules are on, but {tried}");
-    let hint = "set `filebeat.modules_path` to the folder `module` of a Filebeat, or turn the modules off";
+    let hint =
+        "set `filebeat.modules_path` to the folder `module` of a Filebeat, or turn the modules off";
     let position = first.map(|item| item.node().position().clone());
     let problem = Problem::error(position.or_else(|| beat.position().cloned()), message).hint(hint);
     let severity = beat.problems().unknown_severity();

@@ -232,7 +232,12 @@ pub(super) async fn ask<A: Ask>(
     server.ask(method, path, body).await.map_err(SetupError::Ask)
 }
 
-pub(super) fn refused<E>(what: String, status: u16, answer: &[u8], advice: &'static str) -> SetupError<E> {
+pub(super) fn refused<E>(
+    what: String,
+    status: u16,
+    answer: &[u8],
+    advice: &'static str,
+) -> SetupError<E> {
     let shown = &answer[..answer.len().min(SHOWN_BYTES_MAX)];
     let answer = String::from_utf8_lossy(shown).trim().to_owned();
     let advice = if matches!(status, 401 | 403) { advice } else { "" };

@@ -182,8 +182,12 @@ fn refuse_missing<E>(
     nodes: &[BTreeSet<String>],
 ) -> Result<(), SetupError<E>> {
     let lacks = |kind: &str| nodes.iter().any(|node| !node.contains(kind));
-    let missing: Vec<&str> =
-        group.requires.iter().filter(|(kind, _)| lacks(kind)).map(|(_, plugin)| &**plugin).collect();
+    let missing: Vec<&str> = group
+        .requires
+        .iter()
+        .filter(|(kind, _)| lacks(kind))
+        .map(|(_, plugin)| &**plugin)
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -267,8 +271,11 @@ mod tests {
 
     fn loader(requires: &[&str], overwrites: bool) -> (Arc<Fixed>, PipelineLoader) {
         let requires = requires.iter().map(|kind| ((*kind).to_owned(), format!("ingest-{kind}")));
-        let source =
-            Arc::new(Fixed { revision: AtomicU64::new(1), requires: requires.collect(), overwrites });
+        let source = Arc::new(Fixed {
+            revision: AtomicU64::new(1),
+            requires: requires.collect(),
+            overwrites,
+        });
         (Arc::clone(&source), PipelineLoader::new(source, true))
     }
 

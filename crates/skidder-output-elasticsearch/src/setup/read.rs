@@ -1,7 +1,8 @@
 //! `setup` of the configuration. Files that it names are read at once.
 
 use super::declared::{
-    self, DASHBOARDS, DASHBOARDS_ADVICE, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, PIPELINES_ENABLED, SETUP, dsl, ilm,
+    self, DASHBOARDS, DASHBOARDS_ADVICE, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, PIPELINES_ENABLED,
+    SETUP, dsl, ilm,
 };
 use super::mapping::{self, Mapped};
 use super::template::{Body, Template};
