@@ -164,7 +164,7 @@ pub(crate) enum Command {
     },
     /// Prints the version
     Version,
-    /// Loads the index template and the lifecycle policy of `setup`, and ingest pipelines of modules, into Elasticsearch
+    /// Loads index template, lifecycle policy and pipelines of modules into Elasticsearch
     Setup(SetupArguments),
     /// Keeps secrets for `${KEY}` in the configuration, in Filebeat's encrypted file
     Keystore {

@@ -83,7 +83,7 @@ pub(crate) fn dispatch(
 fn show(files: &[ModuleFile]) -> Result<ExitCode> {
     let names = |is_on: bool| {
         let some = files.iter().filter(move |file| file.is_on == is_on);
-        some.map(|file| format!("{}\n", file.name)).collect::<String>()
+        some.flat_map(|file| [file.name.as_str(), "\n"]).collect::<String>()
     };
     print(&format!("Enabled:\n{}\nDisabled:\n{}", names(true), names(false)))?;
     Ok(ExitCode::SUCCESS)
@@ -146,7 +146,7 @@ mod tests {
         turn(&RealFs, find(&files, "d").unwrap(), true).unwrap();
         turn(&RealFs, find(&files, "b").unwrap(), false).unwrap();
         assert!(
-            place.path().join("d.yml").exists() && place.path().join("b.yml.disabled").exists()
+            place.path().join("d.yml").is_file() && place.path().join("b.yml.disabled").is_file()
         );
         assert!(find(&files, "c").is_none());
     }

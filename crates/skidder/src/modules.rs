@@ -90,12 +90,11 @@ fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option
 
 /// Reports that modules are on and there is no folder with them. Filebeat only logs it, and reads nothing.
 fn refuse_without_folder(beat: &Section<'_>, settings: &Settings, first: Option<&Item<'_>>) {
-    let tried = match beat.has(MODULES_PATH.name()) {
-        true => "`filebeat.modules_path` names no folder".to_owned(),
-        false => {
-            let home = settings.paths().home.join(FOLDER);
-            format!("neither `{}` nor `{INSTALLED}` is a folder", home.display())
-        }
+    let tried = if beat.has(MODULES_PATH.name()) {
+        "`filebeat.modules_path` names no folder".to_owned()
+    } else {
+        let home = settings.paths().home.join(FOLDER);
+        format!("neither `{}` nor `{INSTALLED}` is a folder", home.display())
     };
     let message = format!("modules are on, but {tried}");
     let hint =

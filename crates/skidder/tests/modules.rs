@@ -291,7 +291,7 @@ fn modules_are_listed_and_turned_on_and_off() {
     let ended = modules(home, "disable nginx mysql").succeeded();
     assert_eq!(ended.out, "Disabled nginx\n");
     assert!(ended.log.contains("Module mysql is already disabled\n"), "{}", ended.log);
-    assert!(folder.join("system.yml").exists() && folder.join("nginx.yml.disabled").exists());
+    assert!(folder.join("system.yml").is_file() && folder.join("nginx.yml.disabled").is_file());
     let ended = modules(home, "enable none system");
     assert_eq!((ended.code(), &*ended.out), (Some(1), "Module none doesn't exist!\n"));
     let ended = modules(home, "disable none");
