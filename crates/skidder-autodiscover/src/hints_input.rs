@@ -207,7 +207,7 @@ impl Builder<'_> {
             if problems.has_errors() {
                 return Err(problems.to_string());
             }
-            input.overlay(map, Lists::Append);
+            input.overlay(&map, Lists::Appended);
         }
         let module: String = all.text("module").chars().filter(|it| is_of_module(*it)).collect();
         if module.is_empty() {

@@ -30,8 +30,8 @@ impl Section<'_> {
         let message = format!("unknown setting `{}`", self.path_of(key));
         let place = entry.key_position.clone();
         let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
-        let severity =
-            if self.is_off.get() { Severity::Warning } else { self.problems.unknown_severity() };
+        let is_mild = self.is_off.get() || self.forgives.get();
+        let severity = if is_mild { Severity::Warning } else { self.problems.unknown_severity() };
         self.problems.push(Problem { severity, ..problem });
     }
 

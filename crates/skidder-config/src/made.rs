@@ -6,6 +6,7 @@
 
 use crate::node::{Content, Entry, Map, Node, Variables};
 use crate::problem::{Position, Problems};
+use crate::rendered::{Lists, overlay};
 use crate::settings::Settings;
 use crate::vars::{self, Lookups};
 use crate::{read, tree};
@@ -171,29 +172,9 @@ impl Node {
         self
     }
 
-    /// Lays `over` upon it: maps key by key, lists as `lists` says, anything else is replaced.
-    pub fn overlay(&mut self, over: Self, lists: Lists) {
-        match (&mut self.content, over.content) {
-            (Content::Map(old), Content::Map(new)) => {
-                for entry in new.into_entries() {
-                    match old.get_mut(&entry.key) {
-                        Some(known) => known.value.overlay(entry.value, lists),
-                        None => old.insert(entry),
-                    }
-                }
-                self.text = None;
-            }
-            (Content::List(old), Content::List(new)) => {
-                for (index, item) in new.into_iter().enumerate() {
-                    match old.get_mut(index).filter(|_| lists == Lists::ByIndex) {
-                        Some(known) => known.overlay(item, lists),
-                        None => old.push(item),
-                    }
-                }
-                self.text = None;
-            }
-            (_, content) => *self = Self { content, ..over },
-        }
+    /// Lays `over` upon it, as [`Settings::overlaid`] does with all lists alike.
+    pub fn overlay(&mut self, over: &Self, lists: Lists) {
+        overlay(self, over, "", &|_| lists);
     }
 
     /// The first value below this with a variable that has no value: its path, and the reason.
@@ -239,15 +220,6 @@ impl Node {
     pub fn to_masked_yaml(&self) -> String {
         crate::export::to_yaml(self)
     }
-}
-
-/// How [`Node::overlay`] joins two lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lists {
-    /// The new items follow the old ones.
-    Append,
-    /// The first new item is laid upon the first old one, and so on.
-    ByIndex,
 }
 
 fn entry(key: &str, value: Node) -> Entry {
@@ -321,13 +293,13 @@ mod tests {
         let over = json!({"a": [{"y": 2}, 3], "b": {"c": 9}});
         let laid = |lists| {
             let mut base = node(&base);
-            base.overlay(node(&over), lists);
+            base.overlay(&node(&over), lists);
             base.to_json()
         };
         let appended = json!({"a": [{"x": 1}, {"y": 2}, 3], "b": {"c": 9, "d": 2}});
-        assert_eq!(laid(Lists::Append), appended);
+        assert_eq!(laid(Lists::Appended), appended);
         let by_index = json!({"a": [{"x": 1, "y": 2}, 3], "b": {"c": 9, "d": 2}});
-        assert_eq!(laid(Lists::ByIndex), by_index);
+        assert_eq!(laid(Lists::Mixed), by_index);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Section<'a> {
     pub(crate) skipped: Cell<bool>,
     /// It is turned off.
     pub(crate) is_off: Cell<bool>,
+    /// Unknown settings in it are only warnings.
+    pub(crate) forgives: Cell<bool>,
     /// [`Problems::errors_reported`] when it began.
     pub(crate) errors_before: u64,
     /// It is no map, which is reported.
@@ -58,6 +60,7 @@ impl<'a> Section<'a> {
             groups: RefCell::default(),
             skipped: Cell::new(false),
             is_off: Cell::new(false),
+            forgives: Cell::new(false),
             errors_before: problems.errors_reported(),
             is_reported: map.is_none() && node.is_some_and(|node| !node.is_null()),
         }
@@ -355,6 +358,11 @@ impl<'a> Section<'a> {
     /// not declared are only warnings: Filebeat does not look at it, and neither name nor value does any harm.
     pub fn off(&self) {
         self.is_off.set(true);
+    }
+
+    /// Unknown settings are only warnings, because a program wrote them, and not the user.
+    pub fn forgive(&self) {
+        self.forgives.set(true);
     }
 
     /// Ends the reading without looking at the keys that are left, for a section that is read elsewhere.

@@ -11,9 +11,12 @@ use std::sync::Arc;
 pub fn build(section: &Section<'_>, context: &Context, setup: Option<Arc<Setup>>) -> Option<Built> {
     let (config, queue) = read(section);
     let mut config = config?;
+    let loads = setup.as_ref().is_some_and(|setup| setup.loads_pipelines);
+    let pipelines = setup.as_ref().and_then(|setup| setup.pipelines.0.clone());
     config.setup = setup.filter(|setup| is_template_for(section, setup));
     match Elasticsearch::new(config, context.clone()) {
         Ok(output) => {
+            let output = output.with_pipelines(pipelines, loads);
             Some(Built { output: Box::new(output.clone()), tuning: Ok(Box::new(output)), queue })
         }
         Err(error) => {

@@ -4,7 +4,7 @@ use super::answer::AnswerError;
 use super::manage::Asking;
 use super::request::Request;
 use super::server::{ServerInfo, Target};
-use super::setup::{Installer, SetupError};
+use super::setup::{Installer, PipelineLoader, SetupError};
 use http::Method;
 use skidder_net::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, Route, excerpt};
 use skidder_os::{Clock, Monotonic};
@@ -79,6 +79,8 @@ pub(crate) struct Client {
     pub(crate) timeout: Duration,
     /// The setup of the server before events come.
     pub(crate) installer: Option<Arc<Installer>>,
+    /// Ingest pipelines that events may name.
+    pub(crate) pipelines: Option<Arc<PipelineLoader>>,
     pub(crate) idle: Duration,
     /// Version below which a server is refused.
     pub(crate) version_min: Option<String>,
@@ -104,9 +106,13 @@ impl Client {
         self.connection = None;
     }
 
-    /// Asks the server for name and version, unless they are known.
+    fn lacks_pipelines(&self) -> bool {
+        self.pipelines.as_ref().is_some_and(|pipelines| pipelines.is_due())
+    }
+
+    /// Asks the server for name and version, unless they are known, and sets up what it lacks.
     pub(crate) async fn greet(&mut self) -> Result<(), Failure> {
-        if self.known.is_some() {
+        if self.known.is_some() && !self.lacks_pipelines() {
             return Ok(());
         }
         self.connection = None;
@@ -136,6 +142,11 @@ impl Client {
             let mut asking = Asking { connection: &mut connection, target, timeout };
             installer.once(&info, &mut asking).await?;
         }
+        if let Some(pipelines) = &self.pipelines {
+            let (target, timeout) = (&*self.target, self.timeout);
+            let mut asking = Asking { connection: &mut connection, target, timeout };
+            pipelines.load_due(&info, &mut asking).await?;
+        }
         if self.logged.as_ref() != Some(&info) {
             let host = &self.target.host;
             let flavour = info.flavour.name();
@@ -150,6 +161,10 @@ impl Client {
 
     /// Sends a request and reads the answer; gives its status.
     pub(crate) async fn bulk(&mut self, request: &Request) -> Result<u16, Failure> {
+        // A reload may have brought inputs whose events name other pipelines.
+        if self.lacks_pipelines() {
+            self.greet().await?;
+        }
         let started = self.clock.monotonic();
         let stale = started.since(self.last_used) > self.idle;
         if self.connection.as_ref().is_some_and(|open| stale || !open.is_open()) {

@@ -48,7 +48,9 @@ pub use preset::Preset;
 pub use read::read;
 pub use read::{DEFAULT_PORT, parse_host};
 pub use server::TargetError;
-pub use setup::{Enabled, Lifecycle, SETUP, Setup, Template};
+pub use setup::{
+    Enabled, Lifecycle, Pipeline, PipelineGroup, PipelineSource, Pipelines, SETUP, Setup, Template,
+};
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 
 use crate::tuner::{Bounds, Sizes, Tuner};
@@ -57,12 +59,12 @@ use encode::BulkEncoder;
 use ready::Ready;
 use request::BodyWriter;
 use server::Target;
-use setup::Installer;
+use setup::{Installer, PipelineLoader};
 use skidder_kerberos::LoginError;
 use skidder_net::Route;
 use skidder_outputs::Buffers;
 use skidder_outputs::{Backoff, Context, Failures, Refuser};
-use skidder_pipeline::{Feed, Output, OutputFuture};
+use skidder_pipeline::{Feed, Output, OutputFuture, SetUp};
 use skidder_tls::TlsClient;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -110,6 +112,7 @@ pub struct Elasticsearch {
     targets: Vec<Arc<Target>>,
     tls: Option<Arc<TlsClient>>,
     installer: Option<Arc<Installer>>,
+    pipelines: Option<Arc<PipelineLoader>>,
 }
 
 impl Elasticsearch {
@@ -141,7 +144,21 @@ impl Elasticsearch {
             .collect();
         let installer =
             config.setup.clone().map(|setup| Arc::new(Installer::new(setup, context.clone())));
-        Ok(Self { targets: targets?, config: Arc::new(config), context, tls, installer })
+        Ok(Self {
+            targets: targets?,
+            config: Arc::new(config),
+            context,
+            tls,
+            installer,
+            pipelines: None,
+        })
+    }
+
+    /// The same with ingest pipelines; with `in_run` the first connection of a run loads them.
+    #[must_use]
+    pub fn with_pipelines(self, source: Option<Arc<dyn PipelineSource>>, in_run: bool) -> Self {
+        let pipelines = source.map(|source| Arc::new(PipelineLoader::new(source, in_run)));
+        Self { pipelines, ..self }
     }
 
     fn client(&self, target: &Arc<Target>, feed: &Feed) -> Client {
@@ -151,6 +168,7 @@ impl Elasticsearch {
             timeout: self.config.timeout,
             idle: self.config.idle_connection_timeout,
             installer: self.installer.clone(),
+            pipelines: self.pipelines.clone(),
             version_min: (!self.config.allow_older_versions).then(|| self.context.version.clone()),
             metrics: Arc::clone(&feed.metrics),
             clock: Arc::clone(&feed.clock),
@@ -272,9 +290,10 @@ impl Output for Elasticsearch {
 
     fn set_up<'a>(
         &'a self,
+        what: SetUp,
         report: &'a mut (dyn FnMut(&str) + Send),
     ) -> Option<Pin<Box<dyn Future<Output = bool> + 'a>>> {
-        Some(Box::pin(Elasticsearch::set_up(self, report)))
+        Some(Box::pin(Elasticsearch::set_up(self, what, report)))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

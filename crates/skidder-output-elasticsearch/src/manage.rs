@@ -3,11 +3,13 @@
 use super::Elasticsearch;
 use super::client::Failure;
 use super::server::{Flavour, ServerInfo, Target};
-use super::setup::{Ask, Installer, Step};
+use super::setup::{Ask, Installer, PipelineLoader, Step};
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use skidder_net::{Connection, ConnectionError, Pieces, Steps};
+use skidder_pipeline::SetUp;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Privileges that a user needs on the index: to write, and to make the data stream.
@@ -41,17 +43,21 @@ impl Ask for Asking<'_> {
 }
 
 impl Elasticsearch {
-    /// Loads policy and template, the template also over one that is there. Sends every line for the user
-    /// to `report`. Returns whether it worked.
-    pub async fn set_up(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
-        let Some(installer) = &self.installer else {
+    /// Loads policy and template, and ingest pipelines, the latter two also over those that are there. Sends every
+    /// line for the user to `report`. Returns whether it worked.
+    pub async fn set_up(&self, what: SetUp, report: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let installer = self.installer.as_ref().filter(|_| what.index_management);
+        let pipelines = self.pipelines.as_ref().filter(|_| what.pipelines);
+        if what.index_management && installer.is_none() {
             report(
                 "elasticsearch: nothing to set up: `setup.template` is off, or not named for `index`",
             );
+        }
+        if installer.is_none() && pipelines.is_none() {
             return true;
-        };
+        }
         for target in &self.targets {
-            match self.set_up_at(target, installer).await {
+            match self.set_up_at(target, installer, pipelines).await {
                 Ok(steps) => {
                     for step in steps {
                         report(&match step {
@@ -71,7 +77,8 @@ impl Elasticsearch {
     async fn set_up_at(
         &self,
         target: &Target,
-        installer: &Installer,
+        installer: Option<&Arc<Installer>>,
+        pipelines: Option<&Arc<PipelineLoader>>,
     ) -> Result<Vec<Step>, Failure> {
         let timeout = self.config.timeout;
         let login = target.login.clone();
@@ -86,7 +93,14 @@ impl Elasticsearch {
         }
         let info = ServerInfo::read(&answer).map_err(Failure::NotElasticsearch)?;
         let mut asking = Asking { connection: &mut connection, target, timeout };
-        Ok(installer.install(&info, &mut asking, true).await?)
+        let mut steps = Vec::new();
+        if let Some(installer) = installer {
+            steps.extend(installer.install(&info, &mut asking, true).await?);
+        }
+        if let Some(pipelines) = pipelines {
+            steps.extend(pipelines.load(&info, &mut asking, true).await?);
+        }
+        Ok(steps)
     }
 
     /// Our user on the server, and whether we may write to the index. `None` if not.

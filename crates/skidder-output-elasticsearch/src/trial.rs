@@ -57,7 +57,7 @@ impl Elasticsearch {
             config.pipeline = None;
             config.pipelines = Rules::default();
         }
-        Self { config: Arc::new(config), installer: None, ..self.clone() }
+        Self { config: Arc::new(config), installer: None, pipelines: None, ..self.clone() }
     }
 
     /// The same with other sizes.

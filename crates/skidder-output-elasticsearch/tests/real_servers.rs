@@ -11,7 +11,7 @@ use skidder_event::{Base, Format, Map, Path, Value};
 use skidder_output_elasticsearch::{
     Config, Credentials, Elasticsearch, Pem, Setup, TlsSettings, parse_host,
 };
-use skidder_pipeline::Output;
+use skidder_pipeline::{Output, SetUp};
 use skidder_testkit::servers::{Server, USER, unique_name};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -209,7 +209,7 @@ async fn is_set_up(server: Server) {
     assert!(index.starts_with(&format!(".ds-{name}-")), "{index}");
     // Again, by the command.
     let mut printed = String::new();
-    assert!(output.set_up(&mut |line| printed.push_str(line)).await, "{printed}");
+    assert!(output.set_up(SetUp::ALL, &mut |line| printed.push_str(line)).await, "{printed}");
     // One without some of its modules prints more between the two.
     assert!(printed.contains(&format!("the index template `{name}`")), "{printed}");
     assert!(printed.ends_with(": loaded"), "{printed}");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use skidder_config::{Problems, Settings};
 use skidder_event::Format;
 use skidder_output_elasticsearch::{Config, Elasticsearch, Setup, parse_host};
+use skidder_pipeline::SetUp;
 use skidder_testkit::servers::{Server, unique_name};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl Names {
     /// The output of `skidder setup`, and whether it succeeds.
     async fn set_up(&self, ilm: &str, folder: &Path) -> (bool, String) {
         let output = self.output(ilm, folder);
-        common::check_report(async |report| output.set_up(report).await).await
+        common::check_report(async |report| output.set_up(SetUp::ALL, report).await).await
     }
 
     /// How often the policy was put there, and its phases.

@@ -8,7 +8,7 @@ use common::{Fixture, context};
 use skidder_config::{Problems, Settings};
 use skidder_output_elasticsearch::{Config, Elasticsearch, Setup, parse_host};
 use skidder_outputs::Discard;
-use skidder_pipeline::Output;
+use skidder_pipeline::{Output, SetUp};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,16 +94,16 @@ async fn the_command_loads_the_template_whatever_is_there() {
     let output: Box<dyn Output> = Box::new(output(&server, with_setup("{}")));
     let mut printed = String::new();
     let mut report = |line: &str| printed.push_str(&format!("{line}\n"));
-    assert!(output.set_up(&mut report).unwrap().await);
+    assert!(output.set_up(SetUp::ALL, &mut report).unwrap().await);
     assert!(printed.contains("`filebeat`: it is there already\n"), "{printed}");
     assert!(printed.contains("`filebeat-9.5.0`: loaded\n"), "{printed}");
     assert_eq!(requests(&server), [POLICY[0], TEMPLATE[1]]);
     server.state.lock().unwrap().has.insert(TEMPLATE[1], (403, "{}"));
     let mut printed = String::new();
     let mut report = |line: &str| printed.push_str(line);
-    assert!(!output.set_up(&mut report).unwrap().await);
+    assert!(!output.set_up(SetUp::ALL, &mut report).unwrap().await);
     assert!(printed.contains("manage_index_templates"), "{printed}");
-    assert!(Discard.set_up(&mut |_| {}).is_none(), "it has nothing to set up");
+    assert!(Discard.set_up(SetUp::ALL, &mut |_| {}).is_none(), "it has nothing to set up");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,7 +39,7 @@ pub use ledger::{Ledger, LedgerSnapshot};
 pub use metrics::{
     Active, Counter, Gauge, OutputMetrics, QueueMetrics, Refusals, RegistrarMetrics,
 };
-pub use output::{Feed, Output, OutputFuture};
+pub use output::{Feed, Output, OutputFuture, SetUp};
 pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;

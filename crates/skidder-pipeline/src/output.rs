@@ -24,6 +24,20 @@ pub struct Feed {
     pub clock: Arc<dyn Clock>,
 }
 
+/// What `skidder setup` sets up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetUp {
+    /// Index template and lifecycle policy.
+    pub index_management: bool,
+    /// Ingest pipelines.
+    pub pipelines: bool,
+}
+
+impl SetUp {
+    /// All of it.
+    pub const ALL: Self = Self { index_management: true, pipelines: true };
+}
+
 /// A destination of events.
 ///
 /// Contract: every row of every delivery taken gets exactly one verdict through its ticket, or the
@@ -50,10 +64,11 @@ pub trait Output: Send {
         Box::pin(std::future::ready(true))
     }
 
-    /// Implements `skidder setup`, as [`Output::check`]: sets up what the servers need before events come. `None` if
+    /// Implements `skidder setup`, as [`Output::check`]: sets up `what` the servers need before events come. `None` if
     /// this kind of output has nothing to set up.
     fn set_up<'a>(
         &'a self,
+        _what: SetUp,
         _report: &'a mut (dyn FnMut(&str) + Send),
     ) -> Option<Pin<Box<dyn Future<Output = bool> + 'a>>> {
         None

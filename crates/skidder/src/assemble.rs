@@ -2,10 +2,11 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
-use crate::config_files::{self, AllConfigFiles, refuse_modules};
+use crate::config_files::{self, AllConfigFiles};
 use crate::idle::IDLE;
 use crate::input_reader::{Found, InputReader, Shared, acquaint, feeding, share_keys};
 use crate::inputs::{self, Input};
+use crate::modules::{self, ModulePipelines, Started};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
@@ -14,10 +15,11 @@ use crate::schema::{self, AUTODISCOVER, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
+use skidder_modules::Overrides;
 use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs};
-use skidder_output_elasticsearch::Setup;
+use skidder_output_elasticsearch::{Pipelines, Setup};
 use skidder_outputs::Context as OutputContext;
 use skidder_read::FilestreamSettings;
 use std::collections::{BTreeMap, HashSet};
@@ -54,6 +56,8 @@ pub(crate) struct Parts {
     pub(crate) readers: Vec<InputReader>,
     /// The ids of `filestream` inputs, which further ones must not have.
     pub(crate) input_ids: HashSet<String>,
+    /// The ingest pipelines of modules, which outputs to Elasticsearch load.
+    pub(crate) pipelines: Arc<ModulePipelines>,
 }
 
 impl Parts {
@@ -89,6 +93,8 @@ pub(crate) struct ConfigContext<'a> {
     pub(crate) interrupt: Arc<AtomicBool>,
     /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
+    /// What the command line says of modules.
+    pub(crate) modules: &'a Overrides,
 }
 
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
@@ -113,7 +119,8 @@ pub(crate) fn assemble(
         precision,
         fs: Arc::clone(&context.fs),
     };
-    let setup = read_setup(&root, &output_context, settings);
+    let pipelines = Arc::new(ModulePipelines::new(beat.get(&root_settings::OVERWRITE).value()));
+    let setup = read_setup(&root, &output_context, settings, &pipelines);
     let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
     let registry = beat.part(&root_settings::IN_REGISTRY);
     let registries = registries_directory(&data, &registry);
@@ -124,16 +131,26 @@ pub(crate) fn assemble(
     let output_ids = outputs.ids.clone();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
-    refuse_modules(settings, problems);
     let discovery = read_discovery(&beat, settings);
+    let Started { filesets, inputs: of_modules } =
+        modules::start(&beat, settings, &output_context, context.modules);
+    modules::warn_of_pipelines(&root, &filesets, &outputs);
+    pipelines.replace(filesets);
     let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
     let shared = Shared::new(settings, context, &agent, ids, own_log);
-    let mut reading =
-        Reading { settings, shared, ids, may_come, readers: Vec::new(), input_ids: HashSet::new() };
+    let mut reading = Reading {
+        settings,
+        of_modules,
+        shared,
+        ids,
+        may_come,
+        readers: Vec::new(),
+        input_ids: HashSet::new(),
+    };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = read_http(&root, context);
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -167,6 +184,7 @@ pub(crate) fn assemble(
         log,
         agent,
         output_context,
+        pipelines,
     })
 }
 
@@ -207,6 +225,8 @@ fn read_flush(registry: Section<'_>) -> Duration {
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
 struct Reading<'a> {
     settings: &'a Settings,
+    /// The inputs of modules.
+    of_modules: Vec<Arc<Settings>>,
     shared: Shared,
     /// Of the outputs, if there is a list of them.
     ids: &'a [String],
@@ -305,6 +325,7 @@ impl Reading<'_> {
         let mut ids = HashSet::new();
         let mut items = beat.items_of(&INPUTS);
         items.extend(config_files::items(self.settings.input_files(), root.problems()));
+        items.extend(config_files::items(&self.of_modules, root.problems()));
         let is_empty = items.is_empty();
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
@@ -343,10 +364,16 @@ fn warn_of_unfed(root: &Section<'_>, inputs: &[(Input, Feeds)], outputs: &Output
 }
 
 /// `setup`, which only outputs to Elasticsearch look at.
-fn read_setup(root: &Section<'_>, context: &OutputContext, settings: &Settings) -> Arc<Setup> {
+fn read_setup(
+    root: &Section<'_>,
+    context: &OutputContext,
+    settings: &Settings,
+    pipelines: &Arc<ModulePipelines>,
+) -> Arc<Setup> {
     let section = root.part(&schema::SETUP);
-    let setup = Setup::read(&section, context, &settings.paths().config);
+    let mut setup = Setup::read(&section, context, &settings.paths().config);
     section.finish();
+    setup.pipelines = Pipelines(Some(Arc::clone(pipelines) as _));
     Arc::new(setup)
 }
 

@@ -5,7 +5,9 @@ mod letters;
 mod state;
 
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
-pub(crate) use state::{ExportRegistry, Import, KeystoreCommand, Migrate, RegistryCommand};
+pub(crate) use state::{
+    ExportRegistry, Import, KeystoreCommand, Migrate, ModulesCommand, RegistryCommand,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use skidder_log::{Environment, Flags};
@@ -37,6 +39,12 @@ pub(crate) struct Global {
     /// Says more: level info for logs, one line a file for `ship`
     #[arg(short = 'v', long = "v", global = true)]
     pub(crate) verbose: bool,
+    /// Modules that run beside those of the configuration, comma-separated
+    #[arg(long = "modules", value_name = "NAMES", global = true, value_delimiter = ',')]
+    pub(crate) modules: Vec<String>,
+    /// Overrides a setting of a fileset of `filebeat.modules` or `--modules`: module.fileset.key=value
+    #[arg(short = 'M', long = "M", value_name = "KEY=VALUE", global = true)]
+    pub(crate) module_settings: Vec<String>,
     /// Where it runs: says whether the log goes to files (default) or to stderr (systemd, container)
     #[arg(
         long,
@@ -156,15 +164,18 @@ pub(crate) enum Command {
     },
     /// Prints the version
     Version,
-    /// Loads the index template and the lifecycle policy of `setup` into Elasticsearch
+    /// Loads index template, lifecycle policy and pipelines of modules into Elasticsearch
     Setup(SetupArguments),
     /// Keeps secrets for `${KEY}` in the configuration, in Filebeat's encrypted file
     Keystore {
         #[command(subcommand)]
         what: KeystoreCommand,
     },
-    #[command(hide = true)]
-    Modules(NotYet),
+    /// Lists the modules in `filebeat.config.modules.path`, and turns them on and off
+    Modules {
+        #[command(subcommand)]
+        what: ModulesCommand,
+    },
     #[command(hide = true)]
     Generate(NotYet),
     /// Prints what a shell needs to complete this command line
@@ -204,15 +215,21 @@ pub(crate) enum Shell {
 /// `skidder setup`.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct SetupArguments {
-    /// Template and policy: all that there is
+    /// Only template and policy
     #[arg(long)]
     pub(crate) index_management: bool,
+    /// Only ingest pipelines of the modules that are on, also over those that are there
+    #[arg(long)]
+    pub(crate) pipelines: bool,
+    /// With the pipelines: also of filesets that the configuration turns off
+    #[arg(long)]
+    pub(crate) enable_all_filesets: bool,
+    /// With the pipelines: of all filesets of the modules that the configuration names
+    #[arg(long)]
+    pub(crate) force_enable_module_filesets: bool,
     /// Not supported: load them with Filebeat, once
     #[arg(long, hide = true)]
     pub(crate) dashboards: bool,
-    /// Not supported: load them with Filebeat, once
-    #[arg(long, hide = true)]
-    pub(crate) pipelines: bool,
 }
 
 /// Arguments of a command of Filebeat that is not here yet.

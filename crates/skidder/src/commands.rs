@@ -10,12 +10,16 @@ use crate::startup::Startup;
 use crate::system::System;
 use crate::terminal::{eprint, print};
 use crate::{
-    agent, files, keystore, logging, migrate, pages, registry, run, sample, schema, ship, tune,
+    agent, files, keystore, logging, migrate, module_files, pages, registry, run, sample, schema,
+    ship, tune,
 };
 use anyhow::{Result, bail};
 use skidder_config::{Problem, Subject};
+use skidder_modules::Overrides;
+use skidder_pipeline::SetUp;
 use skidder_read::survey;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs the command of the command line.
 pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
@@ -23,6 +27,7 @@ pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
         caught.release();
     }
     let mut system = System { caught, ..System::real()? };
+    system.modules = Arc::new(modules_of(line));
     if line.global.trace_startup {
         system.startup = Startup::traced(&system.clock);
     }
@@ -57,7 +62,7 @@ pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
         }
         Some(Command::Setup(what)) => set_up(*what, &line.global, &system),
         Some(Command::Keystore { what }) => keystore::dispatch(what, &line.global, &system),
-        Some(Command::Modules(_)) => not_yet("modules"),
+        Some(Command::Modules { what }) => module_files::dispatch(what, &line.global, &system),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion { shell }) => pages::completion(*shell),
         Some(Command::Man { directory }) => pages::man(directory.as_deref()),
@@ -73,6 +78,20 @@ use crate::top::top;
 #[cfg(not(feature = "top"))]
 fn top(_: crate::cli::Top, _: &Global, _: &System) -> Result<ExitCode> {
     bail!("this program was built without `top`; use one with the cargo feature `top`")
+}
+
+/// What the command line says of modules.
+fn modules_of(line: &CommandLine) -> Overrides {
+    let setup = match &line.command {
+        Some(Command::Setup(what)) => (what.enable_all_filesets, what.force_enable_module_filesets),
+        _ => (false, false),
+    };
+    Overrides {
+        modules: line.global.modules.clone(),
+        settings: line.global.module_settings.clone(),
+        enable_all: setup.0,
+        force: setup.1,
+    }
 }
 
 fn not_yet(command: &str) -> Result<ExitCode> {
@@ -147,11 +166,13 @@ fn test_output(global: &Global, system: &System) -> Result<ExitCode> {
 
 /// `skidder setup`: for every output that has something to be set up.
 fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<ExitCode> {
-    if what.dashboards || what.pipelines {
-        bail!(
-            "dashboards and pipelines of modules are not in skidder: load them with Filebeat, once"
-        );
+    if what.dashboards {
+        bail!("dashboards are not in skidder: load them with Filebeat, once");
     }
+    let parts_of = match (what.index_management, what.pipelines) {
+        (false, false) => SetUp::ALL,
+        (index_management, pipelines) => SetUp { index_management, pipelines },
+    };
     let settings = load_settings(global, system)?;
     let parts =
         read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
@@ -160,7 +181,7 @@ fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<Exit
     let mut all = Vec::new();
     for output in &parts.outputs {
         let mut add_line = |line: &str| lines.push(format!("{line}\n"));
-        if let Some(setting_up) = output.output.set_up(&mut add_line) {
+        if let Some(setting_up) = output.output.set_up(parts_of, &mut add_line) {
             all.push(runtime.block_on(setting_up));
         }
     }

@@ -2,8 +2,7 @@
 //! may be reloaded.
 
 use skidder_config::{
-    Group, Item, Key, LoadOptions, Part, Problem, Problems, Section, Settings, Subject, load_part,
-    settings,
+    Group, Item, Key, LoadOptions, Part, Problems, Section, Settings, load_part, settings,
 };
 use skidder_os::{Fs, Timestamp};
 use skidder_read::glob::Pattern;
@@ -105,6 +104,11 @@ impl AllConfigFiles {
         beat.skip();
         root.skip();
         all
+    }
+
+    /// The path of the files of modules.
+    pub(crate) fn modules_pattern(&self) -> Option<&str> {
+        self.modules.pattern.as_ref().map(Pattern::as_str)
     }
 
     /// Whether there may be such files, now or later.
@@ -223,26 +227,4 @@ pub(crate) fn items<'a>(
         all.extend(items);
     }
     all
-}
-
-/// Reports enabled modules.
-pub(crate) fn refuse_modules(settings: &Settings, problems: &Problems) {
-    for item in items(settings.module_files(), problems) {
-        let Some(module) = item.node().as_map() else { continue };
-        let is = |key: &str, value: &str, map: &skidder_config::Map| {
-            map.get(key).is_some_and(|entry| entry.value.text() == Some(value))
-        };
-        let filesets = module.iter().filter_map(|entry| entry.value.as_map());
-        let is_on = filesets.into_iter().any(|fileset| is("enabled", "true", fileset));
-        if is_on && !is("enabled", "false", module) {
-            let name = module.get("module").and_then(|entry| entry.value.text()).unwrap_or("?");
-            let message =
-                format!("the module `{name}` is on, and modules are not supported by skidder yet");
-            let hint =
-                "leave the file out, or set `enabled: false`; an input can read the same files";
-            let problem = Problem::error(item.node().position().clone(), message).hint(hint);
-            let severity = problems.unknown_severity();
-            problems.push(Problem { severity, ..problem.about(Subject::Unsupported) });
-        }
-    }
 }

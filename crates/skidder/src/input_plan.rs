@@ -9,6 +9,7 @@ use crate::program_pages;
 use crate::step_times::StepTimes;
 use skidder_config::Section;
 use skidder_event::{Base, Batch, DropReason, Format, Map, Path};
+use skidder_modules::{FILESET_NAME, MODULE_NAME};
 use skidder_processors::{
     AddFields, AddTags, BoundPlan, Compiled, Condition, Context, FailureCount, Fate, Meter, Plan,
     RawIndex, Shape, StepCounts, StepNote, Template, fields_of, read_processors,
@@ -222,9 +223,7 @@ pub(crate) fn read(
             None => dated = RawIndex::new(index),
         }
     }
-    if let Some(service) = section.get(&SERVICE_TYPE).optional() {
-        fields.insert_path("service.type", service);
-    }
+    add_module(section, &mut fields);
     let host = !section.get(&DISABLE_HOST).value();
     // Tags first, then fields, and both over what a parser found.
     let mut processors = Vec::new();
@@ -249,6 +248,25 @@ pub(crate) fn read(
         template: Arc::default(),
         condition: None,
         times,
+    }
+}
+
+/// `service.type`, and the fields that say which module made the input.
+fn add_module(section: &Section<'_>, fields: &mut Map) {
+    let module = section.get(&MODULE_NAME).optional();
+    let fileset = section.get(&FILESET_NAME).optional();
+    let service = section.get(&SERVICE_TYPE).optional().or_else(|| module.clone());
+    if let Some(service) = service {
+        fields.insert_path("service.type", service);
+    }
+    if let Some(fileset) = &fileset {
+        fields.insert_path("fileset.name", fileset.clone());
+    }
+    if let Some(module) = module {
+        if let Some(fileset) = fileset {
+            fields.insert_path("event.dataset", format!("{module}.{fileset}"));
+        }
+        fields.insert_path("event.module", module);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::outputs::{Feeds, Place};
 use crate::own_log::OwnLog;
 use crate::processors;
 use skidder_config::{Item, Section, Settings};
+use skidder_modules::MODULE_NAME;
 use skidder_os::Timestamp;
 use skidder_processors::Context;
 use skidder_read::{InputKind, Peer};
@@ -113,6 +114,9 @@ impl InputReader {
         if !item.is_map() {
             inputs::refuse_empty(item);
             return Found::Wrong;
+        }
+        if section.has(MODULE_NAME.name()) {
+            section.forgive();
         }
         if !section.get(&ENABLED).value() {
             inputs::turned_off(&section);

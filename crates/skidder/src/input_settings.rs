@@ -2,6 +2,7 @@
 
 use crate::processors::PROCESSOR;
 use skidder_config::{Any, Group, Key, Part, Parts, settings};
+use skidder_modules::MODULE_SETTINGS;
 use skidder_processors::CONDITION;
 
 mod events {
@@ -32,7 +33,7 @@ pub(crate) use events::{EVENTS, FIELDS, FIELDS_UNDER_ROOT, PROCESSORS, TAGS};
 settings! {
     /// What every input has.
     pub(crate) static EVERY_INPUT = Group::new("input.*", "What every input has.")
-        .include(&[&EVENTS])
+        .include(&[&EVENTS, &MODULE_SETTINGS])
         // Options of the `log` input in another one: Filebeat ignores them, and so do we.
         // `skidder migrate` writes the modern form.
         .without_effect(&[

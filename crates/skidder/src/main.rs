@@ -23,6 +23,8 @@ mod load;
 mod logging;
 mod made_fields;
 mod migrate;
+mod module_files;
+mod modules;
 mod monitoring;
 mod outputs;
 mod own_log;

@@ -153,6 +153,8 @@ impl Ours {
             once: false,
             fail_on: Vec::new(),
             trace_startup: false,
+            modules: global.modules.clone(),
+            module_settings: global.module_settings.clone(),
         }
     }
 }

@@ -91,16 +91,24 @@ settings! {
             ("spool_size", OLDER),
             ("idle_timeout", OLDER),
             ("config_dir", OLDER),
-            ("modules.*", LENIENT),
             ("autodiscover.*", LENIENT),
         ])
         .without_effect(&[
-            ("overwrite_pipelines", "only modules have pipelines"),
             ("publish_async", "requests are sent while others are made, always"),
         ]);
 
     pub(crate) IN_REGISTRY: Part =
         Key::part("registry", &registry::REGISTRY).about("what is remembered of files");
+    pub(crate) MODULES: Any = Key::new("modules").default_words("`[]`").about(
+        "a list of [modules](modules.md), each with its filesets: `- {module: nginx, access.enabled: true}`",
+    );
+    pub(crate) MODULES_PATH: PathBuf = Key::new("modules_path")
+        .default_words("`${path.home}/module`, else `/usr/share/filebeat/module`")
+        .ours()
+        .about("folder of the modules; relative to `path.home`");
+    pub(crate) OVERWRITE: bool = Key::new("overwrite_pipelines").default(false).about(
+        "ingest pipelines of modules replace those that the server has at the start and at a reload",
+    );
     pub(crate) SHUTDOWN: Duration = Key::new("shutdown_timeout")
         .default(SHUTDOWN_TIMEOUT)
         .differs("Filebeat: 0")

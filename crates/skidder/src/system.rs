@@ -6,6 +6,7 @@ use crate::signals::Caught;
 use crate::startup::Startup;
 use anyhow::{Context as _, Result};
 use skidder_config::Pipes;
+use skidder_modules::Overrides;
 use skidder_net::Sockets;
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub(crate) struct System {
     pub(crate) interrupt: Arc<AtomicBool>,
     /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
+    /// What the command line says of modules.
+    pub(crate) modules: Arc<Overrides>,
 }
 
 impl System {
@@ -45,6 +48,7 @@ impl System {
             service: Arc::new(Service::of_environment()),
             interrupt: Arc::default(),
             sockets: Sockets::default(),
+            modules: Arc::default(),
         })
     }
 
@@ -62,6 +66,7 @@ impl System {
             cores: self.cores,
             interrupt: Arc::clone(&self.interrupt),
             sockets: self.sockets.clone(),
+            modules: &self.modules,
         }
     }
 }

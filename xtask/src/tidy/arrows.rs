@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-decode", &["skidder-os"]),
     ("skidder-registry", &["skidder-os"]),
     ("skidder-parse", &["skidder-event"]),
+    ("skidder-modules", &["skidder-os", "skidder-config"]),
     ("skidder-processors", &["skidder-event", "skidder-config", "skidder-os", "skidder-parse"]),
     (
         "skidder-lookups",
@@ -163,6 +164,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-registry",
             "skidder-parse",
             "skidder-processors",
+            "skidder-modules",
             "skidder-net",
             "skidder-lookups",
             "skidder-script",

@@ -127,6 +127,10 @@ settings! {
     pub(super) IN_TEMPLATE: Part = Key::part("template", &template::TEMPLATE).about("the index template");
     pub(super) IN_ILM: Part = Key::part("ilm", &ilm::ILM).about("a lifecycle policy");
     pub(super) IN_DSL: Part = Key::part("dsl", &dsl::DSL).about("the lifecycle in the template");
+    pub(super) PIPELINES_ENABLED: bool = Key::new("pipelines.enabled").default(true).about(
+        "ingest pipelines of [modules](modules.md) are loaded at the first connection; `false`: only by \
+         `skidder setup --pipelines`",
+    );
     pub(super) DASHBOARDS: Any = Key::new("dashboards")
         .about("no effect, with a warning if it is `enabled`: load dashboards with Filebeat, once");
 }

@@ -44,6 +44,8 @@ pub(crate) enum SetupError<E> {
     Ask(E),
     #[error("cannot set up {what}: the server answered {status}: {answer}{advice}")]
     Refused { what: String, status: u16, answer: String, advice: &'static str },
+    #[error("cannot set up ingest pipelines: {0}")]
+    Pipelines(String),
     #[error("`{0}` is set, but the server has no lifecycles of this kind")]
     NoLifecycle(&'static str),
 }
@@ -215,13 +217,13 @@ fn with_old_types(value: &Value) -> Value {
     }
 }
 
-fn path(before: &str, name: &str) -> String {
+pub(super) fn path(before: &str, name: &str) -> String {
     let mut path = before.to_owned();
     encode_percent(&mut path, name);
     path
 }
 
-async fn ask<A: Ask>(
+pub(super) async fn ask<A: Ask>(
     server: &mut A,
     method: Method,
     path: &str,
@@ -230,7 +232,12 @@ async fn ask<A: Ask>(
     server.ask(method, path, body).await.map_err(SetupError::Ask)
 }
 
-fn refused<E>(what: String, status: u16, answer: &[u8], advice: &'static str) -> SetupError<E> {
+pub(super) fn refused<E>(
+    what: String,
+    status: u16,
+    answer: &[u8],
+    advice: &'static str,
+) -> SetupError<E> {
     let shown = &answer[..answer.len().min(SHOWN_BYTES_MAX)];
     let answer = String::from_utf8_lossy(shown).trim().to_owned();
     let advice = if matches!(status, 401 | 403) { advice } else { "" };

@@ -8,11 +8,14 @@ mod declared;
 mod fields;
 mod install;
 mod mapping;
+mod pipelines;
 mod read;
 mod template;
 
 pub use declared::SETUP;
 pub(crate) use install::{Ask, Installer, SetupError, Step};
+pub(crate) use pipelines::PipelineLoader;
+pub use pipelines::{Pipeline, PipelineGroup, PipelineSource, Pipelines};
 pub use template::Template;
 
 use serde_json::Value;
@@ -52,6 +55,10 @@ pub struct Setup {
     pub ilm: Lifecycle,
     /// `setup.dsl`.
     pub dsl: Lifecycle,
+    /// `setup.pipelines.enabled`: pipelines are loaded during a run.
+    pub loads_pipelines: bool,
+    /// The ingest pipelines to load.
+    pub pipelines: Pipelines,
 }
 
 impl Setup {

@@ -1,7 +1,8 @@
 //! `setup` of the configuration. Files that it names are read at once.
 
 use super::declared::{
-    self, DASHBOARDS, DASHBOARDS_ADVICE, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, SETUP, dsl, ilm,
+    self, DASHBOARDS, DASHBOARDS_ADVICE, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, PIPELINES_ENABLED,
+    SETUP, dsl, ilm,
 };
 use super::mapping::{self, Mapped};
 use super::template::{Body, Template};
@@ -29,6 +30,8 @@ impl Setup {
             template: files.template(&section.part(&IN_TEMPLATE)),
             ilm: files.ilm(&section.part(&IN_ILM)),
             dsl: files.dsl(&section.part(&IN_DSL)),
+            loads_pipelines: section.get(&PIPELINES_ENABLED).value(),
+            pipelines: super::Pipelines::default(),
         };
         section.accept_key(&DASHBOARDS);
         section.without_effect_if_enabled(DASHBOARDS.name(), DASHBOARDS_ADVICE);

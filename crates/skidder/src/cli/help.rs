@@ -10,7 +10,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Ship", &["run", "ship"]),
     (
         "Prepare a configuration",
-        &["test", "process", "explain", "diff", "tune", "export", "setup", "keystore", "migrate"],
+        &[
+            "test", "process", "explain", "diff", "tune", "export", "modules", "setup", "keystore",
+            "migrate",
+        ],
     ),
     ("See what it does", &["status", "top", "page", "files"]),
     ("State", &["registry", "deadletters", "queue"]),
@@ -18,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples of a command, by its words.
-const EXAMPLES: [(&str, [&str; 2]); 39] = [
+const EXAMPLES: [(&str, [&str; 2]); 43] = [
     ("run", ["skidder run -c filebeat.yml -e", "skidder run -c filebeat.yml --once"]),
     (
         "ship",
@@ -184,7 +187,23 @@ const EXAMPLES: [(&str, [&str; 2]); 39] = [
     ),
     (
         "setup",
-        ["skidder setup -c filebeat.yml", "skidder setup -c filebeat.yml --index-management"],
+        [
+            "skidder setup -c filebeat.yml",
+            "skidder setup -c filebeat.yml --pipelines --modules nginx -M nginx.access.enabled=true",
+        ],
+    ),
+    ("modules", ["skidder modules list", "skidder modules enable nginx system"]),
+    (
+        "modules list",
+        ["skidder modules list -c filebeat.yml", "skidder modules list --path.config /etc/skidder"],
+    ),
+    (
+        "modules enable",
+        ["skidder modules enable nginx", "skidder modules enable -c filebeat.yml nginx system"],
+    ),
+    (
+        "modules disable",
+        ["skidder modules disable nginx", "skidder modules disable -c filebeat.yml nginx system"],
     ),
     (
         "keystore",

@@ -1,7 +1,26 @@
-//! The command line of what is kept and taken over: `registry`, `keystore`, `migrate`.
+//! The command line of what is kept and taken over: `registry`, `keystore`, `modules`, `migrate`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+
+/// `skidder modules …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModulesCommand {
+    /// Lists the modules that are on, and those that are off
+    List,
+    /// Turns modules on: renames `NAME.yml.disabled` to `NAME.yml`
+    Enable {
+        /// Names of modules
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Turns modules off: renames `NAME.yml` to `NAME.yml.disabled`
+    Disable {
+        /// Names of modules
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
 
 /// `skidder registry …`.
 #[derive(Debug, Subcommand)]

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::input_settings::{ID, TYPE};
 use skidder_config::{Any, Group, Key, Part, Problem, Section, Size, Value, settings};
+use skidder_modules::MODULE_NAME;
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{CloseSettings, FileIdentity, FilestreamSettings, InputKind};
@@ -266,7 +267,7 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
 fn warn_of_deprecated(section: &Section<'_>, kind: InputKind) {
     // As it is written: a `docker` input is one of the kind `container`.
     let written = section.get(&TYPE).optional().unwrap_or_else(|| kind.name().to_owned());
-    if section.get(&ALLOW_DEPRECATED_USE).value() {
+    if section.get(&ALLOW_DEPRECATED_USE).value() || section.has(MODULE_NAME.name()) {
         return;
     }
     let message = format!(

@@ -61,6 +61,8 @@ impl Theirs {
             once: false,
             fail_on: Vec::new(),
             trace_startup: false,
+            modules: Vec::new(),
+            module_settings: Vec::new(),
         };
         let settings = load_files(&read, std::slice::from_ref(&configuration), system)?;
         let data = data_of(options, &settings, &folder, system)?;

@@ -13,6 +13,7 @@ use crate::cli::Global;
 use crate::config_files::{AllConfigFiles, Stamp};
 use crate::input_reader::InputReader;
 use crate::load::{load_beside, load_settings};
+use crate::modules::ModulePipelines;
 use crate::system::System;
 use crate::watchers::Watchers;
 use anyhow::{Result, anyhow};
@@ -20,11 +21,19 @@ use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Settings};
 use skidder_os::Monotonic;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings that take effect without a restart.
-const LIVE: [&str; 6] =
-    ["filebeat.inputs", "filebeat.config", "tags", "fields", "fields_under_root", "processors"];
+const LIVE: [&str; 7] = [
+    "filebeat.inputs",
+    "filebeat.config",
+    "filebeat.modules",
+    "tags",
+    "fields",
+    "fields_under_root",
+    "processors",
+];
 
 /// How long the program sleeps if nothing is due.
 const NEVER: Duration = Duration::from_hours(24);
@@ -36,6 +45,8 @@ pub(crate) struct Reloader {
     agent: Agent,
     /// The settings in force.
     settings: Settings,
+    /// The ingest pipelines that the running outputs load.
+    pipelines: Arc<ModulePipelines>,
     period: Option<Duration>,
     due: Monotonic,
     /// The files beside the configuration, as they were read last.
@@ -70,6 +81,7 @@ impl Reloader {
             system: system.clone(),
             agent: parts.agent.clone(),
             settings,
+            pipelines: Arc::clone(&parts.pipelines),
             period: parts.reload_period,
             due: Monotonic::default(),
             // Unknown: the first check finds all changes since the start.
@@ -213,6 +225,8 @@ impl Reloader {
                 parts.outputs[output].inputs.push(input);
             }
         }
+        // Before the first event that names one.
+        self.pipelines.replace(parts.pipelines.filesets());
         let counts = running.change(parts.outputs)?;
         if !idle.is_empty() {
             tracing::warn!(

@@ -160,8 +160,18 @@ impl Pod {
         std::os::unix::fs::symlink(folder.join("0.log"), &link).unwrap();
         let label = label.to_owned();
         let rotated_at = Instant::now();
-        let pod =
-            Self { label, next: 0, annotations, uid, id, folder, link, file, rotated: 0, rotated_at };
+        let pod = Self {
+            label,
+            next: 0,
+            annotations,
+            uid,
+            id,
+            folder,
+            link,
+            file,
+            rotated: 0,
+            rotated_at,
+        };
         cluster.put("ADDED", &pod.uid, pod.object("Pending", &json!({"waiting": {}}), false));
         pod
     }

@@ -46,6 +46,16 @@ struct State {
     waiting: usize,
     /// Connections that are open.
     connections: usize,
+    puts: Vec<Put>,
+}
+
+/// A PUT request.
+#[derive(Clone, Debug)]
+pub(crate) struct Put {
+    pub(crate) path: String,
+    pub(crate) body: serde_json::Value,
+    /// How many documents had been taken before.
+    pub(crate) behind: usize,
 }
 
 struct Shared {
@@ -90,6 +100,7 @@ impl BulkServer {
             held: false,
             waiting: 0,
             connections: 0,
+            puts: Vec::new(),
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -125,6 +136,11 @@ impl BulkServer {
     /// How many documents were taken.
     pub(crate) fn count(&self) -> usize {
         self.shared.lock().documents.len()
+    }
+
+    /// All PUT requests.
+    pub(crate) fn puts(&self) -> Vec<Put> {
+        self.shared.lock().puts.clone()
     }
 
     /// How many bulk requests came.
@@ -177,14 +193,25 @@ impl Shared {
         let mut reader = BufReader::new(stream);
         loop {
             let head = read_head(&mut reader)?;
-            let method = head[0].split(' ').next().unwrap_or_default();
+            let mut words = head[0].split(' ');
+            let (method, path) =
+                (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            if method == "GET" && path.starts_with("/_ingest/pipeline/") {
+                let is_there = self.lock().puts.iter().any(|put| put.path == path);
+                answer(stream, if is_there { 200 } else { 404 }, "{}")?;
+                continue;
+            }
             if method == "GET" || method == "HEAD" {
                 let body = r#"{"version":{"number":"9.5.3"}}"#;
                 answer(stream, 200, if method == "GET" { body } else { "" })?;
                 continue;
             }
             if method == "PUT" {
-                read_body(&mut reader, &head)?;
+                let body = serde_json::from_slice(&read_body(&mut reader, &head)?)?;
+                let mut state = self.lock();
+                let behind = state.documents.len();
+                state.puts.push(Put { path: path.to_owned(), body, behind });
+                drop(state);
                 answer(stream, 200, "{\"acknowledged\":true}")?;
                 continue;
             }
@@ -295,6 +322,7 @@ pub(crate) struct Document {
     pub(crate) message: String,
     pub(crate) id: Option<String>,
     pub(crate) index: Option<String>,
+    pub(crate) pipeline: Option<String>,
     /// All of it.
     pub(crate) json: serde_json::Value,
 }
@@ -311,6 +339,7 @@ fn documents(body: &[u8]) -> Vec<Document> {
             message: document["message"].as_str().unwrap().to_owned(),
             id: action["create"]["_id"].as_str().map(str::to_owned),
             index: action["create"]["_index"].as_str().map(str::to_owned),
+            pipeline: action["create"]["pipeline"].as_str().map(str::to_owned),
             json: document,
         });
     }

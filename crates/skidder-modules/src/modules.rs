@@ -1,0 +1,315 @@
+//! From the settings of modules to enabled filesets.
+
+use crate::error::ModuleError;
+use crate::fileset::{Configured, Fileset, read};
+use crate::settings::{ENABLED, FILESET_ENABLED, INPUT, NAME, PATH, VAR};
+use crate::template::{Builtins, Scope};
+use skidder_config::{
+    Item, Lists, Node, Position, Problem, Problems, Section, Settings, Value, yaml_value,
+};
+use skidder_os::{FileKind, Fs};
+use std::path::{Path, PathBuf};
+
+/// The name that stands for any module or fileset in `-M`.
+const ANY: &str = "*";
+
+/// What the command line says of modules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--modules`: names of modules that run beside those of the configuration.
+    pub modules: Vec<String>,
+    /// `-M`, in order: `module.fileset.setting=value`.
+    pub settings: Vec<String>,
+    /// Filesets that the configuration turns off run too.
+    pub enable_all: bool,
+    /// All filesets of the modules run, also those that the configuration does not name.
+    pub force: bool,
+}
+
+/// The modules of a folder.
+pub struct Modules<'a> {
+    /// The file system with the folder.
+    pub fs: &'a dyn Fs,
+    /// The folder of all modules.
+    pub folder: &'a Path,
+    /// What every template knows.
+    pub builtins: &'a Builtins,
+    /// The settings of the program, for `${...}`.
+    pub settings: &'a Settings,
+    /// Where mistakes go.
+    pub problems: &'a Problems,
+}
+
+/// A module that is on, and the filesets that its settings name.
+struct Named {
+    name: String,
+    position: Option<Position>,
+    /// The path in messages.
+    path: String,
+    filesets: Vec<(String, Option<Node>)>,
+}
+
+/// The settings of `-M`.
+struct Over(Settings);
+
+impl Over {
+    /// Settings for a fileset, the most general first.
+    fn of(&self, module: &str, fileset: &str) -> Vec<&Node> {
+        let find = |module: &str, fileset: &str| {
+            let of_module = self.0.node().entries().remove(module)?;
+            of_module.entries().remove(fileset)
+        };
+        [find(ANY, ANY), find(module, ANY), find(module, fileset)].into_iter().flatten().collect()
+    }
+
+    /// The modules that it names.
+    fn modules(&self) -> Vec<String> {
+        let names = self.0.node().entries();
+        names.into_keys().filter(|name| *name != ANY).map(str::to_owned).collect()
+    }
+
+    /// The filesets of a module that it names.
+    fn filesets(&self, module: &str) -> Vec<String> {
+        let of_module = self.0.node().entries().remove(module);
+        let names = of_module.map(Node::entries).unwrap_or_default();
+        names.into_keys().filter(|name| *name != ANY).map(str::to_owned).collect()
+    }
+}
+
+impl Modules<'_> {
+    /// The enabled filesets of `filebeat.modules`, with what the command line adds.
+    pub fn of_configuration(&self, items: Vec<Item<'_>>, overrides: &Overrides) -> Vec<Fileset> {
+        let over = Over(self.settings.of_overrides(&overrides.settings, self.problems));
+        let mut named = self.named(items, overrides);
+        for module in overrides.modules.iter().filter(|name| !name.is_empty()) {
+            if !named.iter().any(|one| one.name == *module) {
+                let (name, path) = (module.clone(), format!("--modules {module}"));
+                named.push(Named { name, position: None, path, filesets: Vec::new() });
+            }
+        }
+        for module in &mut named {
+            for fileset in over.filesets(&module.name) {
+                if !module.filesets.iter().any(|(name, _)| *name == fileset) {
+                    module.filesets.push((fileset, None));
+                }
+            }
+        }
+        for module in over.modules() {
+            if !named.iter().any(|one| one.name == module) {
+                let message = format!("`-M {module}.…` has no effect: the module does not run");
+                let hint = "`-M` is for modules of `filebeat.modules` and `--modules`, not for those of \
+                            `filebeat.config.modules`";
+                self.problems.push(Problem::warning(None, message).hint(hint));
+            }
+        }
+        self.load_all(named, Some(&over), overrides)
+    }
+
+    /// The enabled filesets of a file in `modules.d`. Of the command line, only `enable_all` and `force` count.
+    pub fn of_file(&self, items: Vec<Item<'_>>, overrides: &Overrides) -> Vec<Fileset> {
+        let named = self.named(items, overrides);
+        self.load_all(named, None, overrides)
+    }
+
+    /// The filesets that the folder has of a module.
+    pub fn filesets_of(&self, module: &str) -> Vec<String> {
+        let folder = self.folder.join(module);
+        let mut found = Vec::new();
+        let listed = self.fs.read_dir(&folder, &mut |entry| {
+            if entry.kind != FileKind::Regular
+                && let Some(name) = entry.name.to_str()
+            {
+                found.push(name.to_owned());
+            }
+        });
+        if listed.is_err() {
+            return Vec::new();
+        }
+        found.retain(|name| self.fs.metadata(&folder.join(name).join("manifest.yml")).is_ok());
+        found.sort();
+        found
+    }
+
+    /// The modules that are on.
+    fn named(&self, items: Vec<Item<'_>>, overrides: &Overrides) -> Vec<Named> {
+        let mut named = Vec::new();
+        for item in items {
+            if !item.is_map() {
+                item.problem("a module is a map", "for example `- module: nginx`");
+                continue;
+            }
+            let section = item.section();
+            section.accept_key(&PATH);
+            let is_on = section.get(&ENABLED).value() || overrides.enable_all || overrides.force;
+            if !is_on {
+                section.skip();
+                continue;
+            }
+            let name = section.get(&NAME).required();
+            let mut filesets = Vec::new();
+            for key in section.keys() {
+                if [NAME.name(), ENABLED.name(), PATH.name()].contains(&key) {
+                    continue;
+                }
+                section.accept(key);
+                filesets.push((key.to_owned(), section.item(key).map(|item| item.node().clone())));
+            }
+            let position = Some(item.node().position().clone());
+            let path = item.path().to_owned();
+            if !name.is_empty() {
+                named.push(Named { name, position, path, filesets });
+            }
+        }
+        named
+    }
+
+    fn load_all(
+        &self,
+        named: Vec<Named>,
+        over: Option<&Over>,
+        overrides: &Overrides,
+    ) -> Vec<Fileset> {
+        let mut all = Vec::new();
+        for module in named {
+            let before = self.problems.sorted().len();
+            match self.load_module(&module, over, overrides) {
+                Ok(filesets) if filesets.is_empty() && self.problems.sorted().len() == before => {
+                    let known = self.filesets_of(&module.name);
+                    let error = ModuleError::NoneEnabled { module: module.name.clone(), known };
+                    self.report(module.position.as_ref(), "", error);
+                }
+                Ok(filesets) => all.extend(filesets),
+                Err(error) => self.report(module.position.as_ref(), "", error),
+            }
+        }
+        all
+    }
+
+    fn load_module(
+        &self,
+        named: &Named,
+        over: Option<&Over>,
+        overrides: &Overrides,
+    ) -> Result<Vec<Fileset>, ModuleError> {
+        let module = self.current_name(named)?;
+        let known = self.filesets_of(&module);
+        let mut filesets = named.filesets.clone();
+        if overrides.force {
+            for name in &known {
+                if !filesets.iter().any(|(other, _)| other == name) {
+                    filesets.push((name.clone(), None));
+                }
+            }
+        }
+        let mut loaded = Vec::new();
+        for (fileset, node) in filesets {
+            let position = node.as_ref().map(Node::position).or(named.position.as_ref());
+            let of = over.map(|over| over.of(&module, &fileset)).unwrap_or_default();
+            let path = format!("{}.{fileset}", named.path);
+            let Some(own) = self.configured(node.as_ref(), &of, &path, overrides) else { continue };
+            let place = format!("module `{module}`, fileset `{fileset}`: ");
+            if !known.contains(&fileset) {
+                let (module, known) = (module.clone(), known.clone());
+                self.report(position, "", ModuleError::NoFileset { module, fileset, known });
+                continue;
+            }
+            let builtins = self.builtins.clone();
+            let scope = Scope { builtins, module: module.clone(), fileset };
+            let folder = self.folder.join(&module);
+            match Fileset::load(self.fs, self.settings, &folder, scope, own) {
+                Ok(fileset) => {
+                    for unused in &fileset.unused {
+                        let message = format!("{place}`var.{unused}` has no effect");
+                        let hint = "neither the manifest nor a template of the fileset knows it";
+                        self.problems.push(Problem::warning(position.cloned(), message).hint(hint));
+                    }
+                    loaded.push(fileset);
+                }
+                Err(error) => self.report(position, &place, error),
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Adds a mistake in a module to the problems.
+    pub fn report(&self, position: Option<&Position>, place: &str, error: ModuleError) {
+        match error {
+            ModuleError::Text(problems) => self.problems.extend(problems.sorted()),
+            error => {
+                let message = format!("{place}{error}");
+                self.problems.push(Problem::error(position.cloned(), message).hint(error.hint()));
+            }
+        }
+    }
+
+    /// The settings of a fileset with those of the command line over them; `None` if it is off.
+    fn configured(
+        &self,
+        node: Option<&Node>,
+        over: &[&Node],
+        path: &str,
+        overrides: &Overrides,
+    ) -> Option<Configured> {
+        let empty = || self.settings.of_overrides(&[], self.problems);
+        let mut settings = node.map_or_else(empty, |node| self.settings.with_root(node.clone()));
+        for over in over {
+            settings = settings.overlaid(over, &|_| Lists::Mixed);
+        }
+        let section = settings.section_at(path, self.problems);
+        let is_on =
+            section.get(&FILESET_ENABLED).value() || overrides.enable_all || overrides.force;
+        if !is_on {
+            section.skip();
+            return None;
+        }
+        let own = Configured {
+            variables: variables(&section),
+            input: section.any(&INPUT).map(|item| item.node().clone()),
+            secrets: settings.node().secret_texts(),
+        };
+        section.finish();
+        Some(own)
+    }
+
+    /// The name of the module's folder: a module that has moved names its new one.
+    fn current_name(&self, named: &Named) -> Result<String, ModuleError> {
+        let name = &named.name;
+        let folder = self.folder.join(name);
+        let is_folder =
+            self.fs.metadata(&folder).is_ok_and(|metadata| metadata.kind == FileKind::Directory);
+        // A name is one level of a path.
+        if !is_folder || Path::new(name).components().count() != 1 || name.starts_with('.') {
+            let folder: PathBuf = self.folder.to_owned();
+            return Err(ModuleError::NoModule { module: name.clone(), folder });
+        }
+        let path = folder.join("module.yml");
+        let Ok(text) = read(self.fs, &path) else { return Ok(name.clone()) };
+        let Ok(Value::Map(map)) = yaml_value(&path.display().to_string(), &text) else {
+            return Ok(name.clone());
+        };
+        let Some(Value::String(moved)) =
+            map.get("movedTo").filter(|moved| **moved != Value::String(String::new()))
+        else {
+            return Ok(name.clone());
+        };
+        let message = format!("the module `{name}` is called `{moved}` now");
+        let hint = format!("write `module: {moved}`");
+        self.problems.push(Problem::warning(named.position.clone(), message).hint(hint));
+        Ok(moved.clone())
+    }
+}
+
+/// `var` of a fileset, without what is empty.
+fn variables(section: &Section<'_>) -> crate::template::Variables {
+    match section.get(&VAR).optional() {
+        Some(Value::Map(map)) => {
+            map.into_iter().filter(|(_, value)| *value != Value::Null).collect()
+        }
+        None => crate::template::Variables::new(),
+        Some(_) => {
+            let message = format!("`{}` is no map of variables", section.path_of(VAR.name()));
+            section.problem(VAR.name(), message, "for example `var.paths: [/var/log/x.log]`");
+            crate::template::Variables::new()
+        }
+    }
+}

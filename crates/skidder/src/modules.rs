@@ -1,0 +1,200 @@
+//! `filebeat.modules` and the files of `filebeat.config.modules`: the inputs and ingest pipelines of modules.
+
+use crate::config_files;
+use crate::outputs::Outputs;
+use crate::root_settings::{MODULES, MODULES_PATH};
+use skidder_config::{Item, Problem, Section, Settings};
+use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version};
+use skidder_os::{FileKind, Fs};
+use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
+use skidder_outputs::Context as OutputContext;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The folder of modules in `path.home`.
+const FOLDER: &str = "module";
+
+/// The folder of modules of an installed Filebeat.
+const INSTALLED: &str = "/usr/share/filebeat/module";
+
+/// What runs of modules.
+#[derive(Default)]
+pub(crate) struct Started {
+    /// The enabled filesets.
+    pub(crate) filesets: Vec<Fileset>,
+    /// An input for each, as files with inputs.
+    pub(crate) inputs: Vec<Arc<Settings>>,
+}
+
+/// Reads all modules of the configuration; mistakes go to the problems of the section `filebeat`.
+pub(crate) fn start(
+    beat: &Section<'_>,
+    settings: &Settings,
+    context: &OutputContext,
+    overrides: &Overrides,
+) -> Started {
+    let problems = beat.problems();
+    let own_path = beat.get(&MODULES_PATH).optional();
+    let items = beat.any(&MODULES).map_or_else(Vec::new, Item::into_items);
+    let of_files = config_files::items(settings.module_files(), problems);
+    let is_named = overrides.modules.iter().any(|name| !name.is_empty());
+    if !is_named && !items.iter().chain(&of_files).any(is_on) && !overrides.force {
+        return Started::default();
+    }
+    let Some(folder) = find_folder(&*context.fs, settings, own_path) else {
+        refuse_without_folder(
+            beat,
+            settings,
+            items.iter().chain(&of_files).find(|item| is_on(item)),
+        );
+        return Started::default();
+    };
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let builtins = Builtins::new(&context.beat, &context.version, &host);
+    let fs = &*context.fs;
+    let modules = Modules { fs, folder: &folder, builtins: &builtins, settings, problems };
+    let mut filesets = modules.of_configuration(items, overrides);
+    filesets.extend(modules.of_file(of_files, overrides));
+    let environment = |name: &str| std::env::var(name).ok();
+    let mut inputs = Vec::new();
+    for fileset in &filesets {
+        match fileset.input(settings, &environment) {
+            Ok(input) => inputs.push(Arc::new(input)),
+            Err(error) => {
+                let place =
+                    format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
+                modules.report(beat.position(), &place, error);
+            }
+        }
+    }
+    Started { filesets, inputs }
+}
+
+/// Whether a module is not turned off.
+fn is_on(item: &Item<'_>) -> bool {
+    let enabled = item.node().as_map().and_then(|module| module.get("enabled"));
+    enabled.is_none_or(|entry| entry.value.text() != Some("false"))
+}
+
+/// The folder of modules: the configured one, that in `path.home`, or that of an installed Filebeat.
+fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option<PathBuf> {
+    let home = &settings.paths().home;
+    let is_folder = |path: &PathBuf| {
+        fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+    };
+    match own {
+        Some(own) => Some(home.join(own)).filter(is_folder),
+        None => [home.join(FOLDER), PathBuf::from(INSTALLED)].into_iter().find(is_folder),
+    }
+}
+
+/// Reports that modules are on and there is no folder with them. Filebeat only logs it, and reads nothing.
+fn refuse_without_folder(beat: &Section<'_>, settings: &Settings, first: Option<&Item<'_>>) {
+    let tried = if beat.has(MODULES_PATH.name()) {
+        "`filebeat.modules_path` names no folder".to_owned()
+    } else {
+        let home = settings.paths().home.join(FOLDER);
+        format!("neither `{}` nor `{INSTALLED}` is a folder", home.display())
+    };
+    let message = format!("modules are on, but {tried}");
+    let hint =
+        "set `filebeat.modules_path` to the folder `module` of a Filebeat, or turn the modules off";
+    let position = first.map(|item| item.node().position().clone());
+    let problem = Problem::error(position.or_else(|| beat.position().cloned()), message).hint(hint);
+    let severity = beat.problems().unknown_severity();
+    beat.problems().push(Problem { severity, ..problem });
+}
+
+/// Checks the pipelines if an output loads them, and warns if none does.
+pub(crate) fn warn_of_pipelines(root: &Section<'_>, filesets: &[Fileset], outputs: &Outputs) {
+    let with = || filesets.iter().filter(|fileset| fileset.has_pipelines());
+    if with().next().is_none() || outputs.wrong || outputs.built.is_empty() {
+        return;
+    }
+    let loads = |kind: &str| kind == "elasticsearch";
+    if outputs.built.iter().any(|(_, one)| loads(one.built.output.kind())) {
+        for fileset in with() {
+            if let Err(error) = fileset.pipelines(NEWEST) {
+                let message =
+                    format!("the pipelines of `{}/{}`: {error}", fileset.module(), fileset.name());
+                root.problems().push(Problem::error(None, message).hint(error.hint()));
+            }
+        }
+        return;
+    }
+    let message = "ingest pipelines of modules are not loaded: no output is `elasticsearch`";
+    let hint = "if events reach Elasticsearch in another way, load the pipelines once: `skidder setup --pipelines` with \
+                that output; else set `setup.pipelines.enabled: false`";
+    if root.section("setup").bool("pipelines.enabled").or(true) {
+        root.warning("output", message, hint);
+    }
+}
+
+/// A version that no server has yet: pipelines are as they are written.
+const NEWEST: Version = Version::new(999, 0, 0);
+
+/// The ingest pipelines of the filesets that run, for outputs to Elasticsearch.
+#[derive(Debug)]
+pub(crate) struct ModulePipelines {
+    overwrites: bool,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// 0 before there is a pipeline.
+    revision: u64,
+    filesets: Vec<Fileset>,
+}
+
+impl ModulePipelines {
+    pub(crate) fn new(overwrites: bool) -> Self {
+        Self { overwrites, state: RwLock::default() }
+    }
+
+    /// The filesets from now on; outputs load their pipelines before they send further events.
+    pub(crate) fn replace(&self, filesets: Vec<Fileset>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let is_same = state.filesets == filesets;
+        let has_pipelines = filesets.iter().any(Fileset::has_pipelines);
+        state.filesets = filesets;
+        if !is_same && has_pipelines {
+            state.revision += 1;
+        }
+    }
+
+    /// The filesets.
+    pub(crate) fn filesets(&self) -> Vec<Fileset> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).filesets.clone()
+    }
+}
+
+impl PipelineSource for ModulePipelines {
+    fn revision(&self) -> u64 {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).revision
+    }
+
+    fn groups(&self, version: &str) -> Result<Vec<PipelineGroup>, String> {
+        let version = Version::parse(version)
+            .ok_or_else(|| format!("the server has the version `{version}`, which is none"))?;
+        self.filesets().iter().map(|fileset| group_of(fileset, version)).collect()
+    }
+
+    fn overwrites(&self) -> bool {
+        self.overwrites
+    }
+}
+
+fn group_of(fileset: &Fileset, version: Version) -> Result<PipelineGroup, String> {
+    let name = format!("{}/{}", fileset.module(), fileset.name());
+    let pipelines = fileset.pipelines(version).map_err(|error| format!("`{name}`: {error}"))?;
+    let requires = fileset.requirements().iter();
+    Ok(PipelineGroup {
+        name,
+        requires: requires.map(|one| (one.processor.clone(), one.plugin.clone())).collect(),
+        pipelines: pipelines
+            .into_iter()
+            .map(|pipeline| Pipeline { id: pipeline.id, body: pipeline.body })
+            .collect(),
+    })
+}

@@ -1,0 +1,306 @@
+//! Modules: from a module folder and their settings to events, pipelines and files in `modules.d`.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::Place;
+use common::lines::lines;
+use common::program::{Ended, Program, command};
+use common::server::BulkServer;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MANIFEST: &str = "
+var:
+- {name: paths, default: [/none/*.log]}
+- {name: label, default: plain}
+ingest_pipeline: [ingest/entry.yml, ingest/rest.json]
+input: config/log.yml
+requires.processors: [{name: geoip, plugin: ingest-geoip}]
+";
+const INPUT: &str = "
+type: filestream
+id: '{{.builtin.module}}-{{.builtin.fileset}}'
+allow_other_things: true
+prospector.scanner.check_interval: 20ms
+paths:
+{{ range $i, $path := .paths }}
+ - {{$path}}
+{{ end }}
+processors:
+- add_fields: {target: '', fields: {label: '{{.label}}'}}
+";
+const ENTRY: &str = "
+description: '{< .label >} {{kept}}'
+processors:
+- pipeline: {name: '{< IngestPipeline \"rest\" >}'}
+";
+const REST: &str = r#"{"processors": [{"set": {"field": "a", "value": "b"}}]}"#;
+
+/// A place with a module `web` (filesets `access` and `error`), nothing else to read, and `more` settings.
+struct Modular {
+    place: Place,
+}
+
+impl Modular {
+    fn new(place: Place, more: &str) -> Self {
+        let text = place.configuration();
+        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+        let home = place.path().display().to_string();
+        let modules = place.path().join("modules.d");
+        fs::create_dir(&modules).unwrap();
+        place.configure(&format!(
+            "path.home: '{home}'\nfilebeat.config.modules: {{path: '{}/*.yml', reload: {{enabled: true, \
+             period: 20ms}}}}\nfilebeat.registry.flush{rest}{more}",
+            modules.display()
+        ));
+        let it = Self { place };
+        for fileset in ["access", "error"] {
+            for (file, text) in [
+                ("manifest.yml", MANIFEST),
+                ("config/log.yml", INPUT),
+                ("ingest/entry.yml", ENTRY),
+                ("ingest/rest.json", REST),
+            ] {
+                let path = it.folder().join("web").join(fileset).join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+        }
+        it
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.place.path().join("module")
+    }
+
+    fn logs(&self, name: &str) -> String {
+        format!("{}/{name}", self.place.logs().display())
+    }
+
+    /// Writes a file in `modules.d` as a careful program does.
+    fn put(&self, name: &str, text: &str) {
+        let draft = self.place.path().join("draft");
+        fs::write(&draft, text).unwrap();
+        fs::rename(&draft, self.place.path().join("modules.d").join(name)).unwrap();
+    }
+}
+
+fn one_console(more: &str) -> Modular {
+    Modular::new(Place::with_output("output.console: {}\n"), more)
+}
+
+fn id(fileset: &str, pipeline: &str) -> String {
+    format!("filebeat-9.5.3-web-{fileset}-{pipeline}")
+}
+
+/// Runs `skidder` with this configuration, and returns the standard error of a failure.
+fn refused(place: &Place, arguments: &[&str]) -> String {
+    let ended = place.run(&[&["test", "config"], arguments].concat());
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    ended.log
+}
+
+#[test]
+fn a_fileset_is_an_input_and_its_events_say_so() {
+    let it = one_console("");
+    let configuration = it.place.configuration();
+    let modules = format!(
+        "filebeat.modules:\n- module: web\n  access:\n    var.paths: ['{}']\n    input.tags: [mine]\n  error: {{enabled: \
+         false}}\n",
+        it.logs("a.log")
+    );
+    it.place.configure(&format!("{modules}{configuration}"));
+    it.place.write("a.log", b"hello\n");
+    let ended = it.place.once(&[]).succeeded();
+    let event: serde_json::Value = serde_json::from_str(ended.out.lines().next().unwrap()).unwrap();
+    assert_eq!(event["event"], json!({ "module": "web", "dataset": "web.access" }));
+    assert_eq!(event["fileset"], json!({ "name": "access" }));
+    assert_eq!(event["service"], json!({ "type": "web" }));
+    assert_eq!(event["@metadata"]["pipeline"], id("access", "entry"));
+    assert_eq!((&event["label"], &event["tags"]), (&json!("plain"), &json!(["mine"])));
+    assert_eq!(event["message"], "hello");
+    // What is not known in a template is not the user's mistake; that pipelines are not loaded matters.
+    assert!(
+        ended.log.contains("warning: ") && ended.log.contains("allow_other_things"),
+        "{}",
+        ended.log
+    );
+    assert!(ended.log.contains("pipelines of modules are not loaded"), "{}", ended.log);
+}
+
+#[test]
+fn the_command_line_adds_modules_and_overrides_their_settings() {
+    let it = one_console("");
+    it.place.write("a.log", b"one\n");
+    it.put(
+        "web.yml",
+        &format!("- module: web\n  error: {{var.paths: ['{}']}}\n", it.logs("b.log")),
+    );
+    it.place.write("b.log", b"two\n");
+    let paths = format!("web.access.var.paths=[{}]", it.logs("a.log"));
+    let arguments = ["--modules", "web", "-M", &paths, "-M", "*.*.var.label=x"];
+    let ended = it.place.once(&arguments).succeeded();
+    let mut found: Vec<_> = ended
+        .out
+        .lines()
+        .map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            (event["event"]["dataset"].clone(), event["label"].clone())
+        })
+        .collect();
+    found.sort_by_key(|(dataset, _)| dataset.to_string());
+    // `-M` is not for files in `modules.d`.
+    let expected = [("web.access", "x"), ("web.error", "plain")];
+    assert_eq!(found, expected.map(|(one, other)| (json!(one), json!(other))));
+    let ended = it.place.run(&["test", "config", "-M", "web.error.var.label=x"]).succeeded();
+    assert!(ended.log.contains("`-M web.…` has no effect"), "{}", ended.log);
+}
+
+#[test]
+fn mistakes_name_module_fileset_template_and_line() {
+    for (modules, says) in [
+        (
+            "{module: web, acces: {}}",
+            &["the module `web` has no fileset `acces`", "it has `access`, `error`"][..],
+        ),
+        ("{module: wob, access: {}}", &["there is no module `wob` in `", "filebeat.modules_path"]),
+        ("{module: web}", &["on, but none of its filesets", "set `enabled: true`"]),
+        (
+            "{module: web, access: {var.paths: 7}}",
+            &["fileset `access`: the template `", "log.yml (rendered"],
+        ),
+        ("{module: web, access: {var.label: \"'\"}}", &["log.yml (rendered for web/access):"]),
+        (
+            "{module: web, access: {vra.label: x}}",
+            &["unknown setting `filebeat.modules[0].access.vra"],
+        ),
+        ("{module: web, access: {input.type: nonsense}}", &["input type `nonsense`"]),
+        ("{access: {}}", &["filebeat.modules[0].module"]),
+        ("web", &["a module is a map"]),
+    ] {
+        let it = one_console("");
+        it.place.configure(&format!("filebeat.modules: [{modules}]\n{}", it.place.configuration()));
+        let log = refused(&it.place, &[]);
+        for text in says {
+            assert!(log.contains(text), "{modules}: `{text}` is missing in:\n{log}");
+        }
+    }
+    let it = one_console("filebeat.modules: [{module: web, access: {var.labl: x}}]\n");
+    let ended = it.place.run(&["test", "config"]).succeeded();
+    assert!(ended.log.contains("`var.labl` has no effect"), "{}", ended.log);
+    fs::rename(it.folder(), it.place.path().join("elsewhere")).unwrap();
+    assert!(refused(&it.place, &[]).contains("modules are on, but neither"));
+    it.place.run(&["test", "config", "-E", "filebeat.modules_path=elsewhere"]).succeeded();
+    assert!(refused(&it.place, &["-E", "filebeat.modules_path=none"]).contains("names no folder"));
+}
+
+#[test]
+fn pipelines_are_there_before_the_first_event_and_before_those_of_a_reload() {
+    let server = BulkServer::start();
+    let it = Modular::new(Place::new(&server), "");
+    let text = |fileset: &str, more: &str| {
+        format!("- module: web\n  {fileset}: {{var.paths: ['{}']{more}}}\n", it.logs(fileset))
+    };
+    it.put("a.yml", &text("access", ", var.label: one"));
+    it.place.write("access", &lines("a", 0..500));
+    it.place.write("error", &lines("b", 0..300));
+    let mut program = it.place.start(&[]);
+    program.await_that("the first file is delivered", || server.count() == 500);
+    it.put("b.yml", &text("error", ""));
+    program.await_that("the second file is delivered", || server.count() == 800);
+    program.terminate().succeeded();
+    let puts: Vec<_> =
+        server.puts().into_iter().filter(|put| put.path.contains("pipeline")).collect();
+    let found: Vec<_> = puts.iter().map(|put| (put.path.clone(), put.behind)).collect();
+    let path = |fileset: &str, name: &str| format!("/_ingest/pipeline/{}", id(fileset, name));
+    let expected = [
+        (path("access", "entry"), 0),
+        (path("access", "rest"), 0),
+        (path("error", "entry"), 500),
+        (path("error", "rest"), 500),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(puts[0].body["description"], "one {{kept}}");
+    assert_eq!(puts[0].body["processors"][0]["pipeline"]["name"], id("access", "rest"));
+    let pipelines: Vec<_> =
+        server.sent().into_iter().filter_map(|document| document.pipeline).collect();
+    assert_eq!(pipelines.iter().filter(|name| **name == id("access", "entry")).count(), 500);
+    assert_eq!(pipelines.iter().filter(|name| **name == id("error", "entry")).count(), 300);
+    // They are there: only the setting puts them again, and another one not at all.
+    it.place.once(&[]).succeeded();
+    assert_eq!(server.puts().iter().filter(|put| put.path.contains("pipeline")).count(), 4);
+    it.place.write("more", b"");
+    fs::write(it.place.logs().join("access"), lines("a", 0..501)).unwrap();
+    it.place.once(&["-E", "filebeat.overwrite_pipelines=true"]).succeeded();
+    assert_eq!(server.puts().iter().filter(|put| put.path.contains("pipeline")).count(), 8);
+}
+
+#[test]
+fn setup_loads_the_pipelines_of_modules() {
+    let server = BulkServer::start();
+    let it = Modular::new(Place::new(&server), "setup.pipelines.enabled: false\n");
+    it.put("web.yml", "- module: web\n  error: {enabled: false}\n  access: {}\n");
+    let ended = it.place.run(&["setup", "--pipelines"]).succeeded();
+    let put = || -> Vec<String> { server.puts().into_iter().map(|put| put.path).collect() };
+    let path = |fileset: &str, name: &str| format!("/_ingest/pipeline/{}", id(fileset, name));
+    assert_eq!(put(), [path("access", "entry"), path("access", "rest")]);
+    assert!(ended.out.contains(&format!("`{}`: loaded", id("access", "entry"))), "{}", ended.out);
+    // The user asked for them: they replace those that are there.
+    it.place.run(&["setup", "--pipelines", "--enable-all-filesets"]).succeeded();
+    assert_eq!(put().len(), 6);
+    assert_eq!(put()[2..4], [path("error", "entry"), path("error", "rest")]);
+    it.place.run(&["setup", "--index-management"]).succeeded();
+    assert!(put()[6].contains("_index_template"));
+    // A run does not load them.
+    it.place.write("a.log", b"hello\n");
+    it.put(
+        "web.yml",
+        &format!("- module: web\n  access: {{var.paths: ['{}']}}\n", it.logs("a.log")),
+    );
+    it.place.once(&[]).succeeded();
+    assert_eq!(server.count(), 1);
+    assert!(!put()[6..].iter().any(|path| path.contains("pipeline")), "{:?}", put());
+}
+
+/// `skidder modules` with arguments in separate words.
+fn modules(home: &Path, arguments: &str) -> Ended {
+    let mut all = vec!["modules"];
+    all.extend(arguments.split(' '));
+    Program::run(command(&all).args(["-c", "filebeat.yml"]).current_dir(home))
+}
+
+#[test]
+fn modules_are_listed_and_turned_on_and_off() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let folder = home.join("modules.d");
+    fs::create_dir(&folder).unwrap();
+    for name in ["nginx.yml", "system.yml.disabled", "mysql.yml.disabled"] {
+        fs::write(folder.join(name), "- module: x\n").unwrap();
+    }
+    let pattern = folder.join("*.yml");
+    let text =
+        format!("filebeat.config.modules.path: '{}'\noutput.discard: {{}}\n", pattern.display());
+    fs::write(home.join("filebeat.yml"), text).unwrap();
+    let listed = modules(home, "list").succeeded().out;
+    assert_eq!(listed, "Enabled:\nnginx\n\nDisabled:\nmysql\nsystem\n");
+    let out = modules(home, "enable system nginx").succeeded().out;
+    assert_eq!(out, "Enabled system\nModule nginx is already enabled\n");
+    let ended = modules(home, "disable nginx mysql").succeeded();
+    assert_eq!(ended.out, "Disabled nginx\n");
+    assert!(ended.log.contains("Module mysql is already disabled\n"), "{}", ended.log);
+    assert!(folder.join("system.yml").is_file() && folder.join("nginx.yml.disabled").is_file());
+    let ended = modules(home, "enable none system");
+    assert_eq!((ended.code(), &*ended.out), (Some(1), "Module none doesn't exist!\n"));
+    let ended = modules(home, "disable none");
+    assert_eq!((ended.code(), &*ended.out), (Some(1), ""));
+    assert!(ended.log.contains("Module none doesn't exist!\n"), "{}", ended.log);
+    fs::write(home.join("filebeat.yml"), "output.discard: {}\n").unwrap();
+    let ended = modules(home, "list");
+    assert!(
+        ended.code() == Some(1) && ended.log.contains("filebeat.config.modules.path"),
+        "{ended:?}"
+    );
+}
