@@ -16,7 +16,7 @@ use crate::own_log::OwnLog;
 use crate::processors;
 use crate::root_settings;
 use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Item, Problems, Section, Settings};
 use skidder_log::LogSettings;
 use skidder_modules::{MODULE_NAME, Overrides};
 use skidder_net::Sockets;
@@ -104,17 +104,9 @@ pub(crate) fn assemble(
     let root = settings.root(problems);
     root.declared_by(&CONFIGURATION);
     let agent = agent_of(root.get(&root_settings::NAME).optional())?;
-    let precision = root.get(&root_settings::PRECISION).value();
+    let output_context = read_output_context(&root, &agent, context);
     let beat = root.part(&FILEBEAT);
     let data = settings.paths().data.clone();
-    let output_context = OutputContext {
-        beat: BEAT.to_owned(),
-        version: COMPATIBLE_VERSION.to_owned(),
-        agent_name: agent.name.clone(),
-        agent_id: agent.id.clone(),
-        precision,
-        fs: Arc::clone(&context.fs),
-    };
     let pipelines = Arc::new(ModulePipelines::new(beat.get(&root_settings::OVERWRITE).value()));
     let setup = read_setup(&root, &output_context, settings, &pipelines);
     let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
@@ -169,6 +161,22 @@ pub(crate) fn assemble(
         output_context,
         pipelines,
     })
+}
+
+/// What outputs know of the program.
+fn read_output_context(
+    root: &Section<'_>,
+    agent: &Agent,
+    context: &ConfigContext<'_>,
+) -> OutputContext {
+    OutputContext {
+        beat: BEAT.to_owned(),
+        version: COMPATIBLE_VERSION.to_owned(),
+        agent_name: agent.name.clone(),
+        agent_id: agent.id.clone(),
+        precision: root.get(&root_settings::PRECISION).value(),
+        fs: Arc::clone(&context.fs),
+    }
 }
 
 /// The context of the processors, with all their kinds.
@@ -303,13 +311,10 @@ impl Reading<'_> {
         let prints = Prints::of(self.settings);
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
-            let section = item.section();
+            let section = section_of(&item);
             if !item.is_map() {
                 inputs::refuse_empty(&item);
                 continue;
-            }
-            if section.has(MODULE_NAME.name()) {
-                section.forgive();
             }
             if !section.get(&ENABLED).value() {
                 disabled += 1;
@@ -349,6 +354,15 @@ impl Reading<'_> {
         }
         inputs
     }
+}
+
+/// The settings of an input; unknown ones in the template of a module are no mistake of the user.
+fn section_of<'a>(item: &Item<'a>) -> Section<'a> {
+    let section = item.section();
+    if section.has(MODULE_NAME.name()) {
+        section.forgive();
+    }
+    section
 }
 
 /// Warns of outputs without inputs, and of inputs without an output.
