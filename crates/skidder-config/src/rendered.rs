@@ -139,12 +139,7 @@ fn hide(node: &mut Node, secrets: &[String]) {
     }
 }
 
-pub(crate) fn overlay(
-    under: &mut Node,
-    over: &Node,
-    name: &str,
-    lists: &dyn Fn(&str) -> Lists,
-) {
+pub(crate) fn overlay(under: &mut Node, over: &Node, name: &str, lists: &dyn Fn(&str) -> Lists) {
     if over.is_null() {
         return;
     }

@@ -114,9 +114,10 @@ fn ours(home: &Path, case: &Value) -> (Outcome, String) {
             _ => {}
         }
     }
-    let outcome = match problems.has_errors() {
-        true => Outcome::Refused,
-        false => Outcome::Made { inputs: keyed(inputs), pipelines },
+    let outcome = if problems.has_errors() {
+        Outcome::Refused
+    } else {
+        Outcome::Made { inputs: keyed(inputs), pipelines }
     };
     (outcome, format!("{problems}{why}"))
 }

@@ -6,7 +6,7 @@ use crate::config_files::{self, AllConfigFiles};
 use crate::idle::IDLE;
 use crate::input_reader::{Found, InputReader, Shared, acquaint, feeding, share_keys};
 use crate::inputs::{self, Input};
-use crate::modules::{self, ModulePipelines, Started};
+use crate::modules::{self, ModulePipelines, ModuleRenderer, Started};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
@@ -48,6 +48,8 @@ pub(crate) struct Parts {
     pub(crate) log: LogSettings,
     /// What outputs know of the program.
     pub(crate) output_context: OutputContext,
+    /// Renders modules that hints name; nothing without a folder of modules.
+    pub(crate) renderer: Option<ModuleRenderer>,
     /// Whether inputs may begin while it runs: outputs without one run, too.
     pub(crate) may_get_inputs: bool,
     /// `filebeat.autodiscover`.
@@ -108,17 +110,9 @@ pub(crate) fn assemble(
     let root = settings.root(problems);
     root.declared_by(&CONFIGURATION);
     let agent = agent_of(root.get(&root_settings::NAME).optional())?;
-    let precision = root.get(&root_settings::PRECISION).value();
+    let output_context = read_output_context(&root, &agent, context);
     let beat = root.part(&FILEBEAT);
     let data = settings.paths().data.clone();
-    let output_context = OutputContext {
-        beat: BEAT.to_owned(),
-        version: COMPATIBLE_VERSION.to_owned(),
-        agent_name: agent.name.clone(),
-        agent_id: agent.id.clone(),
-        precision,
-        fs: Arc::clone(&context.fs),
-    };
     let pipelines = Arc::new(ModulePipelines::new(beat.get(&root_settings::OVERWRITE).value()));
     let setup = read_setup(&root, &output_context, settings, &pipelines);
     let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
@@ -131,7 +125,8 @@ pub(crate) fn assemble(
     let output_ids = outputs.ids.clone();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
-    let discovery = read_discovery(&beat, settings);
+    let renderer = ModuleRenderer::find(&beat, settings, &output_context);
+    let discovery = read_discovery(&beat, settings, renderer.as_ref());
     let Started { filesets, inputs: of_modules } =
         modules::start(&beat, settings, &output_context, context.modules);
     modules::warn_of_pipelines(&root, &filesets, &outputs);
@@ -167,6 +162,7 @@ pub(crate) fn assemble(
     let Reading { readers, input_ids, .. } = reading;
     Some(Parts {
         outputs,
+        renderer,
         may_get_inputs: reload_period.is_some() || discovery.is_some(),
         discovery,
         readers,
@@ -197,18 +193,39 @@ fn read_http(root: &Section<'_>, context: &ConfigContext<'_>) -> HttpConfig {
     http
 }
 
+/// What outputs know of the program.
+fn read_output_context(
+    root: &Section<'_>,
+    agent: &Agent,
+    context: &ConfigContext<'_>,
+) -> OutputContext {
+    OutputContext {
+        beat: BEAT.to_owned(),
+        version: COMPATIBLE_VERSION.to_owned(),
+        agent_name: agent.name.clone(),
+        agent_id: agent.id.clone(),
+        precision: root.get(&root_settings::PRECISION).value(),
+        fs: Arc::clone(&context.fs),
+    }
+}
+
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
 pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
     data.join(registry.get(&root_settings::registry::PATH).value())
 }
 
 /// `filebeat.autodiscover`, if it is there.
-fn read_discovery(beat: &Section<'_>, settings: &Settings) -> Option<Autodiscover> {
+fn read_discovery(
+    beat: &Section<'_>,
+    settings: &Settings,
+    renderer: Option<&ModuleRenderer>,
+) -> Option<Autodiscover> {
     let section = beat.optional_part(&AUTODISCOVER)?;
+    let renderer = renderer.cloned();
     let context = skidder_autodiscover::Context {
         settings: Arc::new(settings.clone()),
         environment: Arc::new(|name| std::env::var(name).ok()),
-        filesets: Arc::new(|_| None),
+        filesets: Arc::new(move |module| renderer.as_ref()?.filesets_of(module)),
     };
     let discovery = Autodiscover::read(&section, context);
     section.finish();

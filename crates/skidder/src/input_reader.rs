@@ -110,13 +110,10 @@ impl InputReader {
         is_new: &mut dyn FnMut(&str) -> bool,
         made: Option<&MadeFields>,
     ) -> Found {
-        let section = item.section();
+        let section = section_of(item);
         if !item.is_map() {
             inputs::refuse_empty(item);
             return Found::Wrong;
-        }
-        if section.has(MODULE_NAME.name()) {
-            section.forgive();
         }
         if !section.get(&ENABLED).value() {
             inputs::turned_off(&section);
@@ -157,6 +154,15 @@ impl InputReader {
         let input = Input { number, id, reads, print, bind, plan, peer: None };
         Found::Input(Box::new(input), feeds)
     }
+}
+
+/// The settings of an input; unknown ones in the template of a module are no mistake of the user.
+fn section_of<'a>(item: &Item<'a>) -> Section<'a> {
+    let section = item.section();
+    if section.has(MODULE_NAME.name()) {
+        section.forgive();
+    }
+    section
 }
 
 /// The inputs that feed an output, as they do.

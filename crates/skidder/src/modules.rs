@@ -3,7 +3,7 @@
 use crate::config_files;
 use crate::outputs::Outputs;
 use crate::root_settings::{MODULES, MODULES_PATH};
-use skidder_config::{Item, Problem, Section, Settings};
+use skidder_config::{Item, Position, Problem, Problems, Section, Settings};
 use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version};
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
@@ -49,25 +49,80 @@ pub(crate) fn start(
         );
         return Started::default();
     };
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let builtins = Builtins::new(&context.beat, &context.version, &host);
-    let fs = &*context.fs;
-    let modules = Modules { fs, folder: &folder, builtins: &builtins, settings, problems };
+    let renderer = ModuleRenderer::new(context, settings, folder);
+    let modules = renderer.modules(problems);
     let mut filesets = modules.of_configuration(items, overrides);
     filesets.extend(modules.of_file(of_files, overrides));
-    let environment = |name: &str| std::env::var(name).ok();
-    let mut inputs = Vec::new();
-    for fileset in &filesets {
-        match fileset.input(settings, &environment) {
-            Ok(input) => inputs.push(Arc::new(input)),
-            Err(error) => {
-                let place =
-                    format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
-                modules.report(beat.position(), &place, error);
+    let inputs = renderer.inputs(&filesets, beat.position(), problems);
+    Started { filesets, inputs }
+}
+
+/// Renders modules, also while the program runs: hints of containers can name one.
+#[derive(Clone)]
+pub(crate) struct ModuleRenderer {
+    fs: Arc<dyn Fs>,
+    folder: PathBuf,
+    builtins: Builtins,
+    settings: Settings,
+}
+
+impl ModuleRenderer {
+    /// Of the folder of modules; nothing if there is none.
+    pub(crate) fn find(
+        beat: &Section<'_>,
+        settings: &Settings,
+        context: &OutputContext,
+    ) -> Option<Self> {
+        let own_path = beat.get(&MODULES_PATH).optional();
+        let folder = find_folder(&*context.fs, settings, own_path)?;
+        Some(Self::new(context, settings, folder))
+    }
+
+    fn new(context: &OutputContext, settings: &Settings, folder: PathBuf) -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let builtins = Builtins::new(&context.beat, &context.version, &host);
+        Self { fs: Arc::clone(&context.fs), folder, builtins, settings: settings.clone() }
+    }
+
+    fn modules<'a>(&'a self, problems: &'a Problems) -> Modules<'a> {
+        let Self { fs, folder, builtins, settings } = self;
+        Modules { fs: &**fs, folder, builtins, settings, problems }
+    }
+
+    /// The filesets of a module; `None` if there is no such module.
+    pub(crate) fn filesets_of(&self, module: &str) -> Option<Vec<String>> {
+        let filesets = self.modules(&Problems::new()).filesets_of(module);
+        (!filesets.is_empty()).then_some(filesets)
+    }
+
+    /// The filesets and inputs of a list of modules, such as a file in `modules.d`.
+    pub(crate) fn render(&self, list: &Settings, problems: &Problems) -> Started {
+        let items = list.items(problems);
+        let filesets = self.modules(problems).of_file(items, &Overrides::default());
+        let inputs = self.inputs(&filesets, None, problems);
+        Started { filesets, inputs }
+    }
+
+    fn inputs(
+        &self,
+        filesets: &[Fileset],
+        position: Option<&Position>,
+        problems: &Problems,
+    ) -> Vec<Arc<Settings>> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let mut inputs = Vec::new();
+        for fileset in filesets {
+            match fileset.input(&self.settings, &environment) {
+                Ok(input) => inputs.push(Arc::new(input)),
+                Err(error) => {
+                    let place =
+                        format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
+                    self.modules(problems).report(position, &place, error);
+                }
             }
         }
+        inputs
     }
-    Started { filesets, inputs }
 }
 
 /// Whether a module is not turned off.
@@ -160,6 +215,17 @@ impl ModulePipelines {
         state.filesets = filesets;
         if !is_same && has_pipelines {
             state.revision += 1;
+        }
+    }
+
+    /// Further filesets, which autodiscover has made.
+    pub(crate) fn add(&self, filesets: Vec<Fileset>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        for fileset in filesets {
+            if !state.filesets.contains(&fileset) {
+                state.revision += u64::from(fileset.has_pipelines());
+                state.filesets.push(fileset);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::input_print::InputPrint;
 use crate::input_reader::{Found, InputReader, acquaint, feeding};
 use crate::inputs::Input;
 use crate::made_fields::MadeFields;
+use crate::modules::{ModulePipelines, ModuleRenderer, Started};
 use crate::watchers::{News, Watchers, What};
 use skidder_autodiscover::{Autodiscover, Explanation, Made, WantedSecret};
 use skidder_config::Problems;
@@ -53,6 +54,10 @@ pub(crate) struct Readers<'a> {
     pub(crate) readers: &'a [InputReader],
     /// The ids of the `filestream` inputs of the configuration.
     pub(crate) ids: &'a HashSet<String>,
+    /// Renders modules that hints name, if there is a folder of them.
+    pub(crate) renderer: Option<&'a ModuleRenderer>,
+    /// Where their pipelines go.
+    pub(crate) pipelines: &'a ModulePipelines,
 }
 
 /// Inputs that end and begin together: those of one container.
@@ -226,10 +231,21 @@ impl Discovery {
             id = Some(of.to_owned());
             !with.ids.contains(of) && !of_made(of)
         };
+        let rendered = match (made.is_module, with.renderer) {
+            (true, Some(renderer)) => Some(render(renderer, made)?),
+            (true, None) => {
+                return Err("it is a module, and there is no folder of modules".to_owned());
+            }
+            (false, _) => None,
+        };
+        let lists = match &rendered {
+            Some(started) => &started.inputs[..],
+            None => std::slice::from_ref(&made.settings),
+        };
         for (output, reader) in with.readers.iter().enumerate() {
             let problems = Problems::new();
             let mut found = Vec::new();
-            for item in made.settings.items(&problems) {
+            for item in lists.iter().flat_map(|list| list.items(&problems)) {
                 if let Found::Input(input, feeds) =
                     reader.read(&item, number, &mut is_new, Some(&fields))
                 {
@@ -242,10 +258,19 @@ impl Discovery {
             let feeding = feeding(found, reader.output);
             inputs.extend(feeding.into_iter().map(|input| (output, input)));
         }
+        // Before the first event that names one.
+        with.pipelines.add(rendered.map(|started| started.filesets).unwrap_or_default());
         acquaint(inputs.iter_mut().map(|(_, input)| input));
         let prints = inputs.iter().map(|(output, input)| (*output, input.print)).collect();
         Ok((inputs, RunningMade { number, made: Arc::clone(made), fields, id, prints }))
     }
+}
+
+/// The inputs of a module that hints name.
+fn render(renderer: &ModuleRenderer, made: &Made) -> Result<Started, String> {
+    let problems = Problems::new();
+    let started = renderer.render(&made.settings, &problems);
+    if problems.has_errors() { Err(problems.to_string()) } else { Ok(started) }
 }
 
 /// The container or other object that a made input is for: its key without the hash of the configuration.

@@ -13,7 +13,7 @@ use crate::cli::Global;
 use crate::config_files::{AllConfigFiles, Stamp};
 use crate::input_reader::InputReader;
 use crate::load::{load_beside, load_settings};
-use crate::modules::ModulePipelines;
+use crate::modules::{ModulePipelines, ModuleRenderer};
 use crate::system::System;
 use crate::watchers::Watchers;
 use anyhow::{Result, anyhow};
@@ -56,6 +56,7 @@ pub(crate) struct Reloader {
     readers: Vec<InputReader>,
     /// The ids of `filestream` inputs of the configuration.
     ids: HashSet<String>,
+    renderer: Option<ModuleRenderer>,
     /// What makes inputs while the program runs, with `filebeat.autodiscover`.
     discovery: Option<Discovery>,
 }
@@ -89,6 +90,7 @@ impl Reloader {
             requested: false,
             readers: std::mem::take(&mut parts.readers),
             ids: std::mem::take(&mut parts.input_ids),
+            renderer: parts.renderer.take(),
             discovery: None,
         };
         reloader.plan(system.clock.monotonic());
@@ -123,8 +125,13 @@ impl Reloader {
     /// Reads again what is due, unless the last change is still under way, and takes what was discovered.
     pub(crate) fn step(&mut self, running: &mut Running) {
         self.reload(running);
+        let with = Readers {
+            readers: &self.readers,
+            ids: &self.ids,
+            renderer: self.renderer.as_ref(),
+            pipelines: &self.pipelines,
+        };
         if let Some(discovery) = &mut self.discovery {
-            let with = Readers { readers: &self.readers, ids: &self.ids };
             discovery.step(with, running, self.system.clock.monotonic());
         }
     }
@@ -217,16 +224,22 @@ impl Reloader {
     fn take(&mut self, fresh: Fresh, running: &mut Running) -> Result<Option<(u64, u64)>> {
         let Fresh { settings, mut parts, idle } = fresh;
         self.period = parts.reload_period;
+        // Before the first event that names one.
+        self.pipelines.replace(parts.pipelines.filesets());
         self.readers = parts.readers;
         self.ids = parts.input_ids;
+        self.renderer = parts.renderer;
+        let with = Readers {
+            readers: &self.readers,
+            ids: &self.ids,
+            renderer: self.renderer.as_ref(),
+            pipelines: &self.pipelines,
+        };
         if let Some(discovery) = &mut self.discovery {
-            let with = Readers { readers: &self.readers, ids: &self.ids };
             for (output, input) in discovery.anew(with) {
                 parts.outputs[output].inputs.push(input);
             }
         }
-        // Before the first event that names one.
-        self.pipelines.replace(parts.pipelines.filesets());
         let counts = running.change(parts.outputs)?;
         if !idle.is_empty() {
             tracing::warn!(
