@@ -3,18 +3,18 @@
 use crate::arbitrate::Verdict;
 use crate::objects::State;
 use crate::state::{Autodiscover, name_of, state_words};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Every object that is known, the rules that matched it, and the inputs that they made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// In the order of the configuration.
     pub providers: Vec<ExplainedProvider>,
 }
 
 /// One provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedProvider {
     /// `docker` or `kubernetes`.
     pub kind: String,
@@ -25,7 +25,7 @@ pub struct ExplainedProvider {
 }
 
 /// A container, a pod, or another object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedObject {
     /// Its id.
     pub id: String,
@@ -40,7 +40,7 @@ pub struct ExplainedObject {
 }
 
 /// What the rules were applied to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedEvent {
     /// `container web, port 80`.
     pub about: String,
@@ -49,7 +49,7 @@ pub struct ExplainedEvent {
 }
 
 /// An input that a rule made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedInput {
     /// See [`Made::key`](crate::Made::key).
     pub key: String,

@@ -265,7 +265,9 @@ async fn answer(request: &Request<Incoming>, client: &Client, served: &Served) -
     if Page::has(path) {
         return page.respond(request, is_here).await;
     }
-    let wanted = if profiles.is_some() { Wanted::Events } else { Wanted::Numbers };
+    // Configurations are for the owner, too, although their secrets are masked.
+    let is_for_owner = profiles.is_some() || waits == Some(Waits::Autodiscover);
+    let wanted = if is_for_owner { Wanted::Events } else { Wanted::Numbers };
     if let Some(refused) = page.refused(request, is_here, wanted) {
         return refused;
     }
@@ -275,6 +277,7 @@ async fn answer(request: &Request<Incoming>, client: &Client, served: &Served) -
     match waits {
         Some(Waits::Sources) => page.open_sources(&Query::parse(query)),
         Some(Waits::Lag) => page.lag(query).await,
+        Some(Waits::Autodiscover) => page.autodiscover().await,
         Some(Waits::Problems) => {
             page.problems(Query::parse(query), page.sees_events(request, is_here)).await
         }

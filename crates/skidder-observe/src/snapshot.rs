@@ -140,6 +140,10 @@ pub struct OutputSource {
     pub dead_letters: Option<PathBuf>,
 }
 
+/// Answers why which inputs of autodiscover run, as JSON.
+#[derive(Clone)]
+pub struct Explain(pub Arc<dyn Fn() -> serde_json::Value + Send + Sync>);
+
 /// Where all numbers of a run are.
 #[derive(Clone)]
 pub struct Sources {
@@ -153,6 +157,8 @@ pub struct Sources {
     pub log: Option<Arc<Log>>,
     /// How far all files are behind, on request.
     pub lag: Arc<Lag>,
+    /// For `/autodiscover`; `None` without it.
+    pub explain: Option<Explain>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
     /// For `/proc/self` and `/etc/passwd`.

@@ -142,6 +142,11 @@ pub(crate) enum Command {
     Migrate(Migrate),
     /// Says on one screen whether all is well; for scripts by its exit code
     Status(Status),
+    /// Explains which inputs run for containers and pods, and why
+    Autodiscover {
+        #[command(subcommand)]
+        what: AutodiscoverCommand,
+    },
     /// Shows in the terminal what is read and delivered, and which files are behind
     Top(Top),
     /// Prints the address of the page with the token that opens it, and opens a browser
@@ -451,6 +456,20 @@ pub(crate) struct Status {
     /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
+}
+
+/// `skidder autodiscover`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AutodiscoverCommand {
+    /// Shows what was seen, the template or hint that matched and why, the input that came of it, and whether it runs
+    Explain {
+        /// Only containers, pods and others whose name contains this, or whose id begins with it
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `skidder page`.

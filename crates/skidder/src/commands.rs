@@ -40,6 +40,9 @@ pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
         Some(Command::Export { what: Export::Schema }) => schema::export(),
         Some(Command::Files(what)) => files::files(what, &line.global, &system),
         Some(Command::Status(what)) => crate::status::status(*what, &line.global, &system),
+        Some(Command::Autodiscover { what }) => {
+            crate::autodiscover::dispatch(what, &line.global, &system)
+        }
         Some(Command::Top(what)) => top(*what, &line.global, &system),
         Some(Command::Page(what)) => crate::page::page(*what, &line.global, &system),
         Some(Command::Process(what)) => sample::process(what, &line.global, &system.for_trial()),

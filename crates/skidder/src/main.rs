@@ -4,6 +4,7 @@
 mod agent;
 mod allocator;
 mod assemble;
+mod autodiscover;
 mod cli;
 mod cloud;
 mod commands;

@@ -35,17 +35,19 @@ use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
 use outcome::{Settles, Undelivered};
 use output::{Start, open_registry};
+use serde_json::json;
+use skidder_autodiscover::Autodiscover;
 use skidder_event::DropReason;
 use skidder_input_file::Ending;
 use skidder_net::Sockets;
-use skidder_observe::{Reloads, grouped, span_text};
+use skidder_observe::{Explain, Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs, Monotonic};
 use skidder_pipeline::{Patience, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::Span;
@@ -131,7 +133,7 @@ pub(crate) fn run(
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
-    let discovery = parts.discovery.take();
+    let discovery = parts.discovery.take().map(|machine| Arc::new(Mutex::new(machine)));
     if once && discovery.is_some() {
         tracing::warn!(
             "`filebeat.autodiscover` makes no inputs with `--once`: it does not wait for containers"
@@ -140,7 +142,8 @@ pub(crate) fn run(
     let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page_token::token(&*system.fs, &data, &http);
-    let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, system)?;
+    let explain = discovery.clone().map(explain);
+    let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, explain, system)?;
     watch.ship(monitoring, &running);
     watch.export(otlp, &running);
     running.log_start(once);
@@ -195,6 +198,11 @@ pub(crate) fn run(
         true if once => shortfall.code(fail_on),
         true => ExitCode::SUCCESS,
     })
+}
+
+/// Answers why which inputs of autodiscover run.
+fn explain(machine: Arc<Mutex<Autodiscover>>) -> Explain {
+    Explain(Arc::new(move || json!(discovery::lock(&machine).explain())))
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.

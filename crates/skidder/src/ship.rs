@@ -53,7 +53,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, system: &System) -> Result<Exit
     }
     let agent = parts.agent.clone();
     let mut running = Running::start(parts, system, true)?;
-    let watch = Watch::new(&running, &agent, None, &log.metrics, system)?;
+    let watch = Watch::new(&running, &agent, None, &log.metrics, None, system)?;
     let mut progress = Progress::new(&files, global.verbose);
     running.watch(None, Some(DRAW_EVERY), |running| progress.draw(running));
     progress.end(&running);

@@ -6,8 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
-    Autodiscover, DockerProvider, Fact, KubernetesProvider, ProviderKind, Resource, Scope,
-    WantedSecret,
+    DockerProvider, Fact, KubernetesProvider, Provider, ProviderKind, Resource, Scope, WantedSecret,
 };
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
@@ -59,14 +58,14 @@ pub(crate) struct Watchers {
 impl Watchers {
     /// Starts the watchers of all providers; `wake` is called when there is something to [`take`](Self::take).
     pub(crate) fn start(
-        machine: &Autodiscover,
+        providers: &[Provider],
         system: &System,
         wake: impl Fn() + Clone + Send + Sync + 'static,
     ) -> Result<Self> {
         let (send, news) = channel();
         let mut threads = Vec::new();
         let mut secrets = BTreeMap::new();
-        for (number, provider) in machine.providers().iter().enumerate() {
+        for (number, provider) in providers.iter().enumerate() {
             let report =
                 Report { provider: number, send: send.clone(), wake: Arc::new(wake.clone()) };
             let name = provider.kind.name();

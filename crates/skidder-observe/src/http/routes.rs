@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
 /// Listed in a 404.
-const ROUTES: [&str; 10] = [
+const ROUTES: [&str; 11] = [
     "/",
     "/stats",
     "/state",
@@ -22,6 +22,7 @@ const ROUTES: [&str; 10] = [
     "/sources",
     "/lag",
     "/problems",
+    "/autodiscover",
     "/metrics",
     "/ui/",
 ];
@@ -78,6 +79,7 @@ pub(super) enum Waits {
     Sources,
     Lag,
     Problems,
+    Autodiscover,
 }
 
 /// Whether a request is for one of these.
@@ -90,6 +92,7 @@ pub(super) fn waits<B>(request: &Request<B>) -> Option<Waits> {
         "/sources" => Some(Waits::Sources),
         "/lag" => Some(Waits::Lag),
         "/problems" => Some(Waits::Problems),
+        "/autodiscover" => Some(Waits::Autodiscover),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ mod tail;
 
 use crate::lag::{Lag, LagError};
 use crate::problems::Problems;
-use crate::snapshot::{Sources, Step};
+use crate::snapshot::{Explain, Sources, Step};
 use crate::sources::sources;
 pub(crate) use access::{Access, Wanted};
 use access::{Client, Refusal};
@@ -223,6 +223,16 @@ impl Page {
         let answer = blocking(move || Problems::answer(&sources, &query, sees_events)).await;
         Lag::watch(&self.sources);
         document_answer(answer.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+    }
+
+    /// For `/autodiscover`.
+    pub(crate) async fn autodiscover(&self) -> Answer {
+        let Some(Explain(explain)) = self.sources.explain.clone() else {
+            let message = "there is no `filebeat.autodiscover` in the configuration";
+            return failed(StatusCode::NOT_FOUND, message);
+        };
+        let explained = blocking(move || Ok(explain())).await;
+        document_answer(explained.map_err(|why| (StatusCode::INTERNAL_SERVER_ERROR, why)))
     }
 
     async fn files(&self, query: Query) -> Answer {

@@ -83,6 +83,7 @@ impl Run {
             reloads: Arc::default(),
             log: None,
             lag: Arc::default(),
+            explain: None,
             clock: Arc::new(clock.clone()),
             fs: Arc::new(fs),
         };

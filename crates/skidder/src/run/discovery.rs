@@ -11,19 +11,19 @@ use crate::inputs::Input;
 use crate::made_fields::MadeFields;
 use crate::modules::{ModulePipelines, ModuleRenderer, Started};
 use crate::watchers::{News, Watchers, What};
-use skidder_autodiscover::{Autodiscover, Explanation, Made, WantedSecret};
+use skidder_autodiscover::{Autodiscover, Made, WantedSecret};
 use skidder_config::Problems;
 use skidder_input_file::Ending;
 use skidder_os::Monotonic;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The numbers of made inputs begin here: those below are of the configuration.
 const MADE_NUMBERS: usize = 1 << 16;
 
 /// Which inputs autodiscover has made.
 pub(crate) struct Discovery {
-    machine: Autodiscover,
+    machine: Arc<Mutex<Autodiscover>>,
     watchers: Watchers,
     /// Those that run, by their keys.
     running: BTreeMap<String, RunningMade>,
@@ -69,7 +69,7 @@ struct Switch {
 
 impl Discovery {
     /// Over the providers of `machine`, which the watchers follow.
-    pub(crate) fn new(machine: Autodiscover, watchers: Watchers) -> Self {
+    pub(crate) fn new(machine: Arc<Mutex<Autodiscover>>, watchers: Watchers) -> Self {
         Self {
             machine,
             watchers,
@@ -83,12 +83,7 @@ impl Discovery {
 
     /// When to call [`Self::step`] at the latest.
     pub(crate) fn due(&self) -> Option<Monotonic> {
-        self.machine.wakes_at()
-    }
-
-    /// What was found, and what was made of it.
-    pub(crate) fn explain(&self) -> Explanation {
-        self.machine.explain()
+        lock(&self.machine).wakes_at()
     }
 
     /// These inputs have ended for one output.
@@ -106,29 +101,32 @@ impl Discovery {
 
     /// Takes what the watchers report, and ends and begins inputs.
     pub(crate) fn step(&mut self, with: Readers<'_>, running: &mut Running, now: Monotonic) {
+        let shared = Arc::clone(&self.machine);
+        let mut machine = lock(&shared);
         for News { provider, what } in self.watchers.take() {
             self.is_changed = true;
             match what {
-                What::Seen(fact) => self.machine.seen(provider, fact, now),
-                What::Gone(id, Some(version)) => self.machine.gone_at(provider, &id, &version, now),
-                What::Gone(id, None) => self.machine.gone(provider, &id, now),
-                What::Listed(ids) => self.machine.listed(provider, &ids, now),
+                What::Seen(fact) => machine.seen(provider, fact, now),
+                What::Gone(id, Some(version)) => machine.gone_at(provider, &id, &version, now),
+                What::Gone(id, None) => machine.gone(provider, &id, now),
+                What::Listed(ids) => machine.listed(provider, &ids, now),
                 What::Secret(secret, values) => {
                     self.requested.remove(&secret);
-                    self.machine.secret(secret, values);
+                    machine.secret(secret, values);
                 }
             }
         }
-        let is_due = self.machine.wakes_at().is_some_and(|at| at <= now);
+        let is_due = machine.wakes_at().is_some_and(|at| at <= now);
         if !std::mem::take(&mut self.is_changed) && !is_due {
             return;
         }
-        let wanted = self.machine.decide(now);
-        for secret in self.machine.wanted_secrets() {
+        let wanted = machine.decide(now);
+        for secret in machine.wanted_secrets() {
             if self.requested.insert(secret.clone()) {
                 self.watchers.request(secret);
             }
         }
+        drop(machine);
         for switch in self.switches(&wanted) {
             self.switch(switch, with, running);
         }
@@ -186,7 +184,7 @@ impl Discovery {
                 }
                 Err(why) => {
                     tracing::error!(input = made.about, "an input is refused: {why}");
-                    self.machine.refuse(&made.key, why);
+                    lock(&self.machine).refuse(&made.key, why);
                 }
             }
         }
@@ -209,7 +207,7 @@ impl Discovery {
                 }
                 Err(why) => {
                     tracing::error!(input = made.about, "an input is refused: {why}");
-                    self.machine.refuse(&key, why);
+                    lock(&self.machine).refuse(&key, why);
                 }
             }
         }
@@ -264,6 +262,11 @@ impl Discovery {
         let prints = inputs.iter().map(|(output, input)| (*output, input.print)).collect();
         Ok((inputs, RunningMade { number, made: Arc::clone(made), fields, id, prints }))
     }
+}
+
+/// The machine, which the endpoint looks at, too.
+pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover> {
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The inputs of a module that hints name.

@@ -6,7 +6,7 @@
 //! it are logged.
 
 use super::Running;
-use super::discovery::{Discovery, Readers};
+use super::discovery::{Discovery, Readers, lock};
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
@@ -21,7 +21,7 @@ use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Settings};
 use skidder_os::Monotonic;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Settings that take effect without a restart.
@@ -98,8 +98,13 @@ impl Reloader {
     }
 
     /// From now on inputs are made, too.
-    pub(crate) fn discover(&mut self, machine: Autodiscover, running: &Running) -> Result<()> {
-        let watchers = Watchers::start(&machine, &self.system, running.wake_of_discovery())?;
+    pub(crate) fn discover(
+        &mut self,
+        machine: Arc<Mutex<Autodiscover>>,
+        running: &Running,
+    ) -> Result<()> {
+        let wake = running.wake_of_discovery();
+        let watchers = Watchers::start(lock(&machine).providers(), &self.system, wake)?;
         self.discovery = Some(Discovery::new(machine, watchers));
         Ok(())
     }

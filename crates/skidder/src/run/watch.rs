@@ -10,8 +10,8 @@ use crate::terminal::eprint;
 use anyhow::{Context as _, Result};
 use skidder_log::MetricsConfig;
 use skidder_observe::{
-    HttpConfig, OutputSource, Problems, Program, Serving, Sources, Start, Summary, SummaryLine,
-    ledger_line, ledger_table, serve,
+    Explain, HttpConfig, OutputSource, Problems, Program, Serving, Sources, Start, Summary,
+    SummaryLine, ledger_line, ledger_table, serve,
 };
 use skidder_os::{Clock, Monotonic};
 use std::sync::Arc;
@@ -44,12 +44,13 @@ struct Task {
 }
 
 impl Watch {
-    /// Watches `running`; serves the endpoint if it is enabled.
+    /// Watches `running`; serves the endpoint if it is enabled. `explain` answers `/autodiscover`.
     pub(crate) fn new(
         running: &Running,
         agent: &Agent,
         http: Option<&HttpConfig>,
         metrics: &MetricsConfig,
+        explain: Option<Explain>,
         system: &System,
     ) -> Result<Self> {
         let start = Start::now(&*system.clock);
@@ -72,6 +73,7 @@ impl Watch {
             reloads: Arc::clone(&running.reloads),
             log: crate::logging::log(),
             lag: Arc::default(),
+            explain,
             clock: Arc::clone(&system.clock),
             fs: Arc::clone(&system.fs),
         });
