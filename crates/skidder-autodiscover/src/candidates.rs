@@ -43,6 +43,8 @@ pub(crate) struct Considered {
 pub(crate) struct Built {
     pub(crate) candidates: Vec<Arc<Candidate>>,
     pub(crate) events: Vec<Considered>,
+    /// The ids of all containers of the object, also of those without inputs.
+    pub(crate) containers: BTreeSet<String>,
     /// Secrets that are named.
     pub(crate) secrets: BTreeSet<WantedSecret>,
 }
@@ -63,6 +65,7 @@ impl Rules<'_> {
         for event in events {
             let named = RefCell::default();
             let mut considered = Considered { about: event.about.clone(), notes: Vec::new() };
+            considered.notes.extend(Some(&event.note).filter(|note| !note.is_empty()).cloned());
             for (rank, origin, config) in self.configs(event, &named, &mut considered.notes) {
                 let candidate = self.candidate(name, event, rank, origin, config);
                 // The ports of a container often give the same input.
@@ -71,6 +74,7 @@ impl Rules<'_> {
                 }
             }
             built.events.push(considered);
+            built.containers.insert(event.container_id.clone());
             built.secrets.extend(named.into_inner());
         }
         built

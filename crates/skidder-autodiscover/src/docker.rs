@@ -1,6 +1,6 @@
 //! Containers of Docker: from the API's description to events.
 
-use crate::event::Event;
+use crate::event::{Event, note_of_ports};
 use crate::json::{dedotted, text, text_or_empty, texts, tree};
 use crate::limits::PORTS_MAX;
 use serde_json::{Map as Object, Value as Json, json};
@@ -77,7 +77,9 @@ fn ports(object: &Json) -> BTreeMap<u64, u64> {
 
 /// The events of a container: one for each port, one without a port if it has none.
 pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
-    let container = Container::read(object);
+    let mut container = Container::read(object);
+    let note = note_of_ports(container.ports.len());
+    container.ports = container.ports.into_iter().take(PORTS_MAX).collect();
     let labels = tree(&container.labels);
     let own = json!({
         "id": container.id, "name": container.name, "image": container.image, "labels": labels,
@@ -120,6 +122,7 @@ pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
             annotations: labels.clone(),
             container: String::new(),
             container_id: container.id.clone(),
+            note: note.clone(),
             namespace: String::new(),
             fields: Arc::clone(&fields),
         }
@@ -127,7 +130,7 @@ pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
     if container.ports.is_empty() {
         return vec![event(None)];
     }
-    container.ports.keys().take(PORTS_MAX).map(|port| event(Some(*port))).collect()
+    container.ports.keys().map(|port| event(Some(*port))).collect()
 }
 
 /// The name of a container, for messages.

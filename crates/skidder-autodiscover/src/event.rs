@@ -1,5 +1,6 @@
 //! What templates and hints see of a container: one event for each of its ports.
 
+use crate::limits::PORTS_MAX;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -20,6 +21,17 @@ pub(crate) struct Event {
     pub(crate) container_id: String,
     /// The namespace, whose secrets may be used; empty for none.
     pub(crate) namespace: String,
+    /// What there is to say about the event itself; empty for nothing.
+    pub(crate) note: String,
     /// Fields of the input's events.
     pub(crate) fields: Arc<Json>,
+}
+
+/// What to say about ports that are too many; empty for nothing.
+pub(crate) fn note_of_ports(found: usize) -> String {
+    if found > PORTS_MAX {
+        format!("only the first {PORTS_MAX} of {found} ports are looked at")
+    } else {
+        String::new()
+    }
 }

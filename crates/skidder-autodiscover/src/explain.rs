@@ -1,7 +1,8 @@
 //! Why which inputs run: for people, and as JSON.
 
 use crate::arbitrate::Verdict;
-use crate::objects::State;
+use crate::objects::{Object, Objects, State};
+use crate::provider::Provider;
 use crate::state::{Autodiscover, name_of, state_words};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -66,25 +67,24 @@ pub struct ExplainedInput {
 impl Autodiscover {
     /// Why which inputs run, as of the last [`Autodiscover::decide`].
     pub fn explain(&self) -> Explanation {
-        let all = self.providers.iter().zip(&self.objects);
+        let all = self.providers.iter().zip(&self.objects).enumerate();
         let provider =
-            |(provider, objects): (&crate::Provider, &crate::objects::Objects)| ExplainedProvider {
+            |(number, (provider, objects)): (usize, (&Provider, &Objects))| ExplainedProvider {
                 kind: provider.kind.name().to_owned(),
                 position: provider.position.to_string(),
                 objects: objects
                     .all
                     .iter()
                     .filter(|(_, object)| !matches!(object.state, State::Gone(_)))
-                    .map(|(id, object)| self.explain_object(id, object))
+                    .map(|(id, object)| self.explain_object(number, id, object))
                     .collect(),
             };
         Explanation { providers: all.map(provider).collect() }
     }
 
-    fn explain_object(&self, id: &str, object: &crate::objects::Object) -> ExplainedObject {
+    fn explain_object(&self, number: usize, id: &str, object: &Object) -> ExplainedObject {
         let built = object.built.as_deref();
         let events = built.into_iter().flat_map(|built| &built.events);
-        let candidates = built.into_iter().flat_map(|built| &built.candidates);
         ExplainedObject {
             id: id.to_owned(),
             name: object.fact.as_ref().map(name_of).unwrap_or_default(),
@@ -95,9 +95,10 @@ impl Autodiscover {
                     notes: event.notes.clone(),
                 })
                 .collect(),
-            inputs: candidates
+            inputs: object
+                .candidates()
                 .map(|candidate| {
-                    let reason = match self.verdicts.get(&candidate.key) {
+                    let reason = match self.verdicts.get(&(number, candidate.key.clone())) {
                         Some(Verdict::Same(reason) | Verdict::Refused(reason)) => reason.clone(),
                         Some(Verdict::Runs) | None => String::new(),
                     };

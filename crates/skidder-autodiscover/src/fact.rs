@@ -66,9 +66,9 @@ impl Fact {
         }
     }
 
-    /// When the object was created, as far as it is known; orders objects.
+    /// The second in which the object was created, as far as it is known; orders objects. Lists of Docker have no more.
     pub(crate) fn created(&self) -> Option<Version> {
-        match self {
+        let created = match self {
             Self::Docker(container) => match &container["Created"] {
                 Json::Number(seconds) => Some(Version(u128::from(seconds.as_u64()?) * NANOSECONDS)),
                 created => text(created).and_then(Version::of_time),
@@ -77,7 +77,8 @@ impl Fact {
                 text(&object["metadata"]["creationTimestamp"]).and_then(Version::of_time)
             }
             _ => None,
-        }
+        };
+        created.map(|Version(nanoseconds)| Version(nanoseconds / NANOSECONDS))
     }
 
     /// Whether a container of Docker runs; an item without a state is of a list of running containers.

@@ -1,6 +1,6 @@
 //! The known objects of one provider, each with its newest fact.
 
-use crate::candidates::Built;
+use crate::candidates::{Built, Candidate};
 use crate::fact::{Fact, Version};
 use crate::limits::OBJECTS_MAX;
 use serde_json::{Value as Json, json};
@@ -29,8 +29,38 @@ pub(crate) struct Object {
     pub(crate) state: State,
     /// `None` if the object is gone.
     pub(crate) fact: Option<Fact>,
-    /// What the rules made of it; `None` if that has to be done.
+    /// What the rules made of it the last time.
     pub(crate) built: Option<Arc<Built>>,
+    /// The rules have to be applied again.
+    pub(crate) is_stale: bool,
+    /// Inputs of containers of a pod that were replaced; they run on for `cleanup_timeout`, as their last lines may not
+    /// be read yet.
+    pub(crate) leaving: Vec<(Arc<Candidate>, Monotonic)>,
+}
+
+impl Object {
+    fn new(version: Option<Version>, state: State, fact: Option<Fact>) -> Self {
+        Self { version, state, fact, built: None, is_stale: true, leaving: Vec::new() }
+    }
+
+    /// Takes over what the rules made of the newest fact.
+    pub(crate) fn set_built(&mut self, built: Built, now: Monotonic) {
+        let has = |container: &str| built.containers.contains(container);
+        for old in self.built.iter().flat_map(|built| &built.candidates) {
+            if !old.container_id.is_empty() && !has(&old.container_id) {
+                self.leaving.push((Arc::clone(old), now));
+            }
+        }
+        self.leaving.retain(|(old, _)| !has(&old.container_id));
+        self.built = Some(Arc::new(built));
+        self.is_stale = false;
+    }
+
+    /// Its inputs, before objects are compared.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &Arc<Candidate>> {
+        let built = self.built.iter().flat_map(|built| &built.candidates);
+        built.chain(self.leaving.iter().map(|(old, _)| old)).filter(|_| self.fact.is_some())
+    }
 }
 
 /// Kinds of objects around a pod.
@@ -69,7 +99,7 @@ impl Objects {
             }
             let state = if is_over { State::Gone(now) } else { State::Alive };
             let fact = (!is_over).then_some(fact);
-            self.all.insert(id, Object { version, state, fact, built: None });
+            self.all.insert(id, Object::new(version, state, fact));
             return !is_over;
         };
         if let (Some(new), Some(known)) = (version, object.version)
@@ -83,7 +113,7 @@ impl Objects {
         }
         object.state = State::Alive;
         object.fact = Some(fact);
-        object.built = None;
+        object.is_stale = true;
         true
     }
 
@@ -91,7 +121,7 @@ impl Objects {
     pub(crate) fn gone(&mut self, id: &str, version: Option<Version>, now: Monotonic) -> bool {
         let Some(object) = self.all.get_mut(id) else {
             if version.is_some() && !self.is_bound_reached() {
-                let object = Object { version, state: State::Gone(now), fact: None, built: None };
+                let object = Object::new(version, State::Gone(now), None);
                 self.all.insert(id.to_owned(), object);
             }
             return false;
@@ -131,8 +161,12 @@ impl Objects {
             {
                 object.state = State::Gone(since + cleanup);
                 (object.fact, object.built) = (None, None);
+                object.leaving.clear();
                 changed = true;
             }
+            let before = object.leaving.len();
+            object.leaving.retain(|(_, since)| now < *since + cleanup);
+            changed |= object.leaving.len() < before;
         }
         let before = self.all.len();
         self.all
@@ -145,11 +179,14 @@ impl Objects {
 
     /// When the next `cleanup_timeout` ends.
     pub(crate) fn wakes_at(&self, cleanup: Duration) -> Option<Monotonic> {
-        let ends = self.all.values().filter_map(|object| match object.state {
-            State::Ending(since) => Some(since + cleanup),
-            _ => None,
+        let ends = self.all.values().flat_map(|object| {
+            let own = match object.state {
+                State::Ending(since) => Some(since),
+                _ => None,
+            };
+            own.into_iter().chain(object.leaving.iter().map(|(_, since)| *since))
         });
-        ends.min()
+        ends.min().map(|since| since + cleanup)
     }
 
     /// A fact about an object around pods. Returns its kind and name if it changed.
@@ -210,7 +247,7 @@ impl Objects {
         let mut changed = false;
         for object in self.all.values_mut() {
             if object.fact.as_ref().is_some_and(&concerned) {
-                object.built = None;
+                object.is_stale = true;
                 changed = true;
             }
         }

@@ -7,7 +7,7 @@ use crate::fact::{Fact, Version};
 use crate::json::text;
 use crate::kubernetes::{self, Around};
 use crate::made::Made;
-use crate::objects::{AroundKind, Objects, State};
+use crate::objects::{AroundKind, Object, Objects, State};
 use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
 use crate::secrets::{Secrets, WantedSecret};
 use serde_json::Value as Json;
@@ -50,8 +50,8 @@ pub struct Autodiscover {
     /// Why keys were refused when their settings were read.
     refused: BTreeMap<String, String>,
     running: Vec<Arc<Made>>,
-    /// The last decision about each candidate that does not run, by key.
-    pub(crate) verdicts: HashMap<String, Verdict>,
+    /// The last decision about each candidate that does not run, by provider and key.
+    pub(crate) verdicts: HashMap<(usize, String), Verdict>,
     changed: bool,
 }
 
@@ -165,7 +165,10 @@ impl Autodiscover {
             self.changed |= objects.expire(provider.cleanup_timeout, now);
         }
         if std::mem::take(&mut self.changed) {
-            self.build();
+            self.build(now);
+            for (objects, provider) in self.objects.iter_mut().zip(&self.providers) {
+                objects.expire(provider.cleanup_timeout, now);
+            }
             self.arbitrate();
         }
         self.running.clone()
@@ -178,37 +181,37 @@ impl Autodiscover {
         }
     }
 
-    fn build(&mut self) {
+    fn build(&mut self, now: Monotonic) {
         let Self { context, providers, objects, secrets, .. } = self;
         for (number, (objects, provider)) in objects.iter_mut().zip(providers.iter()).enumerate() {
             let rules = Rules { context, secrets, number, provider };
             let mut built = Vec::new();
             for (id, object) in &objects.all {
-                if let (Some(fact), None) = (&object.fact, &object.built) {
+                if let Some(fact) = object.fact.as_ref().filter(|_| object.is_stale) {
                     built.push((id.clone(), build_one(rules, objects, fact)));
                 }
             }
             for (id, built) in built {
                 if let Some(object) = objects.all.get_mut(&id) {
-                    object.built = Some(Arc::new(built));
+                    object.set_built(built, now);
                 }
             }
         }
     }
 
     fn arbitrate(&mut self) {
-        let mut ordered: Vec<(usize, Option<Version>, &String, &Arc<Built>)> = Vec::new();
+        let mut ordered: Vec<(usize, Option<Version>, &String, &Object)> = Vec::new();
         for (number, objects) in self.objects.iter().enumerate() {
             for (id, object) in &objects.all {
-                if let (Some(fact), Some(built)) = (&object.fact, &object.built) {
-                    ordered.push((number, fact.created(), id, built));
+                if let Some(fact) = &object.fact {
+                    ordered.push((number, fact.created(), id, object));
                 }
             }
         }
         ordered.sort_by(|left, right| (left.0, left.1, left.2).cmp(&(right.0, right.1, right.2)));
         let all: Vec<(usize, &Candidate)> = ordered
             .iter()
-            .flat_map(|(number, _, _, built)| built.candidates.iter().map(|it| (*number, &**it)))
+            .flat_map(|(number, _, _, object)| object.candidates().map(|it| (*number, &**it)))
             .collect();
         let present: BTreeSet<&str> =
             all.iter().map(|(_, candidate)| candidate.key.as_str()).collect();
@@ -216,14 +219,15 @@ impl Autodiscover {
         let mut before: HashMap<String, Arc<Made>> =
             self.running.drain(..).map(|made| (made.key.clone(), made)).collect();
         let mut verdicts = HashMap::new();
-        for ((_, candidate), verdict) in all.iter().zip(judge(&all, &self.refused)) {
+        for ((number, candidate), verdict) in all.iter().zip(judge(&all, &self.refused)) {
+            let place = (*number, candidate.key.clone());
             if verdict == Verdict::Runs {
                 let known = before.remove(&candidate.key);
                 self.running.push(made(&self.context, candidate, known));
                 continue;
             }
             if let Verdict::Refused(reason) = &verdict
-                && self.verdicts.get(&candidate.key) != Some(&verdict)
+                && self.verdicts.get(&place) != Some(&verdict)
             {
                 tracing::warn!(
                     input = candidate.about,
@@ -231,7 +235,7 @@ impl Autodiscover {
                     "an input of autodiscover does not run"
                 );
             }
-            verdicts.insert(candidate.key.clone(), verdict);
+            verdicts.insert(place, verdict);
         }
         self.verdicts = verdicts;
     }

@@ -7,12 +7,22 @@ use serde_json::{Value as Json, json};
 use skidder_autodiscover::Fact;
 
 const CASES: &str = include_str!("golden/filebeat-9.6.json");
+const METADATA: &str = include_str!("golden/metadata-9.6.json");
 
 /// Cases in which we differ on purpose.
-const DIFFERENT: [&str; 1] = [
+const DIFFERENT: [&str; 2] = [
     // An input without a type cannot run: an empty map counts as none.
     "docker: empty default config",
+    // Filebeat adds a `deployment.name` that is `null`.
+    "a replica set without a deployment",
 ];
+
+/// From the description of an object to a fact.
+type MakeFact = fn(Json) -> Fact;
+
+fn is_different(case: &Json) -> bool {
+    DIFFERENT.iter().any(|name| case["name"] == *name)
+}
 
 /// The configuration of the provider of a case.
 fn settings(case: &Json) -> String {
@@ -82,13 +92,65 @@ fn configurations_are_those_of_filebeat() {
         }
         let made: Vec<Json> = ours.decide(at(0)).iter().map(|made| config(made)).collect();
         let is_same = Json::Array(made.clone()) == case["configs"];
-        if is_same == DIFFERENT.contains(&case["name"].as_str().unwrap()) {
+        if is_same == is_different(case) {
             let why = ours.explain();
             wrong.push(format!(
                 "{}\nFilebeat: {}\nskidder:  {}\n{why}",
                 case["name"],
                 case["configs"],
                 Json::Array(made)
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases differ:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n\n")
+    );
+}
+
+#[test]
+fn fields_of_kubernetes_are_those_of_filebeat() {
+    let cases: Vec<Json> = serde_json::from_str(METADATA).unwrap();
+    assert!(cases.len() > 20, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let mut provider =
+            json!({ "type": "kubernetes", "templates": { "config": { "type": "tcp" } } });
+        for (key, value) in case["settings"].as_object().unwrap() {
+            provider[key] = value.clone();
+        }
+        let main = match (case.get("service"), case.get("pod")) {
+            (Some(service), _) => ("service", Fact::Service(service.clone())),
+            (None, Some(pod)) => ("pod", Fact::Pod(pod.clone())),
+            (None, None) => ("node", Fact::Node(case["node"].clone())),
+        };
+        provider["resource"] = main.0.into();
+        let text = json!({ "filebeat": { "autodiscover": { "providers": [provider] } } });
+        let mut ours = autodiscover(&text.to_string());
+        let around: [(&str, MakeFact); 4] = [
+            ("namespace", Fact::Namespace),
+            ("node", Fact::Node),
+            ("replica_set", Fact::ReplicaSet),
+            ("job", Fact::Job),
+        ];
+        for (key, fact) in around {
+            if let Some(object) = case.get(key) {
+                ours.seen(0, fact(object.clone()), at(0));
+            }
+        }
+        ours.seen(0, main.1, at(0));
+        let made = ours.decide(at(0));
+        let mut fields = (*made[0].fields).clone();
+        // Of the container, which Filebeat's provider adds.
+        fields.as_object_mut().unwrap().remove("container");
+        let is_same = fields == case["fields"];
+        if is_same == is_different(case) {
+            wrong.push(format!(
+                "{}\nFilebeat: {}\nskidder:  {fields}",
+                case["name"], case["fields"]
             ));
         }
     }

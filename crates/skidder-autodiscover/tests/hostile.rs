@@ -4,7 +4,7 @@ mod common;
 
 use common::{at, autodiscover, config, container};
 use serde_json::{Value as Json, json};
-use skidder_autodiscover::limits::{HINT_BYTES_MAX, HINT_INPUTS_MAX};
+use skidder_autodiscover::limits::{HINT_BYTES_MAX, HINT_INPUTS_MAX, PORTS_MAX};
 use skidder_autodiscover::{Autodiscover, Fact};
 use skidder_config::Problems;
 
@@ -131,4 +131,18 @@ fn a_mistake_in_a_hint_names_it() {
                     expected `after` or `before`";
     assert!(problems.to_string().starts_with(expected), "{problems}");
     assert_eq!(items[0].node().at("paths").unwrap().position().to_string(), "filebeat.yml:5:50");
+}
+
+#[test]
+fn many_ports_are_bounded() {
+    let mut bad = container("bad", 1, json!({}));
+    for port in 1..=65_535 {
+        bad["Config"]["ExposedPorts"][format!("{port}/tcp")] = json!({});
+    }
+    let mut all = autodiscover(HINTS);
+    all.seen(0, Fact::Docker(bad), at(1));
+    assert_eq!(all.decide(at(1)).len(), 1);
+    let explanation = all.explain();
+    assert_eq!(explanation.providers[0].objects[0].events.len(), PORTS_MAX);
+    assert!(explanation.to_string().contains("only the first 64 of 65535 ports are looked at"));
 }

@@ -502,3 +502,47 @@ fn a_container_that_waits_is_explained() {
         notes(&all)
     );
 }
+
+#[test]
+fn the_log_of_a_replaced_container_of_a_pod_is_read_to_its_end() {
+    let mut all = autodiscover(KUBERNETES_HINTS);
+    let mut restarted = pod("u", 1, json!({}));
+    all.seen(0, Fact::Pod(restarted.clone()), at(1));
+    let before = all.decide(at(1));
+    restarted["metadata"]["resourceVersion"] = "2".into();
+    restarted["status"]["containerStatuses"][0]["containerID"] = "containerd://second".into();
+    all.seen(0, Fact::Pod(restarted), at(10));
+    let both = all.decide(at(10));
+    assert_eq!(ids(&both), ["container-logs-second", "container-logs-id-of-u-web"]);
+    assert!(Arc::ptr_eq(&before[0], &both[1]));
+    assert_eq!(all.wakes_at(), Some(at(70)));
+    assert_eq!(ids(&all.decide(at(70))), ["container-logs-second"]);
+    assert_eq!(all.wakes_at(), None);
+}
+
+#[test]
+fn an_input_that_is_turned_off_ends_at_once() {
+    let mut all = autodiscover(KUBERNETES_HINTS);
+    all.seen(0, Fact::Pod(pod("u", 1, json!({}))), at(1));
+    assert_eq!(all.decide(at(1)).len(), 1);
+    all.seen(0, Fact::Pod(pod("u", 2, json!({ "co.elastic.logs/enabled": "false" }))), at(2));
+    assert!(all.decide(at(2)).is_empty());
+}
+
+#[test]
+fn two_providers_with_the_same_input_run_it_once() {
+    let one = "- type: docker\n  templates: {config: {type: log, paths: ['/${data.docker.container.id}']}}\n";
+    let mut all = autodiscover(&format!("filebeat.autodiscover.providers:\n{one}{one}"));
+    all.seen(0, docker("a", 1), at(1));
+    all.seen(1, docker("a", 1), at(1));
+    assert_eq!(all.decide(at(1)).len(), 1);
+    let runs: Vec<bool> =
+        all.explain().providers.iter().map(|it| it.objects[0].inputs[0].runs).collect();
+    assert_eq!(runs, [true, false]);
+}
+
+#[test]
+fn it_can_move_to_another_thread() {
+    fn check<T: Send>() {}
+    check::<Autodiscover>();
+}

@@ -39,6 +39,7 @@ pub(crate) fn leader_events(id: &str) -> Vec<Event> {
         annotations: json!({}),
         container: String::new(),
         container_id: String::new(),
+        note: String::new(),
         namespace: String::new(),
         fields: Arc::new(json!({})),
     }]

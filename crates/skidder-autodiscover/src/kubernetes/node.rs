@@ -36,6 +36,7 @@ pub(crate) fn events(
         annotations,
         container: String::new(),
         container_id: String::new(),
+        note: String::new(),
         namespace: String::new(),
         fields: Arc::new(fields),
     }])

@@ -2,7 +2,7 @@
 
 use super::metadata::with_cluster;
 use super::{Around, Metadata};
-use crate::event::Event;
+use crate::event::{Event, note_of_ports};
 use crate::json::{is_empty, merge_missing, set, text, text_or_empty, texts, tree};
 use crate::limits::PORTS_MAX;
 use serde_json::{Map as Object, Value as Json, json};
@@ -82,6 +82,7 @@ impl Shared<'_> {
             annotations: self.hints.clone(),
             container: container.map(|it| text_or_empty(&it["name"])).unwrap_or_default(),
             container_id: container.map(|it| text_or_empty(&it["id"])).unwrap_or_default(),
+            note: String::new(),
             namespace: text_or_empty(&self.pod["metadata"]["namespace"]),
             fields: Arc::new(with_cluster(self.kubernetes.clone(), self.cluster)),
         }
@@ -119,14 +120,15 @@ impl Shared<'_> {
         if numbers.is_empty() {
             numbers.push(0);
         }
+        let note = note_of_ports(numbers.len());
         numbers.truncate(PORTS_MAX);
         let event = |number: u64| {
             let mut about = format!("container {}", container.name);
             if number != 0 {
                 about = format!("{about}, port {number}");
             }
-            let mut event =
-                Event { fields: Arc::clone(&fields), ..self.event(about, &id, Some(&facts)) };
+            let event = self.event(about, &id, Some(&facts));
+            let mut event = Event { fields: Arc::clone(&fields), note: note.clone(), ..event };
             if container.is_running {
                 for facts in [&mut event.facts, &mut event.hint_facts] {
                     set(facts, "host", text_or_empty(&self.pod["status"]["podIP"]));

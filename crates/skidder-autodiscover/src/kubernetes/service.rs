@@ -2,7 +2,7 @@
 
 use super::metadata::with_cluster;
 use super::{Around, Metadata};
-use crate::event::Event;
+use crate::event::{Event, note_of_ports};
 use crate::json::{merge_missing, set, text, text_or_empty, texts, tree};
 use crate::limits::PORTS_MAX;
 use serde_json::{Value as Json, json};
@@ -28,6 +28,7 @@ pub(crate) fn events(
         merge_missing(&mut annotations, &of_namespace);
     }
     let name = super::name(service);
+    let note = note_of_ports(service["spec"]["ports"].as_array().map_or(0, Vec::len));
     let event = |port: u64| Event {
         about: format!("service {name}, port {port}"),
         facts: json!({ "id": service["metadata"]["uid"], "host": host, "port": port, "kubernetes": kubernetes }),
@@ -35,6 +36,7 @@ pub(crate) fn events(
         annotations: annotations.clone(),
         container: String::new(),
         container_id: String::new(),
+        note: note.clone(),
         namespace: text_or_empty(&service["metadata"]["namespace"]),
         fields: Arc::clone(&fields),
     };
