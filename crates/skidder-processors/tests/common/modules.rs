@@ -41,7 +41,7 @@ impl Machine for West {
 
 /// A fileset with its variables filled in.
 pub(crate) struct Fileset {
-    plan: Plan,
+    pub(crate) plan: Plan,
     /// How lines are joined: the expression, and whether lines without a match are continuations.
     multiline: Option<(Regex, bool)>,
     /// Lines that are left out.
