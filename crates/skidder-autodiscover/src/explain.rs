@@ -136,8 +136,8 @@ impl fmt::Display for Explanation {
                 for input in &object.inputs {
                     let state = if input.runs { "runs" } else { "does not run" };
                     writeln!(out, "    input of {}: {state}", input.origin)?;
-                    if !input.reason.is_empty() {
-                        writeln!(out, "      {}", input.reason)?;
+                    for line in input.reason.lines() {
+                        writeln!(out, "      {line}")?;
                     }
                     for line in input.configuration.lines() {
                         writeln!(out, "      | {line}")?;

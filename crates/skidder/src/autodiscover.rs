@@ -42,7 +42,9 @@ pub(crate) fn dispatch(
         }
     }
     let is_empty = explanation.providers.iter().all(|provider| provider.objects.is_empty());
-    if *json {
+    if is_empty && !names.is_empty() && !json {
+        eprint("nothing that was seen has this name\n");
+    } else if *json {
         print(&format!("{:#}\n", serde_json::to_value(&explanation)?))?;
     } else {
         print(&plain_lines(&explanation.to_string()))?;

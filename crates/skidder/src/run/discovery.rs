@@ -182,10 +182,7 @@ impl Discovery {
                         exchanges.entry(output).or_default().begin.push(input);
                     }
                 }
-                Err(why) => {
-                    tracing::error!(input = made.about, "an input is refused: {why}");
-                    lock(&self.machine).refuse(&made.key, why);
-                }
+                Err(why) => self.refuse(&made.key, why),
             }
         }
         for (output, exchange) in exchanges {
@@ -193,6 +190,12 @@ impl Discovery {
                 tracing::error!(%error, "inputs of autodiscover cannot begin");
             }
         }
+    }
+
+    /// An input does not run, which the next decision logs.
+    fn refuse(&mut self, key: &str, why: String) {
+        self.is_changed = true;
+        lock(&self.machine).refuse(key, why);
     }
 
     /// All that run, read anew for each output: for a reload.
@@ -205,10 +208,7 @@ impl Discovery {
                     all.extend(inputs);
                     self.running.insert(key, begun);
                 }
-                Err(why) => {
-                    tracing::error!(input = made.about, "an input is refused: {why}");
-                    lock(&self.machine).refuse(&key, why);
-                }
+                Err(why) => self.refuse(&key, why),
             }
         }
         all
@@ -251,7 +251,7 @@ impl Discovery {
                 }
             }
             if problems.has_errors() {
-                return Err(problems.to_string());
+                return Err(text_of(&problems));
             }
             let feeding = feeding(found, reader.output);
             inputs.extend(feeding.into_iter().map(|input| (output, input)));
@@ -264,6 +264,15 @@ impl Discovery {
     }
 }
 
+/// What is wrong, in one line for each problem.
+fn text_of(problems: &Problems) -> String {
+    let text = problems.to_string();
+    text.lines()
+        .map(|line| line.strip_prefix("error: ").unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 /// The machine, which the endpoint looks at, too.
 pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover> {
     machine.lock().unwrap_or_else(PoisonError::into_inner)
@@ -273,7 +282,7 @@ pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover
 fn render(renderer: &ModuleRenderer, made: &Made) -> Result<Started, String> {
     let problems = Problems::new();
     let started = renderer.render(&made.settings, &problems);
-    if problems.has_errors() { Err(problems.to_string()) } else { Ok(started) }
+    if problems.has_errors() { Err(text_of(&problems)) } else { Ok(started) }
 }
 
 /// The container or other object that a made input is for: its key without the hash of the configuration.
