@@ -31,14 +31,14 @@ pub(crate) fn judge(all: &[Entry<'_>], refused: &BTreeMap<String, String>) -> Ve
 #[derive(Default)]
 struct Judge<'a> {
     hashes: HashMap<u64, &'a Candidate>,
-    ids: HashMap<String, &'a Candidate>,
+    ids: HashMap<&'a str, &'a Candidate>,
     /// Who reads the log of a container.
-    logs: HashMap<(&'a str, String), Vec<Reading<'a>>>,
+    logs: HashMap<(&'a str, &'a str), Vec<Reading<'a>>>,
 }
 
 struct Reading<'a> {
     rule: (usize, usize),
-    stream: String,
+    stream: &'a str,
     candidate: &'a Candidate,
 }
 
@@ -54,8 +54,7 @@ impl<'a> Judge<'a> {
         if let Some(why) = refused.get(&candidate.key) {
             return Verdict::Refused(why.clone());
         }
-        let config = candidate.config.to_json();
-        let id = config["id"].as_str().filter(|id| !id.is_empty() && !candidate.is_module);
+        let id = candidate.id.as_deref();
         if let Some(first) = id.and_then(|id| self.ids.get(id)) {
             return Verdict::Refused(format!(
                 "the id `{}` is that of {}, which has another configuration; make it unique: \
@@ -65,11 +64,10 @@ impl<'a> Judge<'a> {
             ));
         }
         let rule = (provider, candidate.rank);
-        let files = files(&config, candidate);
-        for (file, stream) in &files {
-            let readers = self.logs.get(&(candidate.container_id.as_str(), file.clone()));
+        for (file, stream) in &candidate.files {
+            let readers = self.logs.get(&(candidate.container_id.as_str(), file.as_str()));
             let other = readers.into_iter().flatten().find(|other| {
-                let overlaps = other.stream == *stream || other.stream == "all" || stream == "all";
+                let overlaps = other.stream == stream || other.stream == "all" || stream == "all";
                 other.rule != rule && overlaps
             });
             if let Some(other) = other {
@@ -82,9 +80,9 @@ impl<'a> Judge<'a> {
         }
         self.hashes.insert(candidate.hash, candidate);
         if let Some(id) = id {
-            self.ids.insert(id.to_owned(), candidate);
+            self.ids.insert(id, candidate);
         }
-        for (file, stream) in files {
+        for (file, stream) in &candidate.files {
             let readers = self.logs.entry((candidate.container_id.as_str(), file)).or_default();
             readers.push(Reading { rule, stream, candidate });
         }
@@ -92,10 +90,9 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The files of a container that a configuration reads, each with its stream. All names of the container's log are
-/// one file.
-fn files(config: &Json, candidate: &Candidate) -> Vec<(String, String)> {
-    let id = candidate.container_id.as_str();
+/// The files of the container `id` that a configuration reads, each with its stream. All names of the container's log
+/// are one file.
+pub(crate) fn files(config: &Json, id: &str, is_module: bool) -> Vec<(String, String)> {
     if id.is_empty() {
         return Vec::new();
     }
@@ -110,7 +107,7 @@ fn files(config: &Json, candidate: &Candidate) -> Vec<(String, String)> {
             files.push((file, stream(input)));
         }
     };
-    if candidate.is_module {
+    if is_module {
         let filesets = config.as_object().into_iter().flatten().map(|(_, fileset)| fileset);
         filesets
             .filter(|fileset| fileset["enabled"] != false)

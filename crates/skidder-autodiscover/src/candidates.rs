@@ -1,5 +1,6 @@
 //! The inputs that the rules of a provider make for one object, before objects are compared.
 
+use crate::arbitrate::files;
 use crate::condition::View;
 use crate::event::Event;
 use crate::hints_input;
@@ -29,6 +30,10 @@ pub(crate) struct Candidate {
     pub(crate) is_module: bool,
     pub(crate) fields: Arc<Json>,
     pub(crate) container_id: String,
+    /// Its `id`, if it is no module and has one.
+    pub(crate) id: Option<String>,
+    /// The files of the container that it reads, each with its stream.
+    pub(crate) files: Vec<(String, String)>,
 }
 
 /// What became of one event.
@@ -185,7 +190,10 @@ impl Rules<'_> {
         origin: String,
         config: Node,
     ) -> Candidate {
-        let text = config.to_json().to_string();
+        let json = config.to_json();
+        let is_module = config.at("module").is_some();
+        let own_id = json["id"].as_str().filter(|id| !id.is_empty() && !is_module);
+        let text = json.to_string();
         let hash = XxHash64::oneshot(0, text.as_bytes());
         let id = event.facts["id"].as_str().unwrap_or_default();
         let about = if event.about.contains(name) {
@@ -199,7 +207,9 @@ impl Rules<'_> {
             origin,
             rank,
             about,
-            is_module: config.at("module").is_some(),
+            id: own_id.map(str::to_owned),
+            files: files(&json, &event.container_id, is_module),
+            is_module,
             config,
             fields: Arc::clone(&event.fields),
             container_id: event.container_id.clone(),

@@ -103,6 +103,16 @@ impl<'a> HttpRequest<'a> {
         Self { method: Method::GET, path, headers: &[], body: "" }
     }
 
+    /// A `POST` of a body.
+    pub fn post(path: &'a str, body: &'a str) -> Self {
+        Self { method: Method::POST, path, headers: &[], body }
+    }
+
+    /// A `PUT` of a body.
+    pub fn put(path: &'a str, body: &'a str) -> Self {
+        Self { method: Method::PUT, path, headers: &[], body }
+    }
+
     /// The same request with these headers.
     #[must_use]
     pub fn headers(self, headers: &'a [(&'a str, &'a str)]) -> Self {

@@ -6,18 +6,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
-    DockerProvider, Fact, KubernetesProvider, Provider, ProviderKind, Resource, Scope, WantedSecret,
+    DockerProvider, Fact, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
+    WantedSecret,
 };
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
 use skidder_lookups::kubernetes::access::Access;
+use skidder_lookups::kubernetes::lease::{Lease, LeaseSettings};
 use skidder_lookups::kubernetes::objects::{
     Api, Change, Objects, RequestLimit, group_path_of, path_of,
 };
 use skidder_net::{HttpClient, HttpError, percent_encoded};
-use skidder_os::Fs;
+use skidder_os::{Clock, Fs};
 use skidder_tls::TlsClient;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -83,9 +86,10 @@ impl Watchers {
                         )
                     })?;
                     let wanted = Wanted::of(kubernetes);
+                    let clock = Arc::clone(&system.clock);
                     let (ask, asked) = unbounded_channel();
                     secrets.insert(number, ask);
-                    Background::start(name, follow_kubernetes(access, wanted, report, asked))
+                    Background::start(name, follow_kubernetes(access, wanted, clock, report, asked))
                 }
             };
             threads.push(started.context("no thread for a provider of autodiscover")?);
@@ -184,6 +188,8 @@ struct Wanted {
     replica_sets: bool,
     jobs: bool,
     use_kubeadm: bool,
+    /// Instead of everything else.
+    lease: Option<LeaderLease>,
 }
 
 impl Wanted {
@@ -201,6 +207,7 @@ impl Wanted {
             replica_sets: provider.wants_replica_sets,
             jobs: provider.wants_jobs,
             use_kubeadm: provider.use_kubeadm,
+            lease: provider.unique.clone(),
         }
     }
 }
@@ -208,6 +215,7 @@ impl Wanted {
 async fn follow_kubernetes(
     access: Access,
     wanted: Wanted,
+    clock: Arc<dyn Clock>,
     report: Report,
     mut secrets: UnboundedReceiver<WantedSecret>,
 ) {
@@ -215,6 +223,9 @@ async fn follow_kubernetes(
     let name = api.cluster_name(wanted.use_kubeadm).await;
     let cluster = json!({ "name": name, "url": api.access().url });
     report.report(What::Seen(Fact::Cluster(cluster)));
+    if let Some(lease) = wanted.lease {
+        return follow_lease(api, lease, clock, &report).await;
+    }
     let node = match (&wanted.node, wanted.is_cluster) {
         (Some(node), _) => Some(node.clone()),
         (None, false) => Some(api.own_node("`node` of the provider `kubernetes`").await),
@@ -271,6 +282,33 @@ async fn follow_kubernetes(
         }
     }
     // The program ends.
+}
+
+/// Reports that the lease is held, and that it is not.
+async fn follow_lease(api: Api, lease: LeaderLease, clock: Arc<dyn Clock>, report: &Report) {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let identity = format!("skidder-{host}-{:016x}", RandomState::new().hash_one(&lease.name));
+    let namespace = api.access().own_namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let settings = LeaseSettings {
+        name: lease.name,
+        namespace,
+        identity: identity.clone(),
+        duration: lease.duration,
+        renew_deadline: lease.renew_deadline,
+        retry_period: lease.retry_period,
+    };
+    let mut lease = Lease::new(api, settings, clock);
+    // An id is not used again.
+    for term in 1_u64.. {
+        let id = format!("{identity}-{term}");
+        if lease.changed().await {
+            tracing::info!(identity, "this skidder holds the lease of autodiscover");
+            report.report(What::Seen(Fact::Leader(id.clone())));
+            lease.changed().await;
+            tracing::warn!(identity, "the lease of autodiscover is lost");
+            report.report(What::Gone(id, None));
+        }
+    }
 }
 
 fn secret_path(secret: &WantedSecret) -> String {

@@ -254,6 +254,32 @@ fn a_template_with_a_secret_of_its_namespace_waits_for_it() {
 }
 
 #[test]
+fn of_several_with_a_lease_one_runs_the_templates_and_another_when_it_is_gone() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let path = folder.path().display();
+    let provider = format!(
+        "- type: kubernetes\n  kube_config: {path}/kubeconfig\n  scope: cluster\n  unique: true\n  \
+         leader_leaseduration: 2s\n  leader_renewdeadline: 1s\n  leader_retryperiod: 100ms\n  \
+         templates:\n  - config:\n    - {{type: filestream, id: once, paths: ['{path}/once.log']}}\n"
+    );
+    std::fs::write(folder.path().join("once.log"), "one line of some length\n").unwrap();
+    let places = [place(&server, &provider), place(&server, &provider)];
+    let runs = |place: &Place| place.get("/inputs/").contains("\"once\"");
+    let mut first = places[0].start(&[]);
+    first.await_that("the first one holds the lease", || runs(&places[0]));
+    let mut second = places[1].start(&[]);
+    second.await_log("skidder is running");
+    let before = cluster.lease_requests();
+    first.await_that("both have asked for it often", || cluster.lease_requests() > before + 40);
+    assert!(runs(&places[0]) && !runs(&places[1]), "the first one keeps it");
+    first.kill();
+    second.await_that("the second one takes over", || runs(&places[1]));
+    second.terminate().succeeded();
+}
+
+#[test]
 #[ignore = "needs a Docker engine"]
 fn containers_of_a_real_engine_are_read_also_those_that_live_shortly() {
     let engine = Server::own_docker().unwrap();

@@ -148,6 +148,20 @@ impl Access {
         self.server.json(HttpRequest::get(path).headers(&headers)).await
     }
 
+    /// Creates an object below the path of its list.
+    pub async fn create(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
+        let (token, body) = (self.token(), object.to_string());
+        let headers = headers_of_json(&token);
+        self.server.json(HttpRequest::post(path, &body).headers(&headers)).await
+    }
+
+    /// Replaces an object; fails if it is another version than there.
+    pub async fn replace(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
+        let (token, body) = (self.token(), object.to_string());
+        let headers = headers_of_json(&token);
+        self.server.json(HttpRequest::put(path, &body).headers(&headers)).await
+    }
+
     /// Begins a watch.
     pub async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
         let token = self.token();
@@ -177,6 +191,12 @@ fn headers(token: &str) -> Vec<(&'static str, &str)> {
     if !token.is_empty() {
         headers.push(("authorization", token));
     }
+    headers
+}
+
+fn headers_of_json(token: &str) -> Vec<(&'static str, &str)> {
+    let mut headers = headers(token);
+    headers.push(("content-type", "application/json"));
     headers
 }
 

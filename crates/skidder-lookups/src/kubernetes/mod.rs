@@ -8,6 +8,7 @@
 pub mod access;
 mod facts;
 mod found;
+pub mod lease;
 mod matchers;
 pub mod objects;
 mod path;

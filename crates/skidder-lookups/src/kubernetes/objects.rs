@@ -86,6 +86,18 @@ impl Api {
         self.access.json(path).await
     }
 
+    /// See [`Access::create`], when its turn comes.
+    pub async fn create(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
+        self.limit.wait().await;
+        self.access.create(path, object).await
+    }
+
+    /// See [`Access::replace`], when its turn comes.
+    pub async fn replace(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
+        self.limit.wait().await;
+        self.access.replace(path, object).await
+    }
+
     async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
         self.limit.wait().await;
         self.access.open(path).await

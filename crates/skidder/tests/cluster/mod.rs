@@ -26,6 +26,9 @@ struct State {
     version: u64,
     pods: BTreeMap<String, Json>,
     secrets: BTreeMap<String, Json>,
+    lease: Option<Json>,
+    /// How often the lease was requested.
+    lease_requests: usize,
     /// Every change with its version.
     changes: Vec<(u64, String)>,
     watches: Vec<Sender<String>>,
@@ -42,8 +45,39 @@ impl State {
         self.watches.retain(|watch| watch.send(text.clone()).is_ok());
     }
 
+    fn lease(&mut self, request: &Request) -> Answer {
+        self.lease_requests += 1;
+        let Some(lease) = &self.lease else {
+            if request.method == "GET" {
+                return Answer::not_found();
+            }
+            return self.set_lease(request);
+        };
+        if request.method == "GET" {
+            return Answer::ok(lease.to_string());
+        }
+        let new: Json = serde_json::from_str(&request.body).unwrap();
+        let is_newest = new["metadata"]["resourceVersion"] == lease["metadata"]["resourceVersion"];
+        if request.method == "POST" || !is_newest {
+            return Answer::Now(409, "{}".to_owned());
+        }
+        self.set_lease(request)
+    }
+
+    fn set_lease(&mut self, request: &Request) -> Answer {
+        self.version += 1;
+        let mut lease: Json = serde_json::from_str(&request.body).unwrap();
+        lease["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let text = lease.to_string();
+        self.lease = Some(lease);
+        Answer::ok(text)
+    }
+
     fn answer(&mut self, request: &Request) -> Answer {
         let target = &request.target;
+        if target.contains("/leases") {
+            return self.lease(request);
+        }
         let is_pods = target.starts_with("/api/v1/pods");
         if target.contains("watch=1") {
             let (send, chunks) = channel();
@@ -100,6 +134,11 @@ impl Cluster {
     pub(crate) fn requests(&self) -> (usize, usize) {
         let state = self.state.lock().unwrap();
         (state.lists, state.opened)
+    }
+
+    /// How often the lease was requested.
+    pub(crate) fn lease_requests(&self) -> usize {
+        self.state.lock().unwrap().lease_requests
     }
 
     /// A secret of a namespace; `data` is in base64.

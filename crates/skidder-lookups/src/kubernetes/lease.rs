@@ -1,0 +1,149 @@
+//! A lease, which one of several programs holds: <https://kubernetes.io/docs/concepts/architecture/leases/>.
+//!
+//! As in client-go, no clock of another machine is trusted: a lease is over when it was not renewed for its duration by
+//! the time of this machine. A holder that cannot renew it in time gives it up before that.
+
+use super::objects::Api;
+use serde_json::{Value as Json, json};
+use skidder_net::{HttpError, percent_encoded};
+use skidder_os::Clock;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A lease to compete for.
+#[derive(Clone, Debug)]
+pub struct LeaseSettings {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Who this is: no other program has the same.
+    pub identity: String,
+    /// How long it holds without renewal.
+    pub duration: Duration,
+    /// How long a holder tries to renew it.
+    pub renew_deadline: Duration,
+    /// The pause between two attempts.
+    pub retry_period: Duration,
+}
+
+/// Competes for a lease.
+pub struct Lease {
+    api: Api,
+    settings: LeaseSettings,
+    /// For the times that people read.
+    clock: Arc<dyn Clock>,
+    /// The spec of another holder, since when it is the same.
+    seen: Option<(Json, Instant)>,
+    /// When this program renewed it last; `None` if it does not hold it.
+    renewed: Option<Instant>,
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Lease").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Lease {
+    /// Not held.
+    pub fn new(api: Api, settings: LeaseSettings, clock: Arc<dyn Clock>) -> Self {
+        Self { api, settings, clock, seen: None, renewed: None }
+    }
+
+    /// Waits until it is held, or is held no longer; returns which.
+    pub async fn changed(&mut self) -> bool {
+        loop {
+            let was_held = self.renewed.is_some();
+            match self.attempt().await {
+                Ok(true) => self.renewed = Some(Instant::now()),
+                Ok(false) => self.renewed = None,
+                Err(error) => {
+                    let name = &self.settings.name;
+                    tracing::warn!(lease = name, %error, "the lease cannot be read or renewed; trying again");
+                    let deadline = self.settings.renew_deadline;
+                    self.renewed = self.renewed.filter(|at| at.elapsed() < deadline);
+                }
+            }
+            let is_held = self.renewed.is_some();
+            if is_held != was_held {
+                return is_held;
+            }
+            tokio::time::sleep(self.settings.retry_period).await;
+        }
+    }
+
+    /// Renews it, or takes it if it is free; returns whether it is held.
+    async fn attempt(&mut self) -> Result<bool, HttpError> {
+        let limit = self.settings.renew_deadline;
+        let attempt = tokio::time::timeout(limit, self.try_attempt()).await;
+        attempt.unwrap_or(Err(HttpError::Timeout(limit)))
+    }
+
+    async fn try_attempt(&mut self) -> Result<bool, HttpError> {
+        let namespace = percent_encoded(&self.settings.namespace);
+        let list = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+        let path = format!("{list}/{}", percent_encoded(&self.settings.name));
+        let has_status = |error: &HttpError, code: u16| matches!(error, HttpError::Status { status, .. } if status.as_u16() == code);
+        let mut lease = match self.api.json(&path).await {
+            Ok(lease) => lease,
+            Err(error) if has_status(&error, 404) => {
+                let lease = json!({
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": self.settings.name, "namespace": self.settings.namespace},
+                    "spec": self.spec(&Json::Null),
+                });
+                return match self.api.create(&list, &lease).await {
+                    Ok(_) => Ok(true),
+                    Err(error) if has_status(&error, 409) => Ok(false),
+                    Err(error) => Err(error),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let spec = &lease["spec"];
+        let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+        if holder != self.settings.identity && !holder.is_empty() && !self.is_over(spec) {
+            return Ok(false);
+        }
+        lease["spec"] = self.spec(spec);
+        match self.api.replace(&path, &lease).await {
+            Ok(_) => Ok(true),
+            // Another was faster.
+            Err(error) if has_status(&error, 409) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether another holder has not renewed it for its duration.
+    fn is_over(&mut self, spec: &Json) -> bool {
+        match &self.seen {
+            Some((seen, since)) if seen == spec => {
+                let seconds = spec["leaseDurationSeconds"].as_u64();
+                let duration = seconds.map_or(self.settings.duration, Duration::from_secs);
+                since.elapsed() >= duration
+            }
+            _ => {
+                self.seen = Some((spec.clone(), Instant::now()));
+                false
+            }
+        }
+    }
+
+    /// The spec with this program as the holder.
+    fn spec(&self, before: &Json) -> Json {
+        let now = jiff::Timestamp::from_nanosecond(i128::from(self.clock.wall().0));
+        let now = now.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let is_ours = before["holderIdentity"] == self.settings.identity.as_str();
+        let transitions = before["leaseTransitions"].as_u64().unwrap_or(0);
+        json!({
+            "holderIdentity": self.settings.identity,
+            "leaseDurationSeconds": self.settings.duration.as_secs().max(1),
+            "acquireTime": if is_ours { before["acquireTime"].clone() } else { now.clone().into() },
+            "renewTime": now,
+            "leaseTransitions": if is_ours || before.is_null() { transitions } else { transitions + 1 },
+        })
+    }
+}
