@@ -304,7 +304,7 @@ impl Reading<'_> {
             }
             if !section.get(&ENABLED).value() {
                 disabled += 1;
-                inputs::turned_off(&section);
+                inputs::turned_off(section);
                 continue;
             }
             let Some(mut reads) = inputs::read(&section, &input_context, &tasks) else {
