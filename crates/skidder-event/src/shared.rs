@@ -21,27 +21,20 @@ impl Batch {
         }
         let mut text = std::mem::take(&mut self.decoded);
         text.clear();
-        let (mut first, mut last) = (NodeId::NONE, NodeId::NONE);
-        let mut next = self.rows[row].own;
-        while !next.is_none() {
-            let node = *self.node(next);
-            let (mut key, mut raw) = (node.key, 0);
-            if node.cell != Cell::Gone && is_plain(self.text(key)) {
+        let first = self.copy_nodes(self.rows[row].own, |batch, of, mut node| {
+            node.raw = 0;
+            if node.cell != Cell::Gone && is_plain(batch.text(node.key)) {
                 if !text.is_empty() {
                     text.push(b',');
                 }
                 // Behind the quote.
-                key.start = (self.bytes.len() + text.len() + 1) as u32;
+                node.key.start = (batch.bytes.len() + text.len() + 1) as u32;
                 let before = text.len();
-                append_member(&mut text, self, next);
-                raw = (text.len() - before) as u32;
+                append_member(&mut text, batch, of);
+                node.raw = (text.len() - before) as u32;
             }
-            last = Arena(&mut self.nodes).push(last, key, node.cell, raw);
-            if first.is_none() {
-                first = last;
-            }
-            next = node.next;
-        }
+            node
+        });
         self.push_text(&text);
         self.decoded = text;
         let row = &mut self.rows[row];
@@ -56,6 +49,7 @@ impl Batch {
     /// # Panics
     /// If `row` is none of the batch.
     #[inline]
+    #[must_use]
     pub fn put_shared(&mut self, row: usize, fields: SharedFields) -> bool {
         let is_free = self.rows[row].own.is_none() && !self.slots.is_live(row);
         if is_free {
@@ -80,19 +74,31 @@ impl Batch {
     }
 
     /// Copies a list of fields and the objects in it. Lists are never changed, and not copied.
-    fn copy_list(&mut self, mut next: NodeId) -> NodeId {
+    fn copy_list(&mut self, list: NodeId) -> NodeId {
+        self.copy_nodes(list, |batch, _, mut node| {
+            if let Cell::Map { first, opaque } = node.cell {
+                node.cell = Cell::Map { first: batch.copy_list(first), opaque };
+            }
+            node
+        })
+    }
+
+    /// Copies the nodes of a list, each as `change` returns it.
+    #[inline]
+    fn copy_nodes(
+        &mut self,
+        mut next: NodeId,
+        mut change: impl FnMut(&mut Self, NodeId, Node) -> Node,
+    ) -> NodeId {
         let (mut first, mut last) = (NodeId::NONE, NodeId::NONE);
         while !next.is_none() {
-            let Node { key, cell, raw, next: following } = *self.node(next);
-            let cell = match cell {
-                Cell::Map { first, opaque } => Cell::Map { first: self.copy_list(first), opaque },
-                cell => cell,
-            };
+            let node = *self.node(next);
+            let Node { key, cell, raw, .. } = change(self, next, node);
             last = Arena(&mut self.nodes).push(last, key, cell, raw);
             if first.is_none() {
                 first = last;
             }
-            next = following;
+            next = node.next;
         }
         first
     }

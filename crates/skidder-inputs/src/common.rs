@@ -2,6 +2,7 @@
 
 use skidder_config::{Group, Key, Section, settings};
 use skidder_net::{Claim, Family, SocketKey, Sockets};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 settings! {
@@ -10,6 +11,36 @@ settings! {
 
     KEEP_NULL: bool =
         Key::new("keep_null").default(false).about("fields that are null stay on events; these have none");
+}
+
+mod workers {
+    use super::*;
+
+    settings! {
+        /// A setting that Filebeat needs and we do not.
+        pub(crate) static WORKERS = Group::new("input.workers", "Who runs the processors.");
+
+        pub(super) NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
+            .default(1)
+            .at_least(1)
+            .noun("a number of workers")
+            .about("more has no effect, with a notice: each connection runs its own processors, and one thread those \
+                    of hundreds of datagrams at a time");
+    }
+}
+
+pub(crate) use workers::WORKERS;
+
+/// Reads `number_of_workers`, which has no effect.
+pub(crate) fn read_workers(section: &Section<'_>) {
+    if section.get(&workers::NUMBER_OF_WORKERS).value() > 1 {
+        section.warning(
+            workers::NUMBER_OF_WORKERS.name(),
+            "no effect: each connection runs the processors by itself, on as many cores as there are, and one thread \
+             those of hundreds of datagrams at a time",
+            "remove it; Filebeat needs it because it handles one message at a time",
+        );
+    }
 }
 
 /// Begins to read an input with the settings of `group`, which includes [`EVERY_INPUT`].
@@ -62,9 +93,9 @@ fn are_same(one: &SocketKey, other: &SocketKey) -> bool {
             Udp { host, port, family },
             Udp { host: other_host, port: other_port, family: other_family },
         ) => {
-            let families = [*family, *other_family];
-            let are_apart = families.contains(&Family::V4) && families.contains(&Family::V6);
-            host == other_host && port == other_port && *port != 0 && !are_apart
+            let overlap =
+                || Bound::of(host, *family).overlaps(&Bound::of(other_host, *other_family));
+            port == other_port && *port != 0 && overlap()
         }
         (UnixStream(path) | UnixDatagram(path), UnixStream(other) | UnixDatagram(other)) => {
             path == other
@@ -73,10 +104,93 @@ fn are_same(one: &SocketKey, other: &SocketKey) -> bool {
     }
 }
 
+/// A host as it is bound, by version of IP: `localhost`, `127.0.0.1` and `::ffff:7f00:1` are the same.
+struct Bound {
+    v4: Option<Host>,
+    v6: Option<Host>,
+}
+
+#[derive(PartialEq)]
+enum Host {
+    All,
+    One(IpAddr),
+    /// Known when it is looked up, at the start.
+    Name(String),
+}
+
+impl Bound {
+    fn of(host: &str, family: Family) -> Self {
+        let is = |version: Family| family == Family::Any || family == version;
+        let both = |host: fn(IpAddr) -> Host| Self {
+            v4: is(Family::V4).then(|| host(Ipv4Addr::LOCALHOST.into())),
+            v6: is(Family::V6).then(|| host(Ipv6Addr::LOCALHOST.into())),
+        };
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        match host.parse().map(|address: IpAddr| address.to_canonical()) {
+            Ok(address) if address.is_unspecified() => both(|_| Host::All),
+            Ok(address @ IpAddr::V4(_)) => Self { v4: Some(Host::One(address)), v6: None },
+            Ok(address @ IpAddr::V6(_)) => Self { v4: None, v6: Some(Host::One(address)) },
+            Err(_) if host.is_empty() => both(|_| Host::All),
+            // Of several addresses the first one of IPv4 is bound.
+            Err(_) if name == "localhost" && family != Family::V6 => {
+                Self { v6: None, ..both(Host::One) }
+            }
+            Err(_) if name == "localhost" => both(Host::One),
+            Err(_) => Self {
+                v4: is(Family::V4).then(|| Host::Name(name.clone())),
+                v6: is(Family::V6).then(|| Host::Name(name.clone())),
+            },
+        }
+    }
+
+    /// Whether one of the two cannot be bound beside the other. What a name stands for is not known: it is in the way of
+    /// the same name and of all addresses.
+    fn overlaps(&self, other: &Self) -> bool {
+        let same = |one: &Option<Host>, other: &Option<Host>| match (one, other) {
+            (Some(one), Some(other)) => one == other || *one == Host::All || *other == Host::All,
+            _ => false,
+        };
+        same(&self.v4, &other.v4) || same(&self.v6, &other.v6)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use skidder_config::{Problems, Settings};
+
+    #[test]
+    fn an_address_is_the_same_however_it_is_written() {
+        use Family::{Any, V4, V6};
+        let overlap = |(one, of): (&str, Family), (other, of_other): (&str, Family)| {
+            let (one, other) = (Bound::of(one, of), Bound::of(other, of_other));
+            assert_eq!(one.overlaps(&other), other.overlaps(&one));
+            one.overlaps(&other)
+        };
+        for (one, other) in [
+            (("localhost", Any), ("127.0.0.1", Any)),
+            (("LocalHost.", V4), ("::ffff:127.0.0.1", Any)),
+            (("localhost", V6), ("0:0:0:0:0:0:0:1", Any)),
+            (("", Any), ("0.0.0.0", Any)),
+            (("", Any), ("::", V6)),
+            (("", Any), ("192.0.2.1", Any)),
+            (("0.0.0.0", Any), ("::1", Any)),
+            (("Logs.Example", Any), ("logs.example.", V6)),
+            (("logs.example", Any), ("", V4)),
+        ] {
+            assert!(overlap(one, other), "{one:?} {other:?}");
+        }
+        for (one, other) in [
+            (("localhost", Any), ("::1", Any)),
+            (("localhost", Any), ("127.0.0.2", Any)),
+            (("", V4), ("::1", Any)),
+            (("", V4), ("", V6)),
+            (("logs.example", Any), ("127.0.0.1", Any)),
+            (("logs.example", V4), ("logs.example", V6)),
+        ] {
+            assert!(!overlap(one, other), "{one:?} {other:?}");
+        }
+    }
 
     #[test]
     fn a_socket_that_another_input_has_is_reported_with_the_place_of_both() {

@@ -170,9 +170,10 @@ impl TlsServerSettings {
             .build()
             .map_err(|error| TlsError::Pem { setting, reason: error.to_string() })?;
         let pins = self.common.ca_sha256.clone();
-        let others: Arc<dyn ClientCertVerifier> = match pins.is_empty() {
-            true => usual,
-            false => Arc::new(ClientVerifier { usual, roots, pins, provider }),
+        let others: Arc<dyn ClientCertVerifier> = if pins.is_empty() {
+            usual
+        } else {
+            Arc::new(ClientVerifier { usual, roots, pins, provider })
         };
         let own = self.common.identity.as_ref().filter(|_| self.takes_own);
         let Some((certificate, _)) = own else { return Ok(Some(others)) };

@@ -11,7 +11,7 @@ use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::root_settings;
-use crate::schema::{self, AUTODISCOVER, CONFIGURATION, FILEBEAT, INPUTS};
+use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
@@ -220,7 +220,7 @@ fn read_discovery(
     settings: &Settings,
     renderer: Option<&ModuleRenderer>,
 ) -> Option<Autodiscover> {
-    let section = beat.optional_part(&AUTODISCOVER)?;
+    let section = beat.optional_part(&root_settings::AUTODISCOVER)?;
     let renderer = renderer.cloned();
     let context = skidder_autodiscover::Context {
         settings: Arc::new(settings.clone()),

@@ -116,7 +116,7 @@ impl InputReader {
             return Found::Wrong;
         }
         if !section.get(&ENABLED).value() {
-            inputs::turned_off(&section);
+            inputs::turned_off(section);
             return Found::Off;
         }
         let shared = &self.shared;

@@ -200,7 +200,7 @@ pub(crate) fn refuse_empty(item: &Item<'_>) {
 }
 
 /// Ends the reading of an input that is turned off: only names are checked, and nothing of a type that is not here.
-pub(crate) fn turned_off(section: &Section<'_>) {
+pub(crate) fn turned_off(section: Section<'_>) {
     let kind = section.item(TYPE.name()).and_then(|item| Some(item.node().text()?.to_owned()));
     let kind = kind.as_deref().unwrap_or("log");
     match kinds().into_iter().find(|(name, _)| *name == kind) {
@@ -209,7 +209,7 @@ pub(crate) fn turned_off(section: &Section<'_>) {
             section.declared_by(group);
             section.off();
         }
-        None => section.keys().into_iter().for_each(|key| section.accept(key)),
+        None => section.skip(),
     }
 }
 

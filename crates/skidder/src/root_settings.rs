@@ -91,7 +91,6 @@ settings! {
             ("spool_size", OLDER),
             ("idle_timeout", OLDER),
             ("config_dir", OLDER),
-            ("autodiscover.*", LENIENT),
         ])
         .without_effect(&[
             ("publish_async", "requests are sent while others are made, always"),
@@ -109,6 +108,8 @@ settings! {
     pub(crate) OVERWRITE: bool = Key::new("overwrite_pipelines").default(false).about(
         "ingest pipelines of modules replace those that the server has at the start and at a reload",
     );
+    pub(crate) AUTODISCOVER: Part = Key::part("autodiscover", &skidder_autodiscover::AUTODISCOVER)
+        .about("[inputs for containers and pods](hints.md), as they come and go");
     pub(crate) SHUTDOWN: Duration = Key::new("shutdown_timeout")
         .default(SHUTDOWN_TIMEOUT)
         .differs("Filebeat: 0")

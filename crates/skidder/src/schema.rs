@@ -21,12 +21,10 @@ mod filebeat {
             Group::new("filebeat", "The inputs, and what is theirs.").include(&[&BESIDE_INPUTS]);
 
         pub(crate) INPUTS: Parts = Key::parts("inputs", &INPUT).about("where events come from");
-        pub(crate) AUTODISCOVER: Part = Key::part("autodiscover", &skidder_autodiscover::AUTODISCOVER)
-            .about("inputs for containers and pods, as they come and go");
     }
 }
 
-pub(crate) use filebeat::{AUTODISCOVER, INPUTS};
+pub(crate) use filebeat::INPUTS;
 
 settings! {
     /// The whole configuration.

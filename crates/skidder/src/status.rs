@@ -104,20 +104,20 @@ pub(crate) fn running(global: &Global, system: &System) -> Result<Result<Running
     let settings = load_settings(global, system)?;
     let parts =
         read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())));
-    let (mut http, data) = match parts {
-        Ok(parts) => (parts.http, parts.data),
+    let (mut http, data, mistakes) = match parts {
+        Ok(parts) => (parts.http, parts.data, None),
         Err(error) => match read_endpoint(&settings) {
-            Some((http, data)) if http.enabled && agent::is_running(&*system.fs, &data)? => {
-                eprint(&format!(
-                    "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
-                ));
-                (http, data)
-            }
+            Some((http, data)) if http.enabled => (http, data, Some(error)),
             _ => return Err(error),
         },
     };
-    if !agent::is_running(&*system.fs, &data)? {
-        return Ok(Err(system.directory.join(&data)));
+    match (agent::is_running(&*system.fs, &data)?, mistakes) {
+        (true, None) => {}
+        (true, Some(error)) => eprint(&format!(
+            "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
+        )),
+        (false, None) => return Ok(Err(system.directory.join(&data))),
+        (false, Some(error)) => return Err(error),
     }
     if !http.enabled {
         bail!(

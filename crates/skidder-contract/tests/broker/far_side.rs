@@ -70,7 +70,7 @@ impl Broker {
     /// A producer sends some messages.
     pub(crate) fn produce(&self, random: &mut Random) {
         let mut state = self.lock();
-        for _ in 0..1 + random.below(8) {
+        for _ in 0..=random.below(8) {
             let first = state.lines;
             state.lines += 1 + random.below(LINES_MAX);
             let (number, lines) = (state.messages.len(), (first..state.lines).collect());

@@ -21,9 +21,10 @@ use skidder_registry::{Options, Registry};
 use skidder_testkit::Random;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Seeds of a usual run.
 const SEEDS: u64 = 40;

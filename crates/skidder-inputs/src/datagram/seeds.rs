@@ -100,7 +100,7 @@ fn count(all: impl Iterator<Item = Shown>) -> BTreeMap<Shown, u64> {
 async fn send(random: &mut Random, network: &SimDatagrams, bench: &mut Bench, number: &mut u64) {
     let most = if random.one_in(2) { 3 } else { 40 };
     let peers = 1 + random.below(most);
-    for _ in 0..1 + random.below(120) {
+    for _ in 0..=random.below(120) {
         let peer = SocketAddr::from(([192, 0, 2, 1], 1000 + random.below(peers) as u16));
         let long = if random.one_in(30) { 90 } else { 8 };
         let text = format!("{number} {}", "x".repeat(random.below(long) as usize));

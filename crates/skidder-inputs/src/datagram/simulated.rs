@@ -90,7 +90,7 @@ impl SimDatagrams {
             drops: START,
             arrived: Vec::new(),
             late: Vec::new(),
-            failures: if random.one_in(4) { 1 } else { 0 },
+            failures: u32::from(random.one_in(4)),
             bound: 0,
             random: Random::new(random.number()),
         };
@@ -230,7 +230,7 @@ impl Datagrams for SimSocket {
         let drops = match self.shared.0.bug {
             Bug::Blind => START,
             // As if an input that takes over began at nothing.
-            Bug::Counts if self.seen.get() % 8 == 0 => START,
+            Bug::Counts if self.seen.get().is_multiple_of(8) => START,
             _ => state.drops,
         };
         Ok(DatagramState { queued: state.queued as u32, drops })

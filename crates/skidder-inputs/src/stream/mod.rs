@@ -24,5 +24,5 @@ mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};
 pub use server::{StreamAddress, StreamServer, serve};
-pub use settings::{CONNECTIONS, StreamSettings, WORKERS};
-pub(crate) use settings::{MAX_MESSAGE_SIZE, read_workers};
+pub(crate) use settings::MAX_MESSAGE_SIZE;
+pub use settings::{CONNECTIONS, StreamSettings};

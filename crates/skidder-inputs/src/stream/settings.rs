@@ -16,20 +16,6 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 /// `line_delimiter`.
 const LINE_DELIMITER: &str = "\n";
 
-mod workers {
-    use super::*;
-
-    settings! {
-        /// A setting that Filebeat needs and we do not.
-        pub static WORKERS = Group::new("input.workers", "Who runs the processors.");
-
-        pub(super) NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
-            .at_least(1)
-            .noun("a number of workers")
-            .about("no effect, with a notice: each connection runs its own processors");
-    }
-}
-
 settings! {
     /// Settings of all streams.
     pub static CONNECTIONS = Group::new("input.connections", "How streams are split into messages.");
@@ -56,19 +42,6 @@ settings! {
         .default(TIMEOUT)
         .at_least(Duration::from_nanos(1))
         .about("an idle connection is closed, its rest delivered");
-}
-
-pub use workers::WORKERS;
-
-/// Reads `number_of_workers`, which has no effect.
-pub(crate) fn read_workers(section: &Section<'_>) {
-    if section.get(&workers::NUMBER_OF_WORKERS).optional().is_some() {
-        section.warning(
-            workers::NUMBER_OF_WORKERS.name(),
-            "each connection runs the processors by itself, on as many cores as there are",
-            "remove it",
-        );
-    }
 }
 
 /// The settings that all stream servers share.

@@ -36,11 +36,14 @@ impl Headers {
     }
 
     /// Gives an event without fields those of a header that was found.
+    ///
+    /// # Panics
+    /// If it has fields.
     pub(super) fn put(&mut self, batch: &mut Batch, row: usize, known: Known) {
         let header = &mut self.0[known.at];
         let first = header.row;
         let fields = *header.fields.get_or_insert_with(|| batch.share(first));
-        batch.put_shared(row, fields);
+        assert!(batch.put_shared(row, fields), "headers are looked for if an event has no fields");
         self.0[..=known.at].rotate_right(1);
     }
 

@@ -15,11 +15,11 @@ mod time;
 
 use crate::Context;
 use crate::bind::no_hosts;
-use crate::common::{EVERY_INPUT, begin};
+use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
 use crate::datagram::DatagramServer;
-use crate::stream::{StreamServer, StreamSettings, WORKERS, read_workers, serve};
+use crate::stream::{StreamServer, StreamSettings, serve};
 use crate::tcp::{self, TCP_SERVER};
-use crate::udp::{self, UDP_SERVER, UDP_WORKERS};
+use crate::udp::{self, UDP_SERVER};
 use crate::unix::{self, UNIX_SERVER, Unix};
 use headers::Headers;
 use jiff::tz::TimeZone;
@@ -55,7 +55,7 @@ mod datagrams {
     settings! {
         /// Settings of `protocol.udp`.
         pub static SYSLOG_UDP =
-            Group::new("input.syslog.udp", "Syslog in datagrams.").include(&[&UDP_WORKERS, &UDP_SERVER]);
+            Group::new("input.syslog.udp", "Syslog in datagrams.").include(&[&WORKERS, &UDP_SERVER]);
 
         pub(super) HOST: String = Key::new("host")
             .required()
@@ -108,7 +108,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
             Syslog::Stream(Box::new(server))
         }
         (None, Some(udp), None) => {
-            udp::read_workers(&udp);
+            read_workers(&udp);
             no_hosts(&udp);
             let host = udp.get(&datagrams::HOST).required();
             if host.is_empty() {

@@ -22,21 +22,25 @@ fn parser(format: Format, zone: &str) -> Parser {
     Parser::new(format, timezone(zone).unwrap(), Arc::new(clock))
 }
 
-/// The events of lines, with `@timestamp` in milliseconds; `raw` is one that was received now, with its line.
-fn events(parser: &Parser, lines: &[&[u8]]) -> Vec<Value> {
-    let mut bytes = Vec::new();
-    let mut texts = Vec::new();
-    for line in lines {
-        texts.push(Text { start: bytes.len() as u32, len: line.len() as u32 });
-        bytes.extend_from_slice(line);
-    }
+/// A batch of lines, parsed.
+fn parsed(parser: &Parser, lines: &[&[u8]]) -> Batch {
+    let bytes = lines.concat();
     let utf8 = std::str::from_utf8(&bytes).is_ok();
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     let mut batch = Batch::new(bytes, utf8, base, Provenance::new(SourceId(1), 0..1));
-    for (text, number) in texts.into_iter().zip(0..) {
+    let mut start = 0;
+    for (line, number) in lines.iter().zip(0..) {
+        let text = Text { start, len: line.len() as u32 };
         batch.push(Row::numbered(number, text.len, text, NOW));
+        start += text.len;
     }
     parser.run(&mut batch);
+    batch
+}
+
+/// The events of lines, with `@timestamp` in milliseconds; `raw` is one that was received now, with its line.
+fn events(parser: &Parser, lines: &[&[u8]]) -> Vec<Value> {
+    let batch = parsed(parser, lines);
     let mut encoder = Encoder::new(Precision::default());
     let mut found = Vec::new();
     for (row, line) in lines.iter().enumerate() {
@@ -130,15 +134,9 @@ fn messages_with_the_header_of_an_earlier_one_have_the_events_that_they_have_alo
 
 #[test]
 fn a_field_that_changes_on_one_event_stays_on_others_with_its_header() {
-    let line = b"<13>1 2026-10-11T22:14:15Z h a 1 id [e a=\"1\"] text";
-    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
-    let bytes = line.repeat(3);
-    let mut batch = Batch::new(bytes, true, Arc::clone(&base), Provenance::new(SourceId(1), 0..1));
-    for at in 0..3 {
-        let text = Text { start: at * line.len() as u32, len: line.len() as u32 };
-        batch.push(Row::numbered(u64::from(at), text.len, text, NOW));
-    }
-    parser(Format::Auto, "UTC").run(&mut batch);
+    let line: &[u8] = b"<13>1 2026-10-11T22:14:15Z h a 1 id [e a=\"1\"] text";
+    let mut batch = parsed(&parser(Format::Auto, "UTC"), &[line; 3]);
+    let base = Arc::clone(batch.base());
     let path = skidder_event::Path::parse("syslog.data.e.a").unwrap();
     let value = skidder_event::Value::Int(2);
     batch.event_mut(1, &base).put(&path, &value).unwrap();
@@ -253,15 +251,11 @@ fn settings_are_those_of_filebeat() {
         let (_, problems) = input(text, &Sockets::default());
         assert_eq!(problems.matches("error: ").count(), 1, "{text}: {problems}");
     }
-    for (protocol, expected) in [
-        ("tcp: {host: ':1', ", "each connection runs the processors"),
-        ("udp: {host: ':1', ", "one thread receives the datagrams"),
-        ("unix: {path: /run/s, ", "each connection runs the processors"),
-    ] {
+    for protocol in ["tcp: {host: ':1', ", "udp: {host: ':1', ", "unix: {path: /run/s, "] {
         let text = format!("protocol: {{{protocol}number_of_workers: 2}}}}");
         let (read, problems) = input(&text, &Sockets::default());
         assert!(read.is_some() && problems.starts_with("warning: "), "{problems}");
-        assert!(problems.contains(expected), "{problems}");
+        assert!(problems.contains("each connection runs the processors"), "{problems}");
     }
     for (word, format) in Format::WORDS {
         assert_eq!(format.name(), word);

@@ -11,10 +11,8 @@ mod tests;
 
 use crate::Context;
 use crate::bind::{no_hosts, read_host};
-use crate::common::{EVERY_INPUT, begin};
-use crate::stream::{
-    CONNECTIONS, StreamAddress, StreamServer, StreamSettings, WORKERS, read_workers, serve,
-};
+use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
+use crate::stream::{CONNECTIONS, StreamAddress, StreamServer, StreamSettings, serve};
 use skidder_config::{Group, Key, OneOf, Part, Section, settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Family, RealNetwork, SocketKey};

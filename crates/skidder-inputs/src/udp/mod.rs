@@ -5,7 +5,7 @@
 
 use crate::Context;
 use crate::bind::{no_hosts, read_host};
-use crate::common::{EVERY_INPUT, begin};
+use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
 use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_input::{Input, InputFuture, Intake};
@@ -26,21 +26,6 @@ const MESSAGE_BYTES_LIMIT: u64 = 20 << 20;
 
 /// Most that `read_buffer` may be.
 const READ_BUFFER_LIMIT: u64 = 1 << 30;
-
-mod workers {
-    use super::*;
-
-    settings! {
-        /// A setting that Filebeat needs and we do not.
-        pub(crate) static UDP_WORKERS = Group::new("input.udp.workers", "Who runs the processors.");
-
-        pub(super) NUMBER_OF_WORKERS: u64 = Key::new("number_of_workers")
-            .default(1)
-            .range(1, 1024)
-            .noun("a number of workers")
-            .about("more has no effect, with a notice: one thread receives hundreds of datagrams at a time");
-    }
-}
 
 mod server {
     use super::*;
@@ -73,13 +58,11 @@ mod server {
 }
 
 pub use server::UDP_SERVER;
-use workers::NUMBER_OF_WORKERS;
-pub(crate) use workers::UDP_WORKERS;
 
 settings! {
     /// Settings of `udp`.
     pub static UDP = Group::new("input.udp", "Each datagram is an event.")
-        .include(&[&UDP_WORKERS, &UDP_SERVER, &EVERY_INPUT]);
+        .include(&[&WORKERS, &UDP_SERVER, &EVERY_INPUT]);
 
     LISTEN: String = Key::new("host").default(HOST).about("as for `tcp`");
 }
@@ -96,17 +79,6 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let device = section.get(&LISTEN).hint("as in `host: \"0.0.0.0:514\"`").value();
     let server = read_server(section, context, device)?;
     Some(Box::new(Udp(server)))
-}
-
-/// Reads `number_of_workers`, which has no effect.
-pub(crate) fn read_workers(section: &Section<'_>) {
-    if section.get(&NUMBER_OF_WORKERS).value() > 1 {
-        section.warning(
-            NUMBER_OF_WORKERS.name(),
-            "one thread receives the datagrams and runs the processors",
-            "remove it; Filebeat needs it because it handles one datagram at a time",
-        );
-    }
 }
 
 /// Reads the settings of a server whose `host` is read.
@@ -172,7 +144,7 @@ mod tests {
             |text: &str| read_with(text, |section| read(section, &context(&Sockets::default())));
         let (input, problems) = read("{host: 'localhost:0', network: udp4, number_of_workers: 2}");
         assert_eq!(input.unwrap().address(), Some("localhost:0"));
-        assert!(problems.contains("one thread receives the datagrams"), "{problems}");
+        assert!(problems.contains("one thread those of hundreds of datagrams"), "{problems}");
         let (_, problems) = read("{host: 'localhost:0', network: ip, number_of_workers: 0}");
         for expected in ["`udp4`", "a number of workers"] {
             assert!(problems.contains(expected), "{problems}");

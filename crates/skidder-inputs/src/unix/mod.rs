@@ -7,11 +7,10 @@
 mod tests;
 
 use crate::Context;
-use crate::common::{EVERY_INPUT, begin};
+use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
 use crate::datagram::{DatagramAddress, DatagramServer, Settings};
 use crate::stream::{
-    CONNECTIONS, MAX_MESSAGE_SIZE, StreamAddress, StreamServer, StreamSettings, WORKERS,
-    read_workers, serve,
+    CONNECTIONS, MAX_MESSAGE_SIZE, StreamAddress, StreamServer, StreamSettings, serve,
 };
 use skidder_config::{Group, Key, OneOf, Permissions, Section, settings};
 use skidder_input::{Input, InputFuture, Intake};

@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "migrate",
         ],
     ),
-    ("See what it does", &["status", "top", "page", "files"]),
+    ("See what it does", &["status", "top", "page", "files", "autodiscover"]),
     ("State", &["registry", "deadletters", "queue"]),
     ("The program", &["version", "completion", "man", "help"]),
 ];
@@ -95,6 +95,13 @@ const EXAMPLES: [(&str, [&str; 2]); 43] = [
         [
             "skidder status -c filebeat.yml",
             "skidder status -c filebeat.yml --path.data /var/lib/skidder --json",
+        ],
+    ),
+    (
+        "autodiscover explain",
+        [
+            "skidder autodiscover explain -c filebeat.yml",
+            "skidder autodiscover explain -c filebeat.yml web-1 --json",
         ],
     ),
     ("page", ["skidder page -c filebeat.yml", "skidder page -c filebeat.yml --print"]),
