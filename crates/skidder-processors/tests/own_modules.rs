@@ -25,7 +25,8 @@ fn context() -> Context {
 
 /// All variables that name a file, and the zone of the machine.
 fn variables(name: &str) -> Vec<(&'static str, &'static str)> {
-    let manifest = fs::read_to_string(folder().join(name).join("manifest.yml")).unwrap();
+    let manifest =
+        fs::read_to_string(folder().join(name).join("manifest.yml")).expect("a manifest");
     let all = [
         ("regex_file", "/etc/regexes.yaml"),
         ("geoip_database", "/etc/geo/city.mmdb"),
@@ -38,12 +39,15 @@ fn variables(name: &str) -> Vec<(&'static str, &'static str)> {
 /// `module/fileset` of every fileset.
 fn names() -> Vec<String> {
     let mut names = Vec::new();
-    for module in fs::read_dir(folder()).unwrap() {
-        let module = module.unwrap().path();
-        for fileset in fs::read_dir(&module).unwrap() {
-            let fileset = fileset.unwrap().path();
-            if fileset.join("manifest.yml").exists() {
-                let part = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    for module in fs::read_dir(folder()).expect("a folder") {
+        let module = module.expect("an entry").path();
+        for fileset in fs::read_dir(&module).expect("a folder") {
+            let fileset = fileset.expect("an entry").path();
+            if fileset.is_dir() {
+                let part = |path: &Path| {
+                    let name = path.file_name().and_then(|name| name.to_str());
+                    name.expect("a name of letters").to_owned()
+                };
                 names.push(format!("{}/{}", part(&module), part(&fileset)));
             }
         }

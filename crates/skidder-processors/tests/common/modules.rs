@@ -53,7 +53,7 @@ impl Fileset {
     pub(crate) fn new(name: &str, variables: &[(&str, &str)], context: &Context) -> Self {
         let folder = folder().join(name);
         let manifest = read(&folder.join("manifest.yml"));
-        let manifest = Settings::parse("manifest.yml", &manifest).unwrap();
+        let manifest = Settings::parse("manifest.yml", &manifest).expect("a manifest is YAML");
         let problems = Problems::new();
         let root = manifest.root(&problems);
         let mut values = BTreeMap::new();
@@ -84,8 +84,10 @@ impl Fileset {
         let excluded = root.strings("exclude_lines").or_else(Vec::new);
         root.skip();
         assert!(problems.is_empty(), "{name}: {problems}");
-        let multiline = pattern.map(|pattern| (Regex::new(&pattern).unwrap(), negate));
-        let excluded = excluded.iter().map(|pattern| Regex::new(pattern).unwrap()).collect();
+        let multiline =
+            pattern.map(|pattern| (Regex::new(&pattern).expect("an expression"), negate));
+        let excluded =
+            excluded.iter().map(|pattern| Regex::new(pattern).expect("an expression")).collect();
         Self { plan: Plan::compile(&list, &Map::new(), &[]), multiline, excluded }
     }
 
@@ -112,7 +114,7 @@ impl Fileset {
         let mut events = batch(&[message], &base);
         bound.run(&mut events);
         let mut event = document(&events, 0);
-        let object = event.as_object_mut().unwrap();
+        let object = event.as_object_mut().expect("a document is an object");
         object.remove("@metadata");
         if let Some(log) = object.get_mut("log").and_then(Json::as_object_mut) {
             log.remove("offset");
@@ -133,14 +135,14 @@ fn rendered(text: &str, values: &BTreeMap<String, String>) -> String {
     let value = |name: &str| {
         values.get(name).unwrap_or_else(|| panic!("the manifest has no variable {name}"))
     };
-    let range = Regex::new(r"(?s)\{\{ range .*?\{\{ end \}\}").unwrap();
-    let mut text = range.replace_all(&text.to_owned(), " - /var/log/test.log").into_owned();
-    let condition =
-        Regex::new(r"(?s)\{\{ if \.(\w+) \}\}((?:[^{]|\{[^{])*?)\{\{ end \}\}").unwrap();
-    let quoted = Regex::new(r"\{\{ tojson \.(\w+) \}\}").unwrap();
+    let range = Regex::new(r"(?s)\{\{ range .*?\{\{ end \}\}").expect("an expression");
+    let mut text = range.replace_all(text, " - /var/log/test.log").into_owned();
+    let condition = Regex::new(r"(?s)\{\{ if \.(\w+) \}\}((?:[^{]|\{[^{])*?)\{\{ end \}\}")
+        .expect("an expression");
+    let quoted = Regex::new(r"\{\{ tojson \.(\w+) \}\}").expect("an expression");
     text = quoted
         .replace_all(&text, |found: &regex::Captures<'_>| {
-            serde_json::to_string(value(&found[1])).unwrap()
+            serde_json::to_string(value(&found[1])).expect("a text is JSON")
         })
         .into_owned();
     text = condition
