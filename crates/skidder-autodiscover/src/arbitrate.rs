@@ -4,11 +4,7 @@
 //! container never takes the place of an older one.
 
 use crate::candidates::Candidate;
-use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
-
-/// Parts of paths that are logs of containers, wherever the file system of the host is mounted.
-const LOG_FOLDERS: [&str; 3] = ["/containers/", "/pods/", "/container-logs/"];
 
 /// What becomes of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,15 +26,15 @@ pub(crate) fn judge(all: &[Entry<'_>], refused: &BTreeMap<String, String>) -> Ve
 
 #[derive(Default)]
 struct Judge<'a> {
-    hashes: HashMap<u64, &'a Candidate>,
-    ids: HashMap<String, &'a Candidate>,
+    hashes: HashMap<u128, &'a Candidate>,
+    ids: HashMap<&'a str, &'a Candidate>,
     /// Who reads the log of a container.
-    logs: HashMap<(&'a str, String), Vec<Reading<'a>>>,
+    logs: HashMap<(&'a str, &'a str), Vec<Reading<'a>>>,
 }
 
 struct Reading<'a> {
     rule: (usize, usize),
-    stream: String,
+    stream: &'a str,
     candidate: &'a Candidate,
 }
 
@@ -54,8 +50,7 @@ impl<'a> Judge<'a> {
         if let Some(why) = refused.get(&candidate.key) {
             return Verdict::Refused(why.clone());
         }
-        let config = candidate.config.to_json();
-        let id = config["id"].as_str().filter(|id| !id.is_empty() && !candidate.is_module);
+        let id = candidate.input_id.as_deref();
         if let Some(first) = id.and_then(|id| self.ids.get(id)) {
             return Verdict::Refused(format!(
                 "the id `{}` is that of {}, which has another configuration; make it unique: \
@@ -65,11 +60,10 @@ impl<'a> Judge<'a> {
             ));
         }
         let rule = (provider, candidate.rank);
-        let files = files(&config, candidate);
-        for (file, stream) in &files {
-            let readers = self.logs.get(&(candidate.container_id.as_str(), file.clone()));
+        for (file, stream) in &candidate.files {
+            let readers = self.logs.get(&(candidate.container_id.as_str(), file.as_str()));
             let other = readers.into_iter().flatten().find(|other| {
-                let overlaps = other.stream == *stream || other.stream == "all" || stream == "all";
+                let overlaps = other.stream == stream || other.stream == "all" || stream == "all";
                 other.rule != rule && overlaps
             });
             if let Some(other) = other {
@@ -82,50 +76,13 @@ impl<'a> Judge<'a> {
         }
         self.hashes.insert(candidate.hash, candidate);
         if let Some(id) = id {
-            self.ids.insert(id.to_owned(), candidate);
+            self.ids.insert(id, candidate);
         }
-        for (file, stream) in files {
-            let readers = self.logs.entry((candidate.container_id.as_str(), file)).or_default();
+        for (file, stream) in &candidate.files {
+            let readers =
+                self.logs.entry((candidate.container_id.as_str(), file.as_str())).or_default();
             readers.push(Reading { rule, stream, candidate });
         }
         Verdict::Runs
     }
-}
-
-/// The files of a container that a configuration reads, each with its stream. All names of the container's log are
-/// one file.
-fn files(config: &Json, candidate: &Candidate) -> Vec<(String, String)> {
-    let id = candidate.container_id.as_str();
-    if id.is_empty() {
-        return Vec::new();
-    }
-    let mut files = Vec::new();
-    let mut add = |input: &Json| {
-        let paths =
-            input["paths"].as_array().cloned().unwrap_or_else(|| vec![input["paths"].clone()]);
-        for path in paths.iter().filter_map(Json::as_str) {
-            let is_log =
-                path.contains(id) && LOG_FOLDERS.iter().any(|folder| path.contains(folder));
-            let file = if is_log { String::new() } else { path.to_owned() };
-            files.push((file, stream(input)));
-        }
-    };
-    if candidate.is_module {
-        let filesets = config.as_object().into_iter().flatten().map(|(_, fileset)| fileset);
-        filesets
-            .filter(|fileset| fileset["enabled"] != false)
-            .for_each(|fileset| add(&fileset["input"]));
-    } else {
-        add(config);
-    }
-    files.sort();
-    files.dedup();
-    files
-}
-
-/// `stream` of a `container` input, or of the parser `container`.
-fn stream(input: &Json) -> String {
-    let parsers = input["parsers"].as_array().into_iter().flatten();
-    let of_parser = parsers.into_iter().find_map(|parser| parser["container"]["stream"].as_str());
-    of_parser.or_else(|| input["stream"].as_str()).unwrap_or("all").to_owned()
 }
