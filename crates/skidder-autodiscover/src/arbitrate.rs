@@ -4,11 +4,7 @@
 //! container never takes the place of an older one.
 
 use crate::candidates::Candidate;
-use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
-
-/// Parts of paths that are logs of containers, wherever the file system of the host is mounted.
-const LOG_FOLDERS: [&str; 3] = ["/containers/", "/pods/", "/container-logs/"];
 
 /// What becomes of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +26,7 @@ pub(crate) fn judge(all: &[Entry<'_>], refused: &BTreeMap<String, String>) -> Ve
 
 #[derive(Default)]
 struct Judge<'a> {
-    hashes: HashMap<u64, &'a Candidate>,
+    hashes: HashMap<u128, &'a Candidate>,
     ids: HashMap<&'a str, &'a Candidate>,
     /// Who reads the log of a container.
     logs: HashMap<(&'a str, &'a str), Vec<Reading<'a>>>,
@@ -54,7 +50,7 @@ impl<'a> Judge<'a> {
         if let Some(why) = refused.get(&candidate.key) {
             return Verdict::Refused(why.clone());
         }
-        let id = candidate.id.as_deref();
+        let id = candidate.input_id.as_deref();
         if let Some(first) = id.and_then(|id| self.ids.get(id)) {
             return Verdict::Refused(format!(
                 "the id `{}` is that of {}, which has another configuration; make it unique: \
@@ -83,46 +79,10 @@ impl<'a> Judge<'a> {
             self.ids.insert(id, candidate);
         }
         for (file, stream) in &candidate.files {
-            let readers = self.logs.entry((candidate.container_id.as_str(), file)).or_default();
+            let readers =
+                self.logs.entry((candidate.container_id.as_str(), file.as_str())).or_default();
             readers.push(Reading { rule, stream, candidate });
         }
         Verdict::Runs
     }
-}
-
-/// The files of the container `id` that a configuration reads, each with its stream. All names of the container's log
-/// are one file.
-pub(crate) fn files(config: &Json, id: &str, is_module: bool) -> Vec<(String, String)> {
-    if id.is_empty() {
-        return Vec::new();
-    }
-    let mut files = Vec::new();
-    let mut add = |input: &Json| {
-        let paths =
-            input["paths"].as_array().cloned().unwrap_or_else(|| vec![input["paths"].clone()]);
-        for path in paths.iter().filter_map(Json::as_str) {
-            let is_log =
-                path.contains(id) && LOG_FOLDERS.iter().any(|folder| path.contains(folder));
-            let file = if is_log { String::new() } else { path.to_owned() };
-            files.push((file, stream(input)));
-        }
-    };
-    if is_module {
-        let filesets = config.as_object().into_iter().flatten().map(|(_, fileset)| fileset);
-        filesets
-            .filter(|fileset| fileset["enabled"] != false)
-            .for_each(|fileset| add(&fileset["input"]));
-    } else {
-        add(config);
-    }
-    files.sort();
-    files.dedup();
-    files
-}
-
-/// `stream` of a `container` input, or of the parser `container`.
-fn stream(input: &Json) -> String {
-    let parsers = input["parsers"].as_array().into_iter().flatten();
-    let of_parser = parsers.into_iter().find_map(|parser| parser["container"]["stream"].as_str());
-    of_parser.or_else(|| input["stream"].as_str()).unwrap_or("all").to_owned()
 }

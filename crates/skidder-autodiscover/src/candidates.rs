@@ -1,6 +1,5 @@
 //! The inputs that the rules of a provider make for one object, before objects are compared.
 
-use crate::arbitrate::files;
 use crate::condition::View;
 use crate::event::Event;
 use crate::hints_input;
@@ -9,18 +8,26 @@ use crate::resolve::Resolver;
 use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
 use skidder_config::{Lists, Node};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use twox_hash::XxHash64;
+
+/// Parts of paths that are logs of containers, wherever the file system of the host is mounted.
+const LOG_FOLDERS: [&str; 3] = ["/containers/", "/pods/", "/container-logs/"];
 
 /// An input that a rule makes.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// See [`Made::key`](crate::Made::key).
     pub(crate) key: String,
-    pub(crate) hash: u64,
+    /// Of the configuration. A pod may not be able to make one that equals that of another pod.
+    pub(crate) hash: u128,
+    /// `id`; `None` without one, and for modules.
+    pub(crate) input_id: Option<String>,
+    /// The files of the container that it reads, each with its stream; all names of the log are one file, `""`.
+    pub(crate) files: Vec<(String, String)>,
     /// The template or `hints`, as `filebeat.yml:3:5`.
     pub(crate) origin: String,
     /// Which template of the provider; hints come last.
@@ -30,10 +37,6 @@ pub(crate) struct Candidate {
     pub(crate) is_module: bool,
     pub(crate) fields: Arc<Json>,
     pub(crate) container_id: String,
-    /// Its `id`, if it is no module and has one.
-    pub(crate) id: Option<String>,
-    /// The files of the container that it reads, each with its stream.
-    pub(crate) files: Vec<(String, String)>,
 }
 
 /// What became of one event.
@@ -167,7 +170,7 @@ impl Rules<'_> {
             match resolver.trusted(&appender.config) {
                 Ok(over) => {
                     for (_, _, config) in configs.iter_mut() {
-                        config.overlay(&over, Lists::Mixed);
+                        config.overlay(over.clone(), Lists::ByIndex);
                     }
                 }
                 Err(reason) => {
@@ -190,11 +193,11 @@ impl Rules<'_> {
         origin: String,
         config: Node,
     ) -> Candidate {
-        let json = config.to_json();
+        let value = config.to_json();
+        let hash = hash_of(&value);
         let is_module = config.at("module").is_some();
-        let own_id = json["id"].as_str().filter(|id| !id.is_empty() && !is_module);
-        let text = json.to_string();
-        let hash = XxHash64::oneshot(0, text.as_bytes());
+        let input_id =
+            config.at("id").and_then(Node::scalar_text).filter(|id| !id.is_empty() && !is_module);
         let id = event.facts["id"].as_str().unwrap_or_default();
         let about = if event.about.contains(name) {
             format!("{}, by {origin}", event.about)
@@ -202,17 +205,59 @@ impl Rules<'_> {
             format!("{} of {name}, by {origin}", event.about)
         };
         Candidate {
-            key: format!("{}/{id}/{hash:016x}", self.provider.kind.name()),
+            key: format!("{}/{id}/{:016x}", self.provider.kind.name(), hash >> 64),
+            input_id: input_id.map(str::to_owned),
+            files: files(&value, is_module, &event.container_id),
             hash,
             origin,
             rank,
             about,
-            id: own_id.map(str::to_owned),
-            files: files(&json, &event.container_id, is_module),
             is_module,
             config,
             fields: Arc::clone(&event.fields),
             container_id: event.container_id.clone(),
         }
     }
+}
+
+fn hash_of(config: &Json) -> u128 {
+    let digest = Sha256::digest(config.to_string().as_bytes());
+    digest.iter().take(16).fold(0, |hash, byte| hash << 8 | u128::from(*byte))
+}
+
+/// The files of a container that a configuration reads, each with its stream. All names of the container's log are
+/// one file.
+fn files(config: &Json, is_module: bool, id: &str) -> Vec<(String, String)> {
+    if id.is_empty() {
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    let mut add = |input: &Json| {
+        let paths =
+            input["paths"].as_array().cloned().unwrap_or_else(|| vec![input["paths"].clone()]);
+        for path in paths.iter().filter_map(Json::as_str) {
+            let is_log =
+                path.contains(id) && LOG_FOLDERS.iter().any(|folder| path.contains(folder));
+            let file = if is_log { String::new() } else { path.to_owned() };
+            files.push((file, stream(input)));
+        }
+    };
+    if is_module {
+        let filesets = config.as_object().into_iter().flatten().map(|(_, fileset)| fileset);
+        filesets
+            .filter(|fileset| fileset["enabled"] != false)
+            .for_each(|fileset| add(&fileset["input"]));
+    } else {
+        add(config);
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// `stream` of a `container` input, or of the parser `container`.
+fn stream(input: &Json) -> String {
+    let parsers = input["parsers"].as_array().into_iter().flatten();
+    let of_parser = parsers.into_iter().find_map(|parser| parser["container"]["stream"].as_str());
+    of_parser.or_else(|| input["stream"].as_str()).unwrap_or("all").to_owned()
 }

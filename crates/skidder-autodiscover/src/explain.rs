@@ -43,7 +43,7 @@ pub struct ExplainedObject {
 /// What the rules were applied to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedEvent {
-    /// `container web, port 80`.
+    /// `container web of pod shop/web-1, port 80`.
     pub about: String,
     /// Which rules matched, which did not, and why.
     pub notes: Vec<String>,

@@ -123,7 +123,8 @@ impl Shared<'_> {
         let note = note_of_ports(numbers.len());
         numbers.truncate(PORTS_MAX);
         let event = |number: u64| {
-            let mut about = format!("container {}", container.name);
+            let pod = super::name(self.pod);
+            let mut about = format!("container {} of pod {pod}", container.name);
             if number != 0 {
                 about = format!("{about}, port {number}");
             }
