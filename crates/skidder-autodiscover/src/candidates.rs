@@ -170,7 +170,7 @@ impl Rules<'_> {
             match resolver.trusted(&appender.config) {
                 Ok(over) => {
                     for (_, _, config) in configs.iter_mut() {
-                        config.overlay(over.clone(), Lists::ByIndex);
+                        config.overlay(&over, Lists::Mixed);
                     }
                 }
                 Err(reason) => {

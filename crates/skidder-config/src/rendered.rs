@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(paths[0].text(), Some("/opt/x"));
         assert_eq!(paths[0].position().to_string(), "a template:2:9");
         let wrong = main.part_of_text("a template", "type: log\na: [x", &[]).unwrap_err();
-        assert!(wrong.to_string().contains("a template:2"), "{wrong}");
+        assert!(wrong.to_string().contains("a template:3"), "{wrong}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::config_files;
 use crate::outputs::Outputs;
 use crate::root_settings::{MODULES, MODULES_PATH};
-use skidder_config::{Item, Position, Problem, Problems, Section, Settings};
+use skidder_config::{Item, Node, Position, Problem, Problems, Section, Settings};
 use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version};
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
@@ -42,11 +42,11 @@ pub(crate) fn start(
         return Started::default();
     }
     let Some(folder) = find_folder(&*context.fs, settings, own_path) else {
-        refuse_without_folder(
-            beat,
-            settings,
-            items.iter().chain(&of_files).find(|item| is_on(item)),
-        );
+        // Where no fileset is on, nothing is missing.
+        let first = items.iter().chain(&of_files).find(|item| has_fileset(item));
+        if first.is_some() || is_named {
+            refuse_without_folder(beat, settings, first);
+        }
         return Started::default();
     };
     let renderer = ModuleRenderer::new(context, settings, folder);
@@ -127,8 +127,19 @@ impl ModuleRenderer {
 
 /// Whether a module is not turned off.
 fn is_on(item: &Item<'_>) -> bool {
-    let enabled = item.node().as_map().and_then(|module| module.get("enabled"));
-    enabled.is_none_or(|entry| entry.value.text() != Some("false"))
+    !is_off(item.node())
+}
+
+/// Whether a fileset of a module that is on is not turned off.
+fn has_fileset(item: &Item<'_>) -> bool {
+    let names = ["module", "enabled", "path"];
+    let module = item.node().entries();
+    let mut filesets = module.iter().filter(|(name, _)| !names.contains(name));
+    is_on(item) && filesets.any(|(_, fileset)| !is_off(fileset))
+}
+
+fn is_off(node: &Node) -> bool {
+    node.entries().get("enabled").is_some_and(|enabled| enabled.text() == Some("false"))
 }
 
 /// The folder of modules: the configured one, that in `path.home`, or that of an installed Filebeat.

@@ -479,7 +479,7 @@ fn every_output_goes_on_where_it_was() {
 }
 
 #[test]
-fn files_of_modules_are_read_and_those_that_are_on_are_refused() {
+fn files_of_modules_are_read_and_need_a_folder_of_modules_if_one_is_on() {
     let server = BulkServer::start();
     let place = Place::new(&server);
     let folder = place.path().join("modules.d");
@@ -495,7 +495,7 @@ fn files_of_modules_are_read_and_those_that_are_on_are_refused() {
     std::fs::write(folder.join("nginx.yml"), module(true)).unwrap();
     let ended = place.once(&[]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("nginx.yml:1:3: the module `nginx` is on"), "{}", ended.log);
+    assert!(ended.log.contains("nginx.yml:1:3: modules are on, but"), "{}", ended.log);
 }
 
 #[test]
