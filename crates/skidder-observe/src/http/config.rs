@@ -256,7 +256,7 @@ mod tests {
             ("ssl.renegotiation: never", "has no meaning for a server"),
             (
                 "{host: 'unix:///s', ssl: {certificate: c, key: k}}",
-                "error: filebeat.yml:1:27: `http.ssl` is for a port, and `http.host` is a Unix socket",
+                "error: filebeat.yml:1:32: `http.ssl` is for a port, and `http.host` is a Unix socket",
             ),
         ] {
             let text = text
