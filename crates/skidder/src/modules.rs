@@ -37,7 +37,8 @@ pub(crate) fn start(
     let own_path = beat.get(&MODULES_PATH).optional();
     let items = beat.any(&MODULES).map_or_else(Vec::new, Item::into_items);
     let of_files = config_files::items(settings.module_files(), problems);
-    let is_named = overrides.modules.iter().any(|name| !name.is_empty());
+    let is_named =
+        !overrides.settings.is_empty() || overrides.modules.iter().any(|name| !name.is_empty());
     if !is_named && !items.iter().chain(&of_files).any(is_on) && !overrides.force {
         return Started::default();
     }
@@ -63,7 +64,7 @@ pub(crate) fn start(
             Err(error) => {
                 let place =
                     format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
-                modules.report(beat.position(), &place, error);
+                modules.report(fileset.position(), &place, error);
             }
         }
     }
