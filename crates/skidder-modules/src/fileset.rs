@@ -8,7 +8,7 @@ use crate::settings::{FILESET_NAME, MODULE_NAME};
 use crate::template::{Scope, Variables};
 use crate::version::Version;
 use serde_json::Value as Json;
-use skidder_config::{Lists, Node, Settings, yaml_value};
+use skidder_config::{Lists, Node, Position, Settings, yaml_value};
 use skidder_os::{Fs, read_to_end};
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,8 @@ pub struct Fileset {
     secrets: Vec<String>,
     pipelines: Vec<PipelineFile>,
     requirements: Vec<Requirement>,
+    /// Where its settings are.
+    pub(crate) position: Option<Position>,
     /// Variables of the user that nothing uses.
     pub(crate) unused: Vec<String>,
 }
@@ -114,6 +116,7 @@ impl Fileset {
             secrets: own.secrets,
             pipelines,
             requirements: manifest.requirements,
+            position: None,
             unused,
         })
     }
@@ -126,6 +129,11 @@ impl Fileset {
     /// Its own name.
     pub fn name(&self) -> &str {
         &self.scope.fileset
+    }
+
+    /// Where its settings are.
+    pub fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
     }
 
     /// The processors that its pipelines need.

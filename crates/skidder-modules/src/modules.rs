@@ -217,7 +217,8 @@ impl Modules<'_> {
             let scope = Scope { builtins, module: module.clone(), fileset };
             let folder = self.folder.join(&module);
             match Fileset::load(self.fs, self.settings, &folder, scope, own) {
-                Ok(fileset) => {
+                Ok(mut fileset) => {
+                    fileset.position = position.cloned();
                     for unused in &fileset.unused {
                         let message = format!("{place}`var.{unused}` has no effect");
                         let hint = "neither the manifest nor a template of the fileset knows it";

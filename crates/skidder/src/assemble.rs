@@ -2,6 +2,7 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
+use crate::config_context::ConfigContext;
 use crate::config_files::{self, AllConfigFiles};
 use crate::idle::IDLE;
 use crate::input_reader::{Found, InputReader, Shared, acquaint, feeding, share_keys};
@@ -15,17 +16,14 @@ use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Section, Settings};
 use skidder_log::LogSettings;
-use skidder_modules::Overrides;
-use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
-use skidder_os::{Clock, Fs};
+use skidder_os::Fs;
 use skidder_output_elasticsearch::{Pipelines, Setup};
 use skidder_outputs::Context as OutputContext;
 use skidder_read::FilestreamSettings;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Everything that a run needs, checked.
@@ -81,24 +79,6 @@ impl Parts {
     }
 }
 
-/// The file system, clock and limits that reading the settings depends on.
-pub(crate) struct ConfigContext<'a> {
-    pub(crate) fs: Arc<dyn Fs>,
-    pub(crate) clock: Arc<dyn Clock>,
-    /// The directory that relative paths of inputs are taken from.
-    pub(crate) directory: &'a Path,
-    /// A trial of some lines: nothing is stored.
-    pub(crate) trial: bool,
-    /// Number of processors.
-    pub(crate) cores: usize,
-    /// Set when the program ends: interrupts processors.
-    pub(crate) interrupt: Arc<AtomicBool>,
-    /// Sockets that outlive their input.
-    pub(crate) sockets: Sockets,
-    /// What the command line says of modules.
-    pub(crate) modules: &'a Overrides,
-}
-
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
 pub(crate) fn assemble(
     settings: &Settings,
@@ -116,12 +96,7 @@ pub(crate) fn assemble(
     let pipelines = Arc::new(ModulePipelines::new(beat.get(&root_settings::OVERWRITE).value()));
     let setup = read_setup(&root, &output_context, settings, &pipelines);
     let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
-    let registry = beat.part(&root_settings::IN_REGISTRY);
-    let registries = registries_directory(&data, &registry);
-    let flush = read_flush(registry);
-    let places = Places::find(&*context.fs, &data, registries)
-        .map_err(|error| root.problem("outputs", format!("{error:#}"), ""))
-        .ok();
+    let (places, flush) = read_places(&root, &beat, &data, &*context.fs);
     let output_ids = outputs.ids.clone();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
@@ -134,18 +109,8 @@ pub(crate) fn assemble(
     let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);
-    let own_log = OwnLog::of(&log);
-    let ids = &output_ids;
-    let shared = Shared::new(settings, context, &agent, ids, own_log);
-    let mut reading = Reading {
-        settings,
-        of_modules,
-        shared,
-        ids,
-        may_come,
-        readers: Vec::new(),
-        input_ids: HashSet::new(),
-    };
+    let shared = Shared::new(settings, context, &agent, &output_ids, OwnLog::of(&log));
+    let mut reading = Reading::new(settings, of_modules, shared, &output_ids, may_come);
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = read_http(&root, context);
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -232,11 +197,19 @@ fn read_discovery(
     discovery
 }
 
-/// How often cursors are saved; and the end of the section.
-fn read_flush(registry: Section<'_>) -> Duration {
+/// Where the state of the outputs is, and how often cursors are saved.
+fn read_places(
+    root: &Section<'_>,
+    beat: &Section<'_>,
+    data: &Path,
+    fs: &dyn Fs,
+) -> (Option<Places>, Duration) {
+    let registry = beat.part(&root_settings::IN_REGISTRY);
+    let registries = registries_directory(data, &registry);
     let flush = registry.get(&root_settings::registry::FLUSH).value();
     registry.finish();
-    flush
+    let places = Places::find(fs, data, registries);
+    (places.map_err(|error| root.problem("outputs", format!("{error:#}"), "")).ok(), flush)
 }
 
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
@@ -255,7 +228,18 @@ struct Reading<'a> {
     input_ids: HashSet<String>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn new(
+        settings: &'a Settings,
+        of_modules: Vec<Arc<Settings>>,
+        shared: Shared,
+        ids: &'a [String],
+        may_come: bool,
+    ) -> Self {
+        let (readers, input_ids) = (Vec::new(), HashSet::new());
+        Self { settings, of_modules, shared, ids, may_come, readers, input_ids }
+    }
+
     /// Reads the inputs for the first enabled output; reports all problems of all inputs.
     fn inputs(
         &mut self,

@@ -6,7 +6,8 @@ mod state;
 
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{
-    ExportRegistry, Import, KeystoreCommand, Migrate, ModulesCommand, RegistryCommand,
+    AutodiscoverCommand, ExportRegistry, Import, KeystoreCommand, Migrate, ModulesCommand,
+    RegistryCommand,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -456,20 +457,6 @@ pub(crate) struct Status {
     /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
-}
-
-/// `skidder autodiscover`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum AutodiscoverCommand {
-    /// Shows what was seen, the template or hint that matched and why, the input that came of it, and whether it runs
-    Explain {
-        /// Only containers, pods and others whose name contains this, or whose id begins with it
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
-        /// One JSON object instead of text
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// `skidder page`.

@@ -2,7 +2,7 @@
 //! that autodiscover makes.
 
 use crate::agent::Agent;
-use crate::assemble::ConfigContext;
+use crate::config_context::ConfigContext;
 use crate::filestream::InputContext;
 use crate::input_plan::{self, Common};
 use crate::input_print::Prints;

@@ -8,6 +8,7 @@ mod autodiscover;
 mod cli;
 mod cloud;
 mod commands;
+mod config_context;
 mod config_files;
 mod dead_letters;
 mod endpoint;

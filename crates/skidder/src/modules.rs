@@ -3,7 +3,7 @@
 use crate::config_files;
 use crate::outputs::Outputs;
 use crate::root_settings::{MODULES, MODULES_PATH};
-use skidder_config::{Item, Node, Position, Problem, Problems, Section, Settings};
+use skidder_config::{Item, Node, Problem, Problems, Section, Settings};
 use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version};
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
@@ -40,7 +40,8 @@ pub(crate) fn start(
     let own_path = beat.get(&MODULES_PATH).optional();
     let items = beat.any(&MODULES).map_or_else(Vec::new, Item::into_items);
     let of_files = config_files::items(settings.module_files(), problems);
-    let is_named = overrides.modules.iter().any(|name| !name.is_empty());
+    let is_named =
+        !overrides.settings.is_empty() || overrides.modules.iter().any(|name| !name.is_empty());
     if !is_named && !items.iter().chain(&of_files).any(is_on) && !overrides.force {
         return Started::default();
     }
@@ -56,7 +57,7 @@ pub(crate) fn start(
     let modules = renderer.modules(problems);
     let mut filesets = modules.of_configuration(items, overrides);
     filesets.extend(modules.of_file(of_files, overrides));
-    let inputs = renderer.inputs(&filesets, beat.position(), problems);
+    let inputs = renderer.inputs(&filesets, problems);
     Started { filesets, inputs }
 }
 
@@ -102,16 +103,11 @@ impl ModuleRenderer {
     pub(crate) fn render(&self, list: &Settings, problems: &Problems) -> Started {
         let items = list.items(problems);
         let filesets = self.modules(problems).of_file(items, &Overrides::default());
-        let inputs = self.inputs(&filesets, None, problems);
+        let inputs = self.inputs(&filesets, problems);
         Started { filesets, inputs }
     }
 
-    fn inputs(
-        &self,
-        filesets: &[Fileset],
-        position: Option<&Position>,
-        problems: &Problems,
-    ) -> Vec<Arc<Settings>> {
+    fn inputs(&self, filesets: &[Fileset], problems: &Problems) -> Vec<Arc<Settings>> {
         let environment = |name: &str| std::env::var(name).ok();
         let mut inputs = Vec::new();
         for fileset in filesets {
@@ -120,7 +116,7 @@ impl ModuleRenderer {
                 Err(error) => {
                     let place =
                         format!("module `{}`, fileset `{}`: ", fileset.module(), fileset.name());
-                    self.modules(problems).report(position, &place, error);
+                    self.modules(problems).report(fileset.position(), &place, error);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
+mod changes;
 mod discovery;
 mod ending;
 mod inputs;
@@ -7,6 +8,7 @@ mod left_queues;
 mod limits;
 mod outcome;
 mod output;
+mod output_changes;
 mod reload;
 mod trimming;
 mod watch;
@@ -19,8 +21,6 @@ pub(crate) use watch::Watch;
 
 use crate::assemble::Parts;
 use crate::cli::FailOn;
-use crate::input_print::InputPrint;
-use crate::inputs::Input;
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page_token;
@@ -29,7 +29,7 @@ use crate::signals::Request;
 use crate::startup::Awaited;
 use crate::system::System;
 use crate::terminal::eprint;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use ending::Files;
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
@@ -38,7 +38,6 @@ use output::{Start, open_registry};
 use serde_json::json;
 use skidder_autodiscover::Autodiscover;
 use skidder_event::DropReason;
-use skidder_input_file::Ending;
 use skidder_net::Sockets;
 use skidder_observe::{Explain, Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs, Monotonic};
@@ -86,16 +85,6 @@ enum Happened {
     OutputEnded(usize),
 }
 
-/// Inputs of autodiscover that end and begin at an output.
-#[derive(Default)]
-pub(crate) struct Exchange {
-    /// Their prints.
-    pub(crate) end: Vec<InputPrint>,
-    /// The keys of these.
-    pub(crate) keys: Vec<String>,
-    pub(crate) begin: Vec<Input>,
-}
-
 /// Everything that runs, for observers.
 pub(crate) struct Running {
     /// At least one.
@@ -133,12 +122,7 @@ pub(crate) fn run(
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
-    let discovery = parts.discovery.take().map(|machine| Arc::new(Mutex::new(machine)));
-    if once && discovery.is_some() {
-        tracing::warn!(
-            "`filebeat.autodiscover` makes no inputs with `--once`: it does not wait for containers"
-        );
-    }
+    let discovery = take_discovery(&mut parts, once);
     let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page_token::token(&*system.fs, &data, &http);
@@ -191,13 +175,22 @@ pub(crate) fn run(
     shortfall.report(once);
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     Ok(match good {
-        _ if may_have_lost || settles.iter().any(|(_, _, settle)| lost(settle)) => {
-            ExitCode::from(LOST)
-        }
+        _ if may_have_lost || settles.iter().any(|(_, _, settle)| lost(settle)) => LOST.into(),
         false => ExitCode::FAILURE,
         true if once => shortfall.code(fail_on),
         true => ExitCode::SUCCESS,
     })
+}
+
+/// What makes inputs while the program runs.
+fn take_discovery(parts: &mut Parts, once: bool) -> Option<Arc<Mutex<Autodiscover>>> {
+    let machine = parts.discovery.take()?;
+    if once {
+        tracing::warn!(
+            "`filebeat.autodiscover` makes no inputs with `--once`: it does not wait for containers"
+        );
+    }
+    Some(Arc::new(Mutex::new(machine)))
 }
 
 /// Answers why which inputs of autodiscover run.
@@ -333,74 +326,6 @@ impl Running {
         &self.runtimes[0]
     }
 
-    /// Makes these the inputs of each output; returns how many begin and end, counted for each output.
-    /// `None` if none changes.
-    pub(crate) fn change(&mut self, wanted: Vec<OutputParts>) -> Result<Option<(u64, u64)>> {
-        let place = |id: &Option<String>| self.outputs.iter().position(|output| output.id == *id);
-        let mut changes = Vec::new();
-        for output in wanted {
-            match place(&output.id) {
-                Some(number) => changes.push((number, output.inputs)),
-                None if output.inputs.is_empty() => {}
-                None => bail!(
-                    "the output `{}` had no input when skidder was started, and does not run: start it again",
-                    output.id.as_deref().unwrap_or("output")
-                ),
-            }
-        }
-        // An output that has ended can give no more verdicts.
-        changes.retain(|(number, _)| !self.outputs[*number].has_ended());
-        self.tasks.expect(changes.iter().flat_map(|(_, inputs)| inputs));
-        let mut counts = None;
-        for (number, inputs) in changes {
-            let output = &mut self.outputs[number];
-            let send = self.send.clone();
-            // The main thread may be gone already.
-            let done = Box::new(move || drop(send.send(Happened::InputsChanged)));
-            let _in = span_of(output.id.as_deref()).entered();
-            if let Some((began, ended)) = output.change(inputs, &mut self.tasks, done)? {
-                self.changing += 1;
-                let (all_began, all_ended) = counts.unwrap_or_default();
-                counts = Some((all_began + began, all_ended + ended));
-            }
-        }
-        Ok(counts)
-    }
-
-    /// Ends and begins inputs of autodiscover at the output with this number, beside everything else.
-    pub(crate) fn exchange(
-        &mut self,
-        output: usize,
-        ending: Ending,
-        exchange: Exchange,
-    ) -> Result<()> {
-        let Exchange { end, keys, begin } = exchange;
-        let output = &mut self.outputs[output];
-        // An output that has ended can give no more verdicts.
-        if output.has_ended() {
-            return Ok(());
-        }
-        self.tasks.expect(begin.iter());
-        let send = self.send.clone();
-        // The main thread may be gone already.
-        let done = Box::new(move || drop(send.send(Happened::Exchanged(keys))));
-        let _in = span_of(output.id.as_deref()).entered();
-        output.exchange(&end, ending, begin, &mut self.tasks, done)?;
-        Ok(())
-    }
-
-    /// Wakes the main thread when watchers have something to report.
-    pub(crate) fn wake_of_discovery(&self) -> impl Fn() + Clone + Send + Sync + 'static + use<> {
-        let send = self.send.clone();
-        // The main thread may be gone already.
-        move || drop(send.send(Happened::Discovered))
-    }
-
-    /// Whether inputs are still to end or to begin.
-    pub(crate) fn is_changing(&self) -> bool {
-        self.changing > 0
-    }
-
     /// Waits for the end, calling `tick` every `period`. Without a reloader everything is read once.
     pub(crate) fn watch(
         &mut self,
@@ -449,13 +374,7 @@ impl Running {
                         reloader.ask();
                     }
                 }
-                Ok(Happened::InputsChanged) => {
-                    self.changing -= 1;
-                    if self.changing == 0 {
-                        self.sockets.close_unclaimed();
-                        tracing::info!("all inputs are as configured");
-                    }
-                }
+                Ok(Happened::InputsChanged) => self.inputs_changed(),
                 // The reloader takes them with its next step.
                 Ok(Happened::Discovered) => {}
                 Ok(Happened::Exchanged(keys)) => {

@@ -1,6 +1,6 @@
 //! What a command uses of the process and the machine it runs on.
 
-use crate::assemble::ConfigContext;
+use crate::config_context::ConfigContext;
 use crate::service::Service;
 use crate::signals::Caught;
 use crate::startup::Startup;

@@ -212,6 +212,41 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// The lists to follow, each with what its objects are. `node` is that of the pods.
+    fn lists(&self, node: Option<&str>) -> Vec<(String, fn(Json) -> Fact)> {
+        let of_node = node.filter(|_| !self.is_cluster);
+        let namespace = self.namespace.as_deref();
+        let named = of_node.map(|node| ("metadata.name", node));
+        let mut followed: Vec<(String, fn(Json) -> Fact)> = Vec::new();
+        // What is around pods first, so that they have everything when they come.
+        if self.nodes || self.resource == Resource::Node {
+            followed.push((path_of("nodes", None, named), Fact::Node));
+        }
+        if self.namespaces {
+            let name = namespace.map(|name| ("metadata.name", name));
+            followed.push((path_of("namespaces", None, name), Fact::Namespace));
+        }
+        if self.replica_sets {
+            followed.push((group_path_of("apps", "replicasets", namespace), Fact::ReplicaSet));
+        }
+        if self.jobs {
+            followed.push((group_path_of("batch", "jobs", namespace), Fact::Job));
+        }
+        match self.resource {
+            Resource::Pod => {
+                let node = of_node.map(|node| ("spec.nodeName", node));
+                followed.push((path_of("pods", namespace, node), Fact::Pod));
+            }
+            Resource::Service => {
+                followed.push((path_of("services", namespace, None), Fact::Service))
+            }
+            Resource::Node => {}
+        }
+        followed
+    }
+}
+
 async fn follow_kubernetes(
     access: Access,
     wanted: Wanted,
@@ -231,32 +266,7 @@ async fn follow_kubernetes(
         (None, false) => Some(api.own_node("`node` of the provider `kubernetes`").await),
         (None, true) => None,
     };
-    let of_node = node.as_deref().filter(|_| !wanted.is_cluster);
-    let namespace = wanted.namespace.as_deref();
-    let named = of_node.map(|node| ("metadata.name", node));
-    let mut followed = Vec::new();
-    // What is around pods first, so that they have everything when they come.
-    if wanted.nodes || wanted.resource == Resource::Node {
-        followed.push((path_of("nodes", None, named), Fact::Node as fn(Json) -> Fact));
-    }
-    if wanted.namespaces {
-        let name = namespace.map(|name| ("metadata.name", name));
-        followed.push((path_of("namespaces", None, name), Fact::Namespace));
-    }
-    if wanted.replica_sets {
-        followed.push((group_path_of("apps", "replicasets", namespace), Fact::ReplicaSet));
-    }
-    if wanted.jobs {
-        followed.push((group_path_of("batch", "jobs", namespace), Fact::Job));
-    }
-    match wanted.resource {
-        Resource::Pod => {
-            let node = of_node.map(|node| ("spec.nodeName", node));
-            followed.push((path_of("pods", namespace, node), Fact::Pod));
-        }
-        Resource::Service => followed.push((path_of("services", namespace, None), Fact::Service)),
-        Resource::Node => {}
-    }
+    let followed = wanted.lists(node.as_deref());
     let mut tasks = tokio::task::JoinSet::new();
     for (path, fact) in followed {
         let objects = Objects::new(api.clone(), path, wanted.sync_period);

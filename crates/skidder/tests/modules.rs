@@ -169,7 +169,7 @@ fn mistakes_name_module_fileset_template_and_line() {
         ("{module: web}", &["on, but none of its filesets", "set `enabled: true`"]),
         (
             "{module: web, access: {var.paths: 7}}",
-            &["fileset `access`: the template `", "log.yml (rendered"],
+            &["module `web`, fileset `access`: the template `", "log.yml (rendered"],
         ),
         ("{module: web, access: {var.label: \"'\"}}", &["log.yml (rendered for web/access):"]),
         (

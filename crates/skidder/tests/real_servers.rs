@@ -290,3 +290,38 @@ fn a_server_that_takes_only_small_requests_and_goes_away_gets_everything() {
     // A request that was under way when the server stopped may have been taken.
     accept("server stopped and started", judged(&server, &index, &logs), common::QUEUE_EVENTS);
 }
+
+/// The pipelines of a module are there when its events come: a server refuses events whose pipeline it does not have.
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn elasticsearch_gets_the_pipelines_of_modules_before_their_events() {
+    let server = Server::elasticsearch().unwrap();
+    let (module, index) = (unique_name("module"), unique_name("piped"));
+    let place = Place::with_output(&output(&server, &index, &[]));
+    let folder = place.path().join("module").join(&module).join("log");
+    for (file, text) in [
+        ("manifest.yml", "{input: log.yml, ingest_pipeline: [first.yml, second.json]}"),
+        ("log.yml", "{type: filestream, id: a, paths: ['${path.home}/logs/*.log']}"),
+        // This server has no processors.
+        ("first.yml", "{description: '{< IngestPipeline \"second\" >}', processors: []}"),
+        ("second.json", "{\"processors\": []}"),
+    ] {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+    let modules = format!("filebeat.modules: [{{module: {module}, log: {{}}}}]\n");
+    let text = place.configuration();
+    let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+    let home = place.path().display();
+    place.configure(&format!("path.home: '{home}'\n{modules}filebeat.registry.flush{rest}"));
+    place.write("a.log", &lines("a", 0..5000));
+    let ledger = place.once(&[]).succeeded().ledger();
+    assert_eq!((ledger.read, ledger.delivered), (5000, 5000));
+    accept("a module", judged(&server, &index, &[("a", 5000)]), 0);
+    let document = documents(&server, &index).swap_remove(0);
+    assert_eq!(document["event"]["dataset"], format!("{module}.log"));
+    let pipelines = server.get(&format!("/_ingest/pipeline/filebeat-*-{module}-log-*")).unwrap();
+    assert_eq!(pipelines.as_object().unwrap().len(), 2, "{pipelines}");
+    let ended = place.run(&["setup", "--pipelines"]).succeeded();
+    assert_eq!(ended.out.lines().filter(|line| line.ends_with(": loaded")).count(), 2, "{ended:?}");
+}

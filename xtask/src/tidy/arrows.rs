@@ -167,6 +167,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-processors",
             "skidder-modules",
             "skidder-net",
+            "skidder-tls",
+            "skidder-autodiscover",
             "skidder-lookups",
             "skidder-script",
             "skidder-read",

@@ -310,33 +310,35 @@ impl Objects {
                 };
                 Ok(None)
             }
-            State::Watch(mut stream) => {
-                let Some(line) = next_line(&mut stream).await? else {
-                    self.state = State::Open;
-                    return Ok(None);
-                };
-                let mut change: Json = serde_json::from_slice(&line)?;
-                let object = change["object"].take();
-                if change["type"] == "ERROR" {
-                    if object["code"] != 410 {
-                        tracing::debug!(path = self.path, %object, "the watch reports an error");
-                        tokio::time::sleep(self.pause).await;
-                    }
-                    return Ok(None);
-                }
-                self.works();
-                if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
-                    newer.clone_into(&mut self.version);
-                }
-                self.state = State::Watch(stream);
-                Ok(match change["type"].as_str() {
-                    Some("DELETED") => Some(Change::Gone(object)),
-                    Some("ADDED" | "MODIFIED") => Some(Change::Seen(object)),
-                    // A bookmark only has the version.
-                    _ => None,
-                })
-            }
+            State::Watch(stream) => self.step_watch(stream).await,
         }
+    }
+
+    async fn step_watch(&mut self, mut stream: AnswerStream) -> Result<Option<Change>, HttpError> {
+        let Some(line) = next_line(&mut stream).await? else {
+            self.state = State::Open;
+            return Ok(None);
+        };
+        let mut change: Json = serde_json::from_slice(&line)?;
+        let object = change["object"].take();
+        if change["type"] == "ERROR" {
+            if object["code"] != 410 {
+                tracing::debug!(path = self.path, %object, "the watch reports an error");
+                tokio::time::sleep(self.pause).await;
+            }
+            return Ok(None);
+        }
+        self.works();
+        if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
+            newer.clone_into(&mut self.version);
+        }
+        self.state = State::Watch(stream);
+        Ok(match change["type"].as_str() {
+            Some("DELETED") => Some(Change::Gone(object)),
+            Some("ADDED" | "MODIFIED") => Some(Change::Seen(object)),
+            // A bookmark only has the version.
+            _ => None,
+        })
     }
 
     /// Something came from the server.

@@ -1,7 +1,21 @@
-//! The command line of what is kept and taken over: `registry`, `keystore`, `modules`, `migrate`.
+//! The command line of what is kept and taken over: `registry`, `keystore`, `modules`, `migrate`; and `autodiscover`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+
+/// `skidder autodiscover …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AutodiscoverCommand {
+    /// Shows what was seen, the template or hint that matched and why, the input that came of it, and whether it runs
+    Explain {
+        /// Only containers, pods and others whose name contains this, or whose id begins with it
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// `skidder modules …`.
 #[derive(Debug, Subcommand)]

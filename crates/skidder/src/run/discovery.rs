@@ -4,7 +4,8 @@
 //! input of a container that is gone ends when its files are read to their end and all of it is settled, so that
 //! nothing is lost behind a slow output.
 
-use super::{Exchange, Running};
+use super::Running;
+use super::changes::Exchange;
 use crate::input_print::InputPrint;
 use crate::input_reader::{Found, InputReader, acquaint, feeding};
 use crate::inputs::Input;
