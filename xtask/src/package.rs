@@ -124,6 +124,8 @@ fn lay_out(program: &Path, place: &Path, tree: &Path) -> Result<String> {
         let bytes = fs::read(packaging.join(from)).with_context(|| format!("no `{from}`"))?;
         write(&tree.join(to), &bytes, mode)?;
     }
+    let own = repository::root().join("crates/skidder-modules/own");
+    copy_folder(&own, &tree.join("usr/share/skidder/module"))?;
     let installed = tree.join("usr/bin/skidder");
     write(&installed, &fs::read(program).context("the program is not built")?, 0o755)?;
     // The names of functions stay: profiles show them.
@@ -152,6 +154,22 @@ fn lay_out(program: &Path, place: &Path, tree: &Path) -> Result<String> {
     documents(tree, &version)?;
     control(place, tree, &version)?;
     Ok(version)
+}
+
+/// Copies a folder with all that is in it.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    let shown = || format!("cannot list `{}`", from.display());
+    for entry in fs::read_dir(from).with_context(shown)? {
+        let entry = entry.with_context(shown)?;
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy_folder(&path, &to)?;
+        } else {
+            let bytes = fs::read(&path).with_context(|| format!("no `{}`", path.display()))?;
+            write(&to, &bytes, 0o644)?;
+        }
+    }
+    Ok(())
 }
 
 /// The documents of every package.

@@ -39,7 +39,10 @@ pub(crate) mod common {
 
     settings! {
         /// What every provider has.
-        pub(crate) static COMMON = Group::new("autodiscover.common", "What every provider has.").unsupported(&[
+        pub(crate) static COMMON = Group::new("autodiscover.common", "What every provider has.").without_effect(&[
+                ("enabled", "leave a provider out to turn it off"),
+            ])
+            .unsupported(&[
             ("builders.*", "use `hints`, which is the only builder of Filebeat"),
         ]);
 
@@ -146,7 +149,13 @@ pub(crate) mod kubernetes {
     settings! {
         /// The provider `kubernetes`.
         pub(crate) static KUBERNETES = Group::new("autodiscover.kubernetes", "Pods, services or nodes of Kubernetes.")
-            .include(&[&SELECTION]);
+            .include(&[&SELECTION])
+            .without_effect(&[
+                ("host", "it is of an older Filebeat; `node` names the node"),
+                ("in_cluster", "without `kube_config`, the service account of the pod is used"),
+                ("include_pod_uid", "events always have it"),
+                ("include_creator_metadata", "events always have it"),
+            ]);
 
         pub(crate) NODE: String = Key::new("node")
             .default_words("`NODE_NAME`, the node of the pod that skidder runs in, or the name of the host")

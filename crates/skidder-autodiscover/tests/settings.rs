@@ -144,6 +144,16 @@ fn mistakes_are_reported_with_their_place() {
 }
 
 #[test]
+fn what_older_configurations_have_is_a_warning() {
+    for setting in ["enabled: true", "host: n1", "in_cluster: true", "include_pod_uid: true"] {
+        let text = format!("{{type: kubernetes, hints.enabled: true, {setting}}}");
+        let problems = problems(&text);
+        assert!(problems.starts_with("warning: filebeat.yml:2:"), "{setting}\n{problems}");
+    }
+    assert_eq!(problems("{type: docker, templates: [{condition: ~, config: {type: tcp}}]}"), "");
+}
+
+#[test]
 fn a_section_without_providers_is_none() {
     let (made, problems) = read("filebeat.autodiscover.providers: []");
     assert!(made.is_none());

@@ -546,3 +546,37 @@ fn it_can_move_to_another_thread() {
     fn check<T: Send>() {}
     check::<Autodiscover>();
 }
+
+#[test]
+fn the_explanation_is_a_text_and_json() {
+    let text = "
+filebeat.autodiscover.providers:
+- type: docker
+  templates:
+  - condition.equals.docker.container.name: other
+    config: {type: log, paths: [/x]}
+  - config: {type: http_endpoint, password: hush, id: '${data.docker.container.id}'}
+";
+    let mut all = autodiscover(text);
+    all.seen(0, docker("a", 1), at(1));
+    all.decide(at(1));
+    let expected = "provider docker (filebeat.yml:3:3)
+
+  container name-a (a), there
+    container name-a
+      the template at filebeat.yml:5:5 does not match: its condition does not hold
+      the template at filebeat.yml:7:5 matches
+    input of filebeat.yml:7:5: runs
+      | type: http_endpoint
+      | password: xxxxx
+      | id: a
+";
+    let explanation = all.explain();
+    assert_eq!(explanation.to_string(), expected);
+    let json = serde_json::to_value(&explanation).unwrap();
+    assert_eq!(json["providers"][0]["objects"][0]["inputs"][0]["runs"], true);
+    assert_eq!(
+        json["providers"][0]["objects"][0]["inputs"][0]["key"],
+        explanation.providers[0].objects[0].inputs[0].key
+    );
+}

@@ -17,6 +17,9 @@ const FOLDER: &str = "module";
 /// The folder of modules of an installed Filebeat.
 const INSTALLED: &str = "/usr/share/filebeat/module";
 
+/// The folder of skidder's own modules, as its package installs it.
+const OWN: &str = "/usr/share/skidder/module";
+
 /// What runs of modules.
 #[derive(Default)]
 pub(crate) struct Started {
@@ -142,7 +145,7 @@ fn is_off(node: &Node) -> bool {
     node.entries().get("enabled").is_some_and(|enabled| enabled.text() == Some("false"))
 }
 
-/// The folder of modules: the configured one, that in `path.home`, or that of an installed Filebeat.
+/// The folder of modules: the configured one, that in `path.home`, that of an installed Filebeat, or our own.
 fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option<PathBuf> {
     let home = &settings.paths().home;
     let is_folder = |path: &PathBuf| {
@@ -150,7 +153,7 @@ fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option
     };
     match own {
         Some(own) => Some(home.join(own)).filter(is_folder),
-        None => [home.join(FOLDER), PathBuf::from(INSTALLED)].into_iter().find(is_folder),
+        None => [home.join(FOLDER), INSTALLED.into(), OWN.into()].into_iter().find(is_folder),
     }
 }
 
@@ -160,7 +163,7 @@ fn refuse_without_folder(beat: &Section<'_>, settings: &Settings, first: Option<
         "`filebeat.modules_path` names no folder".to_owned()
     } else {
         let home = settings.paths().home.join(FOLDER);
-        format!("neither `{}` nor `{INSTALLED}` is a folder", home.display())
+        format!("none of `{}`, `{INSTALLED}` and `{OWN}` is a folder", home.display())
     };
     let message = format!("modules are on, but {tried}");
     let hint =

@@ -10,7 +10,6 @@ use std::time::Duration;
 /// flight; a healthy output needs milliseconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-const LENIENT: &str = "leave it out, or set `compat: lenient`: then the inputs run, and what this would add is missing";
 const OWN_REGISTRY: &str = "the registry is skidder's own";
 
 settings! {

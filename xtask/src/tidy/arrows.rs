@@ -144,6 +144,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-os",
             "skidder-config",
             "skidder-log",
+            "skidder-tls",
             "skidder-net",
             "skidder-decode",
             "skidder-read",

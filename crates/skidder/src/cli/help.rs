@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples of a command, by its words.
-const EXAMPLES: [(&str, [&str; 2]); 43] = [
+const EXAMPLES: [(&str, [&str; 2]); 44] = [
     ("run", ["skidder run -c filebeat.yml -e", "skidder run -c filebeat.yml --once"]),
     (
         "ship",
