@@ -142,7 +142,8 @@ fn rendered(text: &str, values: &BTreeMap<String, String>) -> String {
     let quoted = Regex::new(r"\{\{ tojson \.(\w+) \}\}").expect("an expression");
     text = quoted
         .replace_all(&text, |found: &regex::Captures<'_>| {
-            serde_json::to_string(value(&found[1])).expect("a text is JSON")
+            // With the end of a line, as in Filebeat.
+            serde_json::to_string(value(&found[1])).expect("a text is JSON") + "\n"
         })
         .into_owned();
     text = condition
