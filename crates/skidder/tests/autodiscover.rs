@@ -268,6 +268,7 @@ fn of_several_with_a_lease_one_runs_the_templates_and_another_when_it_is_gone() 
     let places = [place(&server, &provider), place(&server, &provider)];
     let runs = |place: &Place| place.get("/inputs/").contains("\"once\"");
     let mut first = places[0].start(&[]);
+    first.await_log("skidder is running");
     first.await_that("the first one holds the lease", || runs(&places[0]));
     let mut second = places[1].start(&[]);
     second.await_log("skidder is running");

@@ -70,6 +70,7 @@ fn every_configuration_of_the_documentation_loads() {
     for snippet in pages.iter().flat_map(|page| snippets(page)) {
         fs::write(&file, complete(&snippet.text)).unwrap();
         let mut test = command(["test", "config", "-c", "filebeat.yml"]);
+        test.env("NODE_NAME", "node-1");
         let ended = Program::run(test.current_dir(directory.path()));
         let place = format!("{}:{}", snippet.page.display(), snippet.line);
         // Their files are not here.

@@ -262,12 +262,7 @@ fn configurations_that_people_have_start_or_say_what_is_missing() {
             "modules" => {
                 let lenient = test_config(&text, &["-E", "compat=lenient"]);
                 assert_eq!(lenient.code(), Some(0), "{name}: {}", lenient.log);
-                "modules are on, but neither"
-            }
-            "autodiscover" => {
-                let lenient = test_config(&text, &["-E", "compat=lenient"]);
-                assert_eq!(lenient.code(), Some(0), "{name}: {}", lenient.log);
-                "known to Filebeat, but not supported by skidder yet"
+                "modules are on, but none of"
             }
             "certificates" => "cannot read `ssl.certificate_authorities`",
             "typo" => "did you mean `ignore_older`?",

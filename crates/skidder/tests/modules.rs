@@ -191,7 +191,7 @@ fn mistakes_name_module_fileset_template_and_line() {
     let ended = it.place.run(&["test", "config"]).succeeded();
     assert!(ended.log.contains("`var.labl` has no effect"), "{}", ended.log);
     fs::rename(it.folder(), it.place.path().join("elsewhere")).unwrap();
-    assert!(refused(&it.place, &[]).contains("modules are on, but neither"));
+    assert!(refused(&it.place, &[]).contains("modules are on, but none of"));
     it.place.run(&["test", "config", "-E", "filebeat.modules_path=elsewhere"]).succeeded();
     assert!(refused(&it.place, &["-E", "filebeat.modules_path=none"]).contains("names no folder"));
 }

@@ -258,20 +258,19 @@ fn a_configuration_whose_inputs_may_come_is_fine_without_one() {
         "filebeat.config.modules.path: '${path.config}/modules.d/*.yml'",
         "filebeat.config.modules.path: a/*.yml\n\
          filebeat.inputs: [{type: filestream, id: a, enabled: false, paths: [/var/log/*.log]}]",
-        "compat: lenient\nfilebeat.autodiscover.providers: [{type: docker, hints.enabled: true}]",
         "compat: lenient\nfilebeat.modules: [{module: nginx, access.enabled: true}]",
     ] {
         let (is_good, log) = judged(&format!("{files}\n{OUTPUT}"));
         assert!(is_good && log.contains("nothing is read for now"), "{files}: {log}");
     }
-    for files in [
-        "filebeat.config.inputs: {enabled: false, path: a/*.yml}",
-        "filebeat.inputs: []",
-        "filebeat.autodiscover.providers: [{type: docker, hints.enabled: true}]",
-    ] {
+    for files in ["filebeat.config.inputs: {enabled: false, path: a/*.yml}", "filebeat.inputs: []"]
+    {
         let (is_good, log) = judged(&format!("{files}\n{OUTPUT}"));
         assert!(!is_good, "{files}: {log}");
     }
+    let discovered = "filebeat.autodiscover.providers: [{type: docker, hints.enabled: true}]";
+    let (is_good, log) = judged(&format!("{discovered}\n{OUTPUT}"));
+    assert!(is_good && log.is_empty(), "there is nothing to warn of: {log}");
     // It runs until it is stopped.
     let place = Place::with_output("");
     place.configure(
@@ -298,12 +297,14 @@ fn a_lenient_configuration_runs_its_inputs_and_says_which_modules_are_missing() 
     .unwrap();
     place.configure(&format!(
         "{text}filebeat.config.modules.path: '{}/modules.d/*.yml'\n\
-         filebeat.autodiscover.providers: [{{type: docker}}]\n",
+         filebeat.autodiscover.providers: [{{type: nomad}}, {{type: docker, hints.enabled: true}}]\n",
         place.path().display()
     ));
     let ended = place.once(&[]).succeeded();
     assert_eq!(messages(&events(&ended)), ["one", "two"]);
-    for missing in ["modules are on, but neither", "`filebeat.autodiscover` is known to Filebeat"] {
+    for missing in
+        ["modules are on, but none of", "the autodiscover provider `nomad` is known to Filebeat"]
+    {
         assert!(ended.log.contains(missing), "no {missing}: {}", ended.log);
     }
 }

@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples of a command, by its words.
-const EXAMPLES: [(&str, [&str; 2]); 44] = [
+const EXAMPLES: [(&str, [&str; 2]); 45] = [
     ("run", ["skidder run -c filebeat.yml -e", "skidder run -c filebeat.yml --once"]),
     (
         "ship",
@@ -95,6 +95,13 @@ const EXAMPLES: [(&str, [&str; 2]); 44] = [
         [
             "skidder status -c filebeat.yml",
             "skidder status -c filebeat.yml --path.data /var/lib/skidder --json",
+        ],
+    ),
+    (
+        "autodiscover",
+        [
+            "skidder autodiscover explain -c filebeat.yml",
+            "skidder autodiscover explain -c filebeat.yml --json",
         ],
     ),
     (
