@@ -1,4 +1,4 @@
-//! Labels and annotations that somebody else writes: bounded, and never a harm to other inputs.
+//! Labels and annotations that the owners of containers write: bounded, and no harm to other inputs.
 
 mod common;
 

@@ -190,10 +190,10 @@ mod tests {
         list.replace(vec![two.clone()]);
         lines(&one).add(10);
         assert_eq!((list.total().lines, list.list().len()), (17, 1), "it still reads");
-        list.forget_gone(&[two.counts.clone()]);
+        list.forget_gone(std::slice::from_ref(&two.counts));
         lines(&one).add(10);
         assert_eq!(list.total().lines, 27, "another one has gone");
-        list.forget_gone(&[one.counts.clone()]);
+        list.forget_gone(std::slice::from_ref(&one.counts));
         lines(&one).add(100);
         assert_eq!(list.total().lines, 27);
         list.replace(vec![two.clone(), two.clone()]);

@@ -54,5 +54,5 @@ pub(crate) fn dispatch(
 
 /// What others wrote, such as annotations, controls no terminal.
 fn plain_lines(text: &str) -> String {
-    text.lines().map(|line| format!("{}\n", plain(line))).collect()
+    text.lines().flat_map(|line| [plain(line), "\n".into()]).collect()
 }

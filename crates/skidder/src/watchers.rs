@@ -174,6 +174,9 @@ fn report_docker(change: DockerChange, report: &Report) {
     }
 }
 
+/// Makes a fact of an object of the API.
+type MakeFact = fn(Json) -> Fact;
+
 /// What a provider of Kubernetes follows.
 struct Wanted {
     qps: f64,
@@ -214,11 +217,11 @@ impl Wanted {
 
 impl Wanted {
     /// The lists to follow, each with what its objects are. `node` is that of the pods.
-    fn lists(&self, node: Option<&str>) -> Vec<(String, fn(Json) -> Fact)> {
+    fn lists(&self, node: Option<&str>) -> Vec<(String, MakeFact)> {
         let of_node = node.filter(|_| !self.is_cluster);
         let namespace = self.namespace.as_deref();
         let named = of_node.map(|node| ("metadata.name", node));
-        let mut followed: Vec<(String, fn(Json) -> Fact)> = Vec::new();
+        let mut followed: Vec<(String, MakeFact)> = Vec::new();
         // What is around pods first, so that they have everything when they come.
         if self.nodes || self.resource == Resource::Node {
             followed.push((path_of("nodes", None, named), Fact::Node));
@@ -239,7 +242,7 @@ impl Wanted {
                 followed.push((path_of("pods", namespace, node), Fact::Pod));
             }
             Resource::Service => {
-                followed.push((path_of("services", namespace, None), Fact::Service))
+                followed.push((path_of("services", namespace, None), Fact::Service));
             }
             Resource::Node => {}
         }
@@ -336,12 +339,7 @@ fn values_of(object: &Json) -> BTreeMap<String, String> {
     values.collect()
 }
 
-async fn follow_objects(
-    mut objects: Objects,
-    fact: fn(Json) -> Fact,
-    is_main: bool,
-    report: Report,
-) {
+async fn follow_objects(mut objects: Objects, fact: MakeFact, is_main: bool, report: Report) {
     loop {
         match objects.next().await {
             Change::Seen(object) => report.report(What::Seen(fact(object))),

@@ -7,7 +7,7 @@ mod common;
 use cluster::{Cluster, Pod};
 use common::lines::judge;
 use common::server::BulkServer;
-use common::{Place, accept, print, seeds};
+use common::{Place, accept, seeds};
 use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 use skidder_testkit::Random;
@@ -61,10 +61,11 @@ fn pods_come_and_go_and_all_of_their_lines_arrive_with_their_metadata() {
         pod.write(3);
         pod.run(&cluster);
         alive.push(pod);
+        let messages = server.documents();
         for pod in &mut alive {
             pod.write(7);
             // The kubelet looks every ten seconds; what it renames before it was opened is out of reach.
-            if pod.since_rotation() > Duration::from_millis(400) && random.below(2) == 0 {
+            if pod.is_open(&messages) && random.below(2) == 0 {
                 pod.rotate();
                 pod.write(2);
             }
@@ -72,8 +73,11 @@ fn pods_come_and_go_and_all_of_their_lines_arrive_with_their_metadata() {
         if number % 10 == 5 {
             cluster.break_watches();
         }
-        std::thread::sleep(Duration::from_millis(60));
-        if alive.len() > 15 {
+        let newest = format!("pod{number} ");
+        program.await_that("the newest pod is read", || {
+            server.documents().iter().any(|message| message.starts_with(&newest))
+        });
+        if alive.len() > 6 {
             let pod = alive.remove(0);
             // Its log stays for a moment, as with the kubelet.
             ended.push(pod.delete(&cluster, false));
@@ -123,7 +127,7 @@ fn a_pod_that_is_deleted_while_the_output_hangs_loses_nothing() {
     program.await_that("the other one is read", || {
         place.get("/inputs/").contains(&format!("{:064x}", 2))
     });
-    std::thread::sleep(Duration::from_secs(1));
+    program.await_log("an input ends");
     server.release();
     program.await_that("all lines", || server.count() >= lines + 10);
     let logs = [(&*old, lines), ("new", 10)];
@@ -149,7 +153,6 @@ fn hints_change_while_lines_are_written() {
         let wanted = format!("{round}");
         program.await_that("the new hints apply", || {
             pod.write(1);
-            std::thread::sleep(Duration::from_millis(10));
             events(&server).iter().any(|event| event["fields"]["round"] == wanted)
         });
     }
@@ -301,7 +304,6 @@ fn containers_of_a_real_engine_are_read_also_those_that_live_shortly() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
-    let began = std::time::Instant::now();
     docker(&[
         "run",
         "-d",
@@ -317,7 +319,6 @@ fn containers_of_a_real_engine_are_read_also_those_that_live_shortly() {
         "while true; do echo long; sleep 0.1; done",
     ]);
     program.await_that("a line of the container", || server.count() > 0);
-    print(&format!("first line after {:?}", began.elapsed()));
     for number in 0..10 {
         let text = format!("echo short{number}; echo more{number}");
         docker(&["run", "-d", "--network", "none", "busybox:test", "sh", "-c", &text]);

@@ -52,7 +52,7 @@ struct RunningMade {
 #[derive(Clone, Copy)]
 pub(crate) struct Readers<'a> {
     /// One for each output.
-    pub(crate) readers: &'a [InputReader],
+    pub(crate) of_outputs: &'a [InputReader],
     /// The ids of the `filestream` inputs of the configuration.
     pub(crate) ids: &'a HashSet<String>,
     /// Renders modules that hints name, if there is a folder of them.
@@ -148,7 +148,7 @@ impl Discovery {
                     }
                 }
                 None => {
-                    switches.entry(object_of(&made.key)).or_default().begin.push(Arc::clone(made))
+                    switches.entry(object_of(&made.key)).or_default().begin.push(Arc::clone(made));
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Discovery {
             Some(started) => &started.inputs[..],
             None => std::slice::from_ref(&made.settings),
         };
-        for (output, reader) in with.readers.iter().enumerate() {
+        for (output, reader) in with.of_outputs.iter().enumerate() {
             let problems = Problems::new();
             let mut found = Vec::new();
             for item in lists.iter().flat_map(|list| list.items(&problems)) {

@@ -131,7 +131,7 @@ impl Reloader {
     pub(crate) fn step(&mut self, running: &mut Running) {
         self.reload(running);
         let with = Readers {
-            readers: &self.readers,
+            of_outputs: &self.readers,
             ids: &self.ids,
             renderer: self.renderer.as_ref(),
             pipelines: &self.pipelines,
@@ -235,7 +235,7 @@ impl Reloader {
         self.ids = parts.input_ids;
         self.renderer = parts.renderer;
         let with = Readers {
-            readers: &self.readers,
+            of_outputs: &self.readers,
             ids: &self.ids,
             renderer: self.renderer.as_ref(),
             pipelines: &self.pipelines,

@@ -13,7 +13,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// The API, and the folder of the logs.
 pub(crate) struct Cluster {
@@ -176,15 +175,16 @@ pub(crate) struct Pod {
     folder: PathBuf,
     link: PathBuf,
     file: File,
-    /// How often the log was rotated, and when last.
+    /// How often the log was rotated.
     rotated: usize,
-    rotated_at: Instant,
+    /// Number of the first line of the current file.
+    first: usize,
 }
 
 impl Pod {
-    /// How long its log was not rotated.
-    pub(crate) fn since_rotation(&self) -> Duration {
-        self.rotated_at.elapsed()
+    /// Whether a line of its current file is among these.
+    pub(crate) fn is_open(&self, messages: &[String]) -> bool {
+        (self.first..self.next).any(|number| messages.contains(&line(&self.label, number)))
     }
 }
 
@@ -198,19 +198,8 @@ impl Pod {
         let link = cluster.logs.join("containers").join(format!("{label}_shop_app-{id}.log"));
         std::os::unix::fs::symlink(folder.join("0.log"), &link).unwrap();
         let label = label.to_owned();
-        let rotated_at = Instant::now();
-        let pod = Self {
-            label,
-            next: 0,
-            annotations,
-            uid,
-            id,
-            folder,
-            link,
-            file,
-            rotated: 0,
-            rotated_at,
-        };
+        let pod =
+            Self { label, next: 0, annotations, uid, id, folder, link, file, rotated: 0, first: 0 };
         cluster.put("ADDED", &pod.uid, pod.object("Pending", &json!({"waiting": {}}), false));
         pod
     }
@@ -261,7 +250,7 @@ impl Pod {
     /// Rotates as the kubelet does: by renaming, the writer goes on in a new file.
     pub(crate) fn rotate(&mut self) {
         self.rotated += 1;
-        self.rotated_at = Instant::now();
+        self.first = self.next;
         let path = self.folder.join("0.log");
         let name = format!("0.log.20260101-{:06}", self.rotated);
         std::fs::rename(&path, self.folder.join(name)).unwrap();
