@@ -168,6 +168,11 @@ impl Changing {
         Self { unread, beside, handover, commit: None, add, done, began, logged }
     }
 
+    /// Whether its inputs still read their files to the end.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.unread.is_some()
+    }
+
     /// How long until the next step.
     pub(crate) fn look_again(&self) -> Duration {
         if self.unread.is_some() { LOOK_FOR_END } else { LOOK_AGAIN }

@@ -94,7 +94,10 @@ impl Shared {
     /// Takes the next change, unless it must wait for those under way.
     fn next_change(&self, under_way: &[Changing]) -> Option<InputChange> {
         let may_begin = |next: &InputChange| {
-            under_way.is_empty() || (next.beside && under_way.iter().all(|change| change.beside))
+            // What only waits to be read, perhaps behind an output that hangs, holds nothing up.
+            let waits =
+                |change: &Changing| if next.beside { !change.beside } else { !change.only_reads() };
+            !under_way.iter().any(waits)
         };
         let changes = &mut self.lock().changes;
         if changes.front().is_some_and(may_begin) { changes.pop_front() } else { None }

@@ -165,6 +165,30 @@ fn hints_change_while_lines_are_written() {
 }
 
 #[test]
+fn events_have_the_current_labels_also_after_a_reload() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.run(&cluster);
+    for (round, app) in ["one", "two", "three"].into_iter().enumerate() {
+        pod.relabel(&cluster, app);
+        program.await_that("events have the new label", || {
+            pod.write(1);
+            events(&server).iter().any(|event| event["kubernetes"]["labels"]["app"] == app)
+        });
+        program.signal(Signal::HUP);
+        program.await_log_times(&["the configuration was read again".to_owned()], round + 1);
+    }
+    program.await_that("all lines", || server.count() >= pod.next);
+    accept("labels that change", judge(&[("pod", pod.next)], &server.documents()), 0);
+    assert_eq!(program.log().matches("an input begins").count(), 1, "one input reads all of it");
+    program.terminate().succeeded();
+}
+
+#[test]
 fn what_an_annotation_breaks_stops_only_its_own_input() {
     let server = BulkServer::start();
     let folder = tempfile::tempdir().unwrap();

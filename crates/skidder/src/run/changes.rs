@@ -6,6 +6,7 @@ use crate::inputs::Input;
 use crate::outputs::OutputParts;
 use anyhow::{Result, bail};
 use skidder_input_file::Ending;
+use std::collections::BTreeMap;
 
 /// Inputs of autodiscover that end and begin at an output.
 #[derive(Default)]
@@ -52,21 +53,28 @@ impl Running {
         Ok(counts)
     }
 
-    /// Ends and begins inputs of autodiscover at the output with this number, beside everything else.
+    /// Ends and begins inputs of autodiscover at the outputs with these numbers, beside everything else.
     pub(crate) fn exchange(
         &mut self,
-        output: usize,
+        exchanges: BTreeMap<usize, Exchange>,
         ending: Ending,
-        exchange: Exchange,
     ) -> Result<()> {
+        self.tasks.expect(exchanges.values().flat_map(|exchange| &exchange.begin));
+        for (output, exchange) in exchanges {
+            self.exchange_at(output, exchange, ending)?;
+        }
+        Ok(())
+    }
+
+    fn exchange_at(&mut self, output: usize, exchange: Exchange, ending: Ending) -> Result<()> {
         let Exchange { end, keys, begin } = exchange;
         let output = &mut self.outputs[output];
+        let send = self.send.clone();
         // An output that has ended can give no more verdicts.
         if output.has_ended() {
+            drop(send.send(Happened::Exchanged(keys)));
             return Ok(());
         }
-        self.tasks.expect(begin.iter());
-        let send = self.send.clone();
         // The main thread may be gone already.
         let done = Box::new(move || drop(send.send(Happened::Exchanged(keys))));
         let _in = span_of(output.id.as_deref()).entered();

@@ -165,7 +165,9 @@ impl Discovery {
         for key in switch.end {
             let Some(ended) = self.running.remove(&key) else { continue };
             tracing::info!(input = ended.made.about, "an input ends: what it is for is gone");
-            self.ending.insert(key.clone(), ended.prints.len());
+            if !ended.prints.is_empty() {
+                self.ending.insert(key.clone(), ended.prints.len());
+            }
             for (output, print) in ended.prints {
                 let exchange = exchanges.entry(output).or_default();
                 exchange.end.push(print);
@@ -175,7 +177,8 @@ impl Discovery {
         for made in switch.begin {
             let number = self.next_number;
             self.next_number += 1;
-            match self.read(&made, number, with) {
+            let fields = MadeFields::new(&made.fields);
+            match self.read(&made, number, fields, with) {
                 Ok((inputs, begun)) => {
                     tracing::info!(input = made.about, "an input begins");
                     self.running.insert(made.key.clone(), begun);
@@ -186,10 +189,8 @@ impl Discovery {
                 Err(why) => self.refuse(&made.key, why),
             }
         }
-        for (output, exchange) in exchanges {
-            if let Err(error) = running.exchange(output, ending, exchange) {
-                tracing::error!(%error, "inputs of autodiscover cannot begin");
-            }
+        if let Err(error) = running.exchange(exchanges, ending) {
+            tracing::error!(%error, "inputs of autodiscover cannot begin");
         }
     }
 
@@ -204,7 +205,8 @@ impl Discovery {
         let mut all = Vec::new();
         for (key, before) in std::mem::take(&mut self.running) {
             let made = Arc::clone(&before.made);
-            match self.read(&made, before.number, with) {
+            // What goes on has these fields, and they may change later.
+            match self.read(&made, before.number, before.fields, with) {
                 Ok((inputs, begun)) => {
                     all.extend(inputs);
                     self.running.insert(key, begun);
@@ -220,9 +222,9 @@ impl Discovery {
         &self,
         made: &Arc<Made>,
         number: usize,
+        fields: MadeFields,
         with: Readers<'_>,
     ) -> Result<(Vec<(usize, Input)>, RunningMade), String> {
-        let fields = MadeFields::new(&made.fields);
         let mut inputs = Vec::new();
         let mut id = None;
         let of_made = |id: &str| self.running.values().any(|one| one.id.as_deref() == Some(id));

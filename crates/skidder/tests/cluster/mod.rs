@@ -170,6 +170,7 @@ pub(crate) struct Pod {
     pub(crate) label: String,
     pub(crate) next: usize,
     annotations: Json,
+    app: String,
     uid: String,
     id: String,
     folder: PathBuf,
@@ -198,8 +199,19 @@ impl Pod {
         let link = cluster.logs.join("containers").join(format!("{label}_shop_app-{id}.log"));
         std::os::unix::fs::symlink(folder.join("0.log"), &link).unwrap();
         let label = label.to_owned();
-        let pod =
-            Self { label, next: 0, annotations, uid, id, folder, link, file, rotated: 0, first: 0 };
+        let pod = Self {
+            label,
+            next: 0,
+            annotations,
+            app: "web".to_owned(),
+            uid,
+            id,
+            folder,
+            link,
+            file,
+            rotated: 0,
+            first: 0,
+        };
         cluster.put("ADDED", &pod.uid, pod.object("Pending", &json!({"waiting": {}}), false));
         pod
     }
@@ -210,7 +222,7 @@ impl Pod {
             "metadata": {
                 "name": self.label, "uid": self.uid, "namespace": "shop",
                 "creationTimestamp": "2026-01-01T00:00:00Z",
-                "labels": {"app": "web"}, "annotations": self.annotations,
+                "labels": {"app": self.app}, "annotations": self.annotations,
             },
             "spec": {"nodeName": "node-1", "containers": [{"name": "app", "image": "app:1"}]},
             "status": {
@@ -232,6 +244,12 @@ impl Pod {
     /// Other annotations from now on.
     pub(crate) fn annotate(&mut self, cluster: &Cluster, annotations: Json) {
         self.annotations = annotations;
+        self.run(cluster);
+    }
+
+    /// The label `app` is another from now on.
+    pub(crate) fn relabel(&mut self, cluster: &Cluster, app: &str) {
+        app.clone_into(&mut self.app);
         self.run(cluster);
     }
 
