@@ -44,6 +44,15 @@ pub(crate) struct Candidate {
 pub(crate) struct Considered {
     pub(crate) about: String,
     pub(crate) notes: Vec<String>,
+    /// Of those, why an input does not run.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Considered {
+    fn fail(&mut self, reason: String) {
+        self.failures.push(reason.clone());
+        self.notes.push(reason);
+    }
 }
 
 /// The result for one object.
@@ -72,9 +81,10 @@ impl Rules<'_> {
         let mut built = Built::default();
         for event in events {
             let named = RefCell::default();
-            let mut considered = Considered { about: event.about.clone(), notes: Vec::new() };
+            let (notes, failures) = (Vec::new(), Vec::new());
+            let mut considered = Considered { about: event.about.clone(), notes, failures };
             considered.notes.extend(Some(&event.note).filter(|note| !note.is_empty()).cloned());
-            for (rank, origin, config) in self.configs(event, &named, &mut considered.notes) {
+            for (rank, origin, config) in self.configs(event, &named, &mut considered) {
                 let candidate = self.candidate(name, event, rank, origin, config);
                 // The ports of a container often give the same input.
                 if !built.candidates.iter().any(|known| known.key == candidate.key) {
@@ -105,7 +115,7 @@ impl Rules<'_> {
         &self,
         event: &Event,
         named: &RefCell<BTreeSet<WantedSecret>>,
-        notes: &mut Vec<String>,
+        considered: &mut Considered,
     ) -> Vec<(usize, String, Node)> {
         let mut configs = Vec::new();
         let view = View::new(&event.facts);
@@ -113,17 +123,17 @@ impl Rules<'_> {
         for (rank, template) in self.provider.templates.iter().enumerate() {
             let place = &template.position;
             if !view.meets(template.condition.as_ref()) {
-                notes.push(format!(
+                considered.notes.push(format!(
                     "the template at {place} does not match: its condition does not hold"
                 ));
                 continue;
             }
-            notes.push(format!("the template at {place} matches"));
+            considered.notes.push(format!("the template at {place} matches"));
             for config in &template.configs {
                 match resolver.trusted(config) {
                     Ok(node) => configs.push((rank, place.to_string(), node)),
                     Err(reason) => {
-                        notes.push(format!(
+                        considered.fail(format!(
                             "the input at {} does not run: {reason}",
                             config.position()
                         ));
@@ -135,13 +145,14 @@ impl Rules<'_> {
             let resolver = self.resolver(event, &event.hint_facts, named);
             let made = hints_input::inputs(hints, event, &resolver);
             if !made.inputs.is_empty() {
-                notes.push("hints are used".to_owned());
+                considered.notes.push("hints are used".to_owned());
             }
-            notes.extend(made.notes);
+            considered.notes.extend(made.notes);
+            considered.failures.extend(made.failures);
             let rank = self.provider.templates.len();
             configs.extend(made.inputs.into_iter().map(|node| (rank, "hints".to_owned(), node)));
         }
-        self.append(event, &resolver, &mut configs, notes);
+        self.append(event, &resolver, &mut configs, considered);
         configs
     }
 
@@ -152,7 +163,7 @@ impl Rules<'_> {
         event: &Event,
         resolver: &Resolver<'_>,
         configs: &mut Vec<(usize, String, Node)>,
-        notes: &mut Vec<String>,
+        considered: &mut Considered,
     ) {
         if self.provider.appenders.is_empty() || configs.is_empty() {
             return;
@@ -176,7 +187,7 @@ impl Rules<'_> {
                 Err(reason) => {
                     // An input without what is to be added could send its events to the wrong place.
                     let place = appender.config.position();
-                    notes.push(format!(
+                    considered.fail(format!(
                         "no input runs: the appender at {place} cannot be applied: {reason}"
                     ));
                     configs.clear();

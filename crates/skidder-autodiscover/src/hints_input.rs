@@ -31,6 +31,15 @@ const KNOWN: [&str; 10] = [
 pub(crate) struct FromHints {
     pub(crate) inputs: Vec<Node>,
     pub(crate) notes: Vec<String>,
+    /// Of those, why an input does not run.
+    pub(crate) failures: Vec<String>,
+}
+
+impl FromHints {
+    fn fail(&mut self, reason: String) {
+        self.failures.push(reason.clone());
+        self.notes.push(reason);
+    }
 }
 
 /// Makes the inputs of one container and port.
@@ -69,7 +78,7 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
     for set in sets.iter().take(HINT_INPUTS_MAX) {
         match builder.input(&hints, set, &mut made.notes) {
             Ok(input) => made.inputs.push(input),
-            Err(reason) => made.notes.push(reason),
+            Err(reason) => made.fail(reason),
         }
     }
     made
@@ -135,7 +144,7 @@ impl Builder<'_> {
         for value in list.iter().take(HINT_INPUTS_MAX) {
             match self.raw_input(value) {
                 Ok(input) => made.inputs.push(input),
-                Err(reason) => made.notes.push(reason),
+                Err(reason) => made.fail(reason),
             }
         }
         true

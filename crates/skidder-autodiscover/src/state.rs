@@ -53,6 +53,29 @@ pub struct Autodiscover {
     /// The last decision about each candidate that does not run, by provider and key.
     pub(crate) verdicts: HashMap<(usize, String), Verdict>,
     changed: bool,
+    /// Reasons for which nothing is read, that are in the log.
+    logged: BTreeSet<String>,
+}
+
+/// Reasons that are logged.
+const LOGGED_MAX: usize = 100;
+
+/// Logs, once, why an object for which there are inputs has none that could run.
+fn warn_if_unread(built: &Built, logged: &mut BTreeSet<String>) {
+    if !built.candidates.is_empty() {
+        return;
+    }
+    for event in &built.events {
+        for reason in &event.failures {
+            if logged.len() < LOGGED_MAX && logged.insert(reason.clone()) {
+                tracing::warn!(
+                    first = event.about,
+                    reason,
+                    "a container is not read by autodiscover"
+                );
+            }
+        }
+    }
 }
 
 impl Autodiscover {
@@ -67,6 +90,7 @@ impl Autodiscover {
             running: Vec::new(),
             verdicts: HashMap::new(),
             changed: true,
+            logged: BTreeSet::new(),
         }
     }
 
@@ -182,7 +206,7 @@ impl Autodiscover {
     }
 
     fn build(&mut self, now: Monotonic) {
-        let Self { context, providers, objects, secrets, .. } = self;
+        let Self { context, providers, objects, secrets, logged, .. } = self;
         for (number, (objects, provider)) in objects.iter_mut().zip(providers.iter()).enumerate() {
             let rules = Rules { context, secrets, number, provider };
             let mut built = Vec::new();
@@ -192,6 +216,7 @@ impl Autodiscover {
                 }
             }
             for (id, built) in built {
+                warn_if_unread(&built, logged);
                 if let Some(object) = objects.all.get_mut(&id) {
                     object.set_built(built, now);
                 }
@@ -316,7 +341,11 @@ fn build_one(rules: Rules<'_>, objects: &Objects, fact: &Fact) -> Built {
     match events(rules.provider, objects, fact) {
         Ok(events) => rules.apply(&name, &events),
         Err(reason) => {
-            let considered = crate::candidates::Considered { about: name, notes: vec![reason] };
+            let considered = crate::candidates::Considered {
+                about: name,
+                notes: vec![reason],
+                failures: Vec::new(),
+            };
             Built { events: vec![considered], ..Built::default() }
         }
     }

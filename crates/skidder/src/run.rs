@@ -40,7 +40,7 @@ use skidder_autodiscover::Autodiscover;
 use skidder_event::DropReason;
 use skidder_net::Sockets;
 use skidder_observe::{Explain, Reloads, grouped, span_text};
-use skidder_os::{Clock, Fs, Monotonic};
+use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{Patience, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -123,6 +123,7 @@ pub(crate) fn run(
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     let discovery = take_discovery(&mut parts, once);
+    let last_run = last_run(&parts, system);
     let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page_token::token(&*system.fs, &data, &http);
@@ -139,7 +140,7 @@ pub(crate) fn run(
     system.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     if let (Some(reloader), Some(discovery)) = (&mut reloader, discovery) {
-        reloader.discover(discovery, &running)?;
+        reloader.discover(discovery, last_run, &running)?;
     }
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     system.service.stopping();
@@ -191,6 +192,15 @@ fn take_discovery(parts: &mut Parts, once: bool) -> Option<Arc<Mutex<Autodiscove
         );
     }
     Some(Arc::new(Mutex::new(machine)))
+}
+
+/// When the registry of an output was written last; nothing at the first start.
+fn last_run(parts: &Parts, system: &System) -> Option<Timestamp> {
+    let written = |output: &OutputParts| {
+        let file = output.place.registry.join("registry.redb");
+        system.fs.metadata(&file).ok().map(|metadata| metadata.modified)
+    };
+    parts.outputs.iter().filter_map(written).min()
 }
 
 /// Answers why which inputs of autodiscover run.

@@ -17,7 +17,7 @@ use skidder_lookups::kubernetes::objects::{
     Api, Change, Objects, RequestLimit, group_path_of, path_of,
 };
 use skidder_net::{HttpClient, HttpError, percent_encoded};
-use skidder_os::{Clock, Fs};
+use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::TlsClient;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -59,15 +59,20 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Starts the watchers of all providers; `wake` is called when there is something to [`take`](Self::take).
+    /// Starts the watchers of all providers; containers that have ended since the last run are of interest, too. `wake` is called when there is something to [`take`](Self::take).
     pub(crate) fn start(
         providers: &[Provider],
         system: &System,
+        last_run: Option<Timestamp>,
         wake: impl Fn() + Clone + Send + Sync + 'static,
     ) -> Result<Self> {
         let (send, news) = channel();
         let mut threads = Vec::new();
         let mut secrets = BTreeMap::new();
+        let since = last_run.and_then(|at| {
+            let at = jiff::Timestamp::from_nanosecond(i128::from(at.0)).ok()?;
+            Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+        });
         for (number, provider) in providers.iter().enumerate() {
             let report =
                 Report { provider: number, send: send.clone(), wake: Arc::new(wake.clone()) };
@@ -75,7 +80,7 @@ impl Watchers {
             let started = match &provider.kind {
                 ProviderKind::Docker(docker) => {
                     let server = docker_server(docker, &system.fs)?;
-                    Background::start(name, follow_docker(server, report))
+                    Background::start(name, follow_docker(server, since.clone(), report))
                 }
                 ProviderKind::Kubernetes(kubernetes) => {
                     let path = kubernetes.kube_config.as_deref().map(|path| path.to_string_lossy());
@@ -133,8 +138,8 @@ fn docker_server(docker: &DockerProvider, fs: &Arc<dyn Fs>) -> Result<HttpClient
         .map_err(|error| anyhow!("`host` of the provider `docker` is `{}`; {error}", docker.host))
 }
 
-async fn follow_docker(server: HttpClient, report: Report) {
-    let mut containers = Containers::new(server.clone(), true);
+async fn follow_docker(server: HttpClient, since: Option<String>, report: Report) {
+    let mut containers = Containers::new(server.clone(), true).with_ended_since(since);
     let mut is_broken = false;
     loop {
         match containers.next().await {
@@ -160,7 +165,9 @@ fn report_docker(change: DockerChange, report: &Report) {
         DockerChange::Listed(containers) => {
             let ids = containers.iter().filter_map(|one| one["Id"].as_str().map(str::to_owned));
             let ids: Vec<String> = ids.collect();
-            for container in containers {
+            for mut container in containers {
+                // One that has ended while skidder did not run is reported as such next.
+                container["State"] = "running".into();
                 report.report(What::Seen(Fact::Docker(container)));
             }
             report.report(What::Listed(ids));

@@ -27,14 +27,46 @@ pub struct Containers {
     server: HttpClient,
     /// Whether a container that has ended before it was looked at counts as started.
     short_lived: bool,
+    /// Those that have ended since then are of interest, too, once; as `2026-01-02T03:04:05Z`.
+    ended_since: Option<String>,
+    /// Of the list, those that have ended.
+    ended: Vec<String>,
     events: Option<AnswerStream>,
 }
+
+/// Containers that have ended, of which the newest are looked at.
+const ENDED_MAX: usize = 1000;
 
 impl Containers {
     /// Those of the engine behind `server`. With `short_lived`, those that end before they could be looked at have a start
     /// too.
     pub fn new(server: HttpClient, short_lived: bool) -> Self {
-        Self { server, short_lived, events: None }
+        Self { server, short_lived, ended_since: None, ended: Vec::new(), events: None }
+    }
+
+    /// The same, where the first list has those that have ended since a time, too: they are in [`Change::Listed`], and the
+    /// next change of each is its end.
+    #[must_use]
+    pub fn with_ended_since(self, time: Option<String>) -> Self {
+        Self { ended_since: time, ..self }
+    }
+
+    /// Containers that have ended since `time`: an item of the list for each.
+    async fn ended_since(&self, time: &str) -> Result<Vec<Json>, HttpError> {
+        let filter = percent_encoded(r#"{"status":["exited","dead"]}"#);
+        let path = format!("/containers/json?all=true&limit={ENDED_MAX}&filters={filter}");
+        let mut ended = items(self.server.json(HttpRequest::get(&path)).await?);
+        let mut kept = Vec::new();
+        for container in ended.drain(..) {
+            let Some(id) = container["Id"].as_str() else { continue };
+            let path = format!("/containers/{}/json", percent_encoded(id));
+            // One that was removed meanwhile is gone with its log.
+            let Ok(details) = self.server.json(HttpRequest::get(&path)).await else { continue };
+            if details["State"]["FinishedAt"].as_str().is_some_and(|at| at >= time) {
+                kept.push(container);
+            }
+        }
+        Ok(kept)
     }
 
     /// Waits for the next change; `None` if the stream has ended, or all of it was silent for ten minutes. After that and
@@ -44,9 +76,20 @@ impl Containers {
             let path = format!("/events?filters={}", percent_encoded(r#"{"type":["container"]}"#));
             let events = self.server.open(HttpRequest::get(&path)).await?;
             let list = self.server.json(HttpRequest::get("/containers/json")).await?;
+            let mut list = items(list);
+            if let Some(time) = self.ended_since.take() {
+                let ended = self.ended_since(&time).await?;
+                self.ended =
+                    ended.iter().filter_map(|one| Some(one["Id"].as_str()?.to_owned())).collect();
+                list.extend(ended);
+            }
             self.events = Some(events);
-            return Ok(Some(Change::Listed(items(list))));
+            return Ok(Some(Change::Listed(list)));
         };
+        if let Some(id) = self.ended.pop() {
+            self.events = Some(events);
+            return Ok(Some(Change::Ended(id)));
+        }
         loop {
             let line = tokio::time::timeout(SILENCE_MAX, events.line()).await;
             let Some(line) = line.map_err(|_| HttpError::Timeout(SILENCE_MAX))?? else {

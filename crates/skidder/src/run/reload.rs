@@ -19,7 +19,7 @@ use crate::watchers::Watchers;
 use anyhow::{Result, anyhow};
 use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Settings};
-use skidder_os::Monotonic;
+use skidder_os::{Monotonic, Timestamp};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -101,10 +101,11 @@ impl Reloader {
     pub(crate) fn discover(
         &mut self,
         machine: Arc<Mutex<Autodiscover>>,
+        last_run: Option<Timestamp>,
         running: &Running,
     ) -> Result<()> {
         let wake = running.wake_of_discovery();
-        let watchers = Watchers::start(lock(&machine).providers(), &self.system, wake)?;
+        let watchers = Watchers::start(lock(&machine).providers(), &self.system, last_run, wake)?;
         self.discovery = Some(Discovery::new(machine, watchers));
         Ok(())
     }
