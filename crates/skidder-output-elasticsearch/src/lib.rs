@@ -49,7 +49,8 @@ pub use read::read;
 pub use read::{DEFAULT_PORT, parse_host};
 pub use server::TargetError;
 pub use setup::{
-    Enabled, Lifecycle, Pipeline, PipelineGroup, PipelineSource, Pipelines, SETUP, Setup, Template,
+    Enabled, Lifecycle, Pipeline, PipelineGroup, PipelineSource, Pipelines, SETUP,
+    SETUP_DASHBOARDS, SETUP_KIBANA, Setup, Template,
 };
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 

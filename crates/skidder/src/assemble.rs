@@ -15,6 +15,7 @@ use crate::root_settings;
 use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Section, Settings};
+use skidder_kibana::Dashboards;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
 use skidder_os::Fs;
@@ -58,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) input_ids: HashSet<String>,
     /// The ingest pipelines of modules, which outputs to Elasticsearch load.
     pub(crate) pipelines: Arc<ModulePipelines>,
+    /// `setup.dashboards`.
+    pub(crate) dashboards: Dashboards,
 }
 
 impl Parts {
@@ -94,7 +97,7 @@ pub(crate) fn assemble(
     let beat = root.part(&FILEBEAT);
     let data = settings.paths().data.clone();
     let pipelines = Arc::new(ModulePipelines::new(beat.get(&root_settings::OVERWRITE).value()));
-    let setup = read_setup(&root, &output_context, settings, &pipelines);
+    let (setup, dashboards) = read_setup(&root, &output_context, settings, &pipelines);
     let outputs = Outputs::read(&root, &output_context, setup, context.clock.wall());
     let (places, flush) = read_places(&root, &beat, &data, &*context.fs);
     let output_ids = outputs.ids.clone();
@@ -146,6 +149,7 @@ pub(crate) fn assemble(
         agent,
         output_context,
         pipelines,
+        dashboards,
     })
 }
 
@@ -364,18 +368,19 @@ fn warn_of_unfed(root: &Section<'_>, inputs: &[(Input, Feeds)], outputs: &Output
     }
 }
 
-/// `setup`, which only outputs to Elasticsearch look at.
+/// `setup`: what outputs to Elasticsearch look at, and dashboards.
 fn read_setup(
     root: &Section<'_>,
     context: &OutputContext,
     settings: &Settings,
     pipelines: &Arc<ModulePipelines>,
-) -> Arc<Setup> {
+) -> (Arc<Setup>, Dashboards) {
     let section = root.part(&schema::SETUP);
     let mut setup = Setup::read(&section, context, &settings.paths().config);
+    let dashboards = crate::dashboards::read(&section, settings);
     section.finish();
     setup.pipelines = Pipelines(Some(Arc::clone(pipelines) as _));
-    Arc::new(setup)
+    (Arc::new(setup), dashboards)
 }
 
 /// Sections of Filebeat that are not here yet.

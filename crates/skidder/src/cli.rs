@@ -170,7 +170,7 @@ pub(crate) enum Command {
     },
     /// Prints the version
     Version,
-    /// Loads index template, lifecycle policy and pipelines of modules into Elasticsearch
+    /// Loads index template, lifecycle policy and pipelines into Elasticsearch, dashboards into Kibana
     Setup(SetupArguments),
     /// Keeps secrets for `${KEY}` in the configuration, in Filebeat's encrypted file
     Keystore {
@@ -233,8 +233,8 @@ pub(crate) struct SetupArguments {
     /// With the pipelines: of all filesets of the modules that the configuration names
     #[arg(long)]
     pub(crate) force_enable_module_filesets: bool,
-    /// Not supported: load them with Filebeat, once
-    #[arg(long, hide = true)]
+    /// Only dashboards, into Kibana
+    #[arg(long)]
     pub(crate) dashboards: bool,
 }
 

@@ -10,8 +10,8 @@ use crate::startup::Startup;
 use crate::system::System;
 use crate::terminal::{eprint, print};
 use crate::{
-    agent, files, keystore, logging, migrate, module_files, pages, registry, run, sample, schema,
-    ship, tune,
+    agent, dashboards, files, keystore, logging, migrate, module_files, pages, registry, run,
+    sample, schema, ship, tune,
 };
 use anyhow::{Result, bail};
 use skidder_config::{Problem, Subject};
@@ -131,6 +131,7 @@ fn run_command(global: &Global, system: &System) -> Result<ExitCode> {
             "what is remembered for an output that the configuration does not have is kept"
         );
     }
+    dashboards::load_at_start(&parts.dashboards, system, global.once)?;
     let reloader = (!global.once).then(|| Reloader::new(global, system, settings, &mut parts));
     run::run(parts, system, reloader, &global.fail_on)
 }
@@ -169,12 +170,10 @@ fn test_output(global: &Global, system: &System) -> Result<ExitCode> {
 
 /// `skidder setup`: for every output that has something to be set up.
 fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<ExitCode> {
-    if what.dashboards {
-        bail!("dashboards are not in skidder: load them with Filebeat, once");
-    }
-    let parts_of = match (what.index_management, what.pipelines) {
-        (false, false) => SetUp::ALL,
-        (index_management, pipelines) => SetUp { index_management, pipelines },
+    let is_all = !(what.index_management || what.pipelines || what.dashboards);
+    let parts_of = SetUp {
+        index_management: is_all || what.index_management,
+        pipelines: is_all || what.pipelines,
     };
     let settings = load_settings(global, system)?;
     let parts =
@@ -182,15 +181,21 @@ fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<Exit
     let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut all = Vec::new();
-    for output in &parts.outputs {
+    for output in parts.outputs.iter().filter(|_| parts_of.index_management || parts_of.pipelines) {
         let mut add_line = |line: &str| lines.push(format!("{line}\n"));
         if let Some(setting_up) = output.output.set_up(parts_of, &mut add_line) {
             all.push(runtime.block_on(setting_up));
         }
     }
+    if is_all || what.dashboards {
+        let mut add_line = |line: &str| lines.push(format!("{line}\n"));
+        all.extend(dashboards::set_up(&parts.dashboards, system, &runtime, !is_all, &mut add_line));
+    }
     print(&lines.concat())?;
     if all.is_empty() {
-        bail!("no output is `elasticsearch`: there is nothing to set up");
+        bail!(
+            "no output is `elasticsearch`, and there are no dashboards: there is nothing to set up"
+        );
     }
     Ok(if all.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

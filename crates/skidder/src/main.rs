@@ -10,6 +10,7 @@ mod cloud;
 mod commands;
 mod config_context;
 mod config_files;
+mod dashboards;
 mod dead_letters;
 mod endpoint;
 mod files;

@@ -213,7 +213,7 @@ fn a_command_that_filebeat_has_and_we_have_not_is_refused() {
 }
 
 #[test]
-fn setup_loads_the_template_and_refuses_dashboards() {
+fn setup_loads_the_template_and_says_where_dashboards_are_missing() {
     let server = BulkServer::start();
     let place = Place::new(&server);
     let run = |more: &[&str]| {
@@ -230,7 +230,7 @@ fn setup_loads_the_template_and_refuses_dashboards() {
     assert!(ended.out.contains("the index template `filebeat-9.5.3`: loaded"), "{}", ended.out);
     let ended = run(&["--dashboards"]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("load them with Filebeat"), "{}", ended.log);
+    assert!(ended.out.contains("copy the folder `kibana` of a Filebeat"), "{}", ended.out);
     let ended =
         run(&["-E", "output.elasticsearch.enabled=false", "-E", "output.console.enabled=true"]);
     assert_eq!(ended.code(), Some(1));

@@ -374,15 +374,14 @@ fn empty_texts_of_unset_variables_are_not_set() {
 fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
     let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log], json.keys_under_root: true}]\n\
                  processors: [{add_kubernetes_metadata: {host: node1}}]\n\
-                 setup: {kibana.host: localhost, dashboards.enabled: true}\nxpack.monitoring.enabled: true\n";
+                 setup: {kibana.host: localhost, dashboards.beat: filebeat}\nxpack.monitoring.enabled: true\n";
     let (is_good, log) = judged(&format!("{input}{OUTPUT}"));
     assert!(is_good, "{log}");
     for expected in [
         "`filebeat.inputs[0].json` has no effect here",
         "`parsers: [{ndjson: {…}}]`",
         "`processors[0].add_kubernetes_metadata.host` has no effect here",
-        "`setup.kibana` has no effect here",
-        "`setup.dashboards.enabled` has no effect here",
+        "`setup.dashboards.beat` has no effect here",
         "`xpack` has no effect here",
     ] {
         assert!(log.contains(expected), "no {expected}: {log}");

@@ -2,10 +2,9 @@
 
 use super::Enabled;
 use skidder_config::{Any, Group, Key, OneOf, Part, settings};
+use skidder_kibana::{DASHBOARDS, KIBANA};
 use std::path::PathBuf;
 
-/// The hint instead of loading dashboards here.
-pub(super) const DASHBOARDS_ADVICE: &str = "load dashboards with Filebeat, once";
 /// Name and pattern of the template.
 pub(super) const NAME: &str = "filebeat-%{[agent.version]}";
 
@@ -119,10 +118,7 @@ pub(super) mod dsl {
 settings! {
     /// `setup`.
     pub static SETUP = Group::new("setup", "What should exist in Elasticsearch before the first event.")
-        .without_effect(&[
-            ("kibana.*", "dashboards are loaded with Filebeat, once"),
-            ("xpack.*", "what is set up is loaded with the rights of the output"),
-        ]);
+        .without_effect(&[("xpack.*", "what is set up is loaded with the rights of the output")]);
 
     pub(super) IN_TEMPLATE: Part = Key::part("template", &template::TEMPLATE).about("the index template");
     pub(super) IN_ILM: Part = Key::part("ilm", &ilm::ILM).about("a lifecycle policy");
@@ -131,6 +127,8 @@ settings! {
         "ingest pipelines of [modules](modules.md) are loaded at the first connection; `false`: only by \
          `skidder setup --pipelines`",
     );
-    pub(super) DASHBOARDS: Any = Key::new("dashboards")
-        .about("no effect, with a warning if it is `enabled`: load dashboards with Filebeat, once");
+    /// `setup.dashboards`, which the program reads.
+    pub SETUP_DASHBOARDS: Part = Key::part("dashboards", &DASHBOARDS).about("dashboards for Kibana");
+    /// `setup.kibana`, which the program reads.
+    pub SETUP_KIBANA: Part = Key::part("kibana", &KIBANA).about("the Kibana that gets the dashboards");
 }

@@ -12,7 +12,7 @@ mod pipelines;
 mod read;
 mod template;
 
-pub use declared::SETUP;
+pub use declared::{SETUP, SETUP_DASHBOARDS, SETUP_KIBANA};
 pub(crate) use install::{Ask, Installer, SetupError, Step};
 pub(crate) use pipelines::PipelineLoader;
 pub use pipelines::{Pipeline, PipelineGroup, PipelineSource, Pipelines};

@@ -1,8 +1,8 @@
 //! `setup` of the configuration. Files that it names are read at once.
 
 use super::declared::{
-    self, DASHBOARDS, DASHBOARDS_ADVICE, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, PIPELINES_ENABLED,
-    SETUP, dsl, ilm,
+    self, IN_DSL, IN_ILM, IN_TEMPLATE, NAME, PIPELINES_ENABLED, SETUP, SETUP_DASHBOARDS,
+    SETUP_KIBANA, dsl, ilm,
 };
 use super::mapping::{self, Mapped};
 use super::template::{Body, Template};
@@ -33,8 +33,9 @@ impl Setup {
             loads_pipelines: section.get(&PIPELINES_ENABLED).value(),
             pipelines: super::Pipelines::default(),
         };
-        section.accept_key(&DASHBOARDS);
-        section.without_effect_if_enabled(DASHBOARDS.name(), DASHBOARDS_ADVICE);
+        // The program reads them.
+        section.accept_key(&SETUP_DASHBOARDS);
+        section.accept_key(&SETUP_KIBANA);
         setup
     }
 }
@@ -317,8 +318,6 @@ mod tests {
             ("setup.template.append_fields: [{type: ip}]", "no `name`"),
             ("setup.template.type: legacy", "setup.template.type"),
             ("setup.ilm.enabled: perhaps", "setup.ilm.enabled"),
-            ("setup.kibana.host: x", "warning: x:1:1: `setup.kibana` has no effect here"),
-            ("setup.dashboards.enabled: true", "has no effect here"),
             ("setup.template.fields: /none/fields.yml", "the fields of this file are built in"),
             ("setup.template.fields: /none/mine.yml", "cannot be read"),
             ("setup.template.json.enabled: true", "`setup.template.json.path` is missing"),

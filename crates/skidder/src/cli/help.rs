@@ -202,7 +202,7 @@ const EXAMPLES: [(&str, [&str; 2]); 45] = [
     (
         "setup",
         [
-            "skidder setup -c filebeat.yml",
+            "skidder setup -c filebeat.yml --dashboards -E setup.kibana.host=kibana:5601",
             "skidder setup -c filebeat.yml --pipelines --modules nginx -M nginx.access.enabled=true",
         ],
     ),
