@@ -4,6 +4,7 @@
 //! Nothing here is linked into the program that is measured. For one row it is the other way: the code that handles
 //! answers runs here.
 
+pub mod cluster;
 pub mod drain;
 mod heap;
 pub mod measure;

@@ -74,6 +74,8 @@ enum Verb {
     Codecs(RunArguments),
     /// CPU, loss and memory of inputs from the network.
     Network(RunArguments),
+    /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
+    Containers(RunArguments),
     /// Receive datagrams into a buffer until killed: what the CPU of `udp` is compared with.
     #[command(hide = true)]
     Drain {
@@ -179,6 +181,7 @@ fn main() -> Result<()> {
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
+        Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Drain { port } => drain(port),
         Verb::Peers(arguments) => {
             let (tables, verdict) = peers::run(&arguments)?;

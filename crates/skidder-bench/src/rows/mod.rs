@@ -4,6 +4,7 @@ mod allocations;
 mod answers;
 mod bodies;
 mod codecs;
+mod containers;
 mod cpu;
 mod encoded;
 mod idle;
@@ -23,6 +24,7 @@ pub use allocations::allocations;
 pub use answers::answers;
 pub use bodies::bodies;
 pub use codecs::codecs;
+pub use containers::containers;
 pub use cpu::cpu;
 pub use encoded::encoded;
 pub use idle::idle;
@@ -67,6 +69,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         rotations,
         codecs,
         network,
+        containers,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }

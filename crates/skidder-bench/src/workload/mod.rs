@@ -15,7 +15,7 @@ pub(crate) use calendar::civil;
 pub use file::{Generated, Plan, generate, sample_ratio};
 
 use calendar::Calendar;
-use random::Random;
+pub(crate) use random::Random;
 
 /// What stands before the ten digits of a line's number.
 pub const SEQUENCE_MARK: &[u8] = b"seq=";
