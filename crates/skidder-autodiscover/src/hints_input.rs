@@ -198,7 +198,7 @@ impl Builder<'_> {
                 over.insert(hint.to_owned(), json!(list));
             }
         }
-        let processors = processors(set);
+        let processors: Vec<Json> = processors(set).into_iter().map(with_lists).collect();
         if let Some(list) = &self.settings.allow_list {
             list.check_processors(&processors)?;
         }
@@ -291,6 +291,29 @@ fn is_of_module(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }
 
+/// The same with `{"0": …, "1": …}` as lists: hints name the items of a list by their numbers.
+fn with_lists(value: Json) -> Json {
+    match value {
+        Json::Array(items) => items.into_iter().map(with_lists).collect(),
+        Json::Object(object) => {
+            let is_list = !object.is_empty()
+                && (0..object.len()).all(|index| object.contains_key(&index.to_string()));
+            if !is_list {
+                return Json::Object(
+                    object.into_iter().map(|(key, value)| (key, with_lists(value))).collect(),
+                );
+            }
+            let mut items: Vec<(usize, Json)> = object
+                .into_iter()
+                .map(|(key, value)| (key.parse().unwrap_or_default(), with_lists(value)))
+                .collect();
+            items.sort_by_key(|(index, _)| *index);
+            items.into_iter().map(|(_, value)| value).collect()
+        }
+        value => value,
+    }
+}
+
 /// The processors: the numbered ones, sorted as texts, then the others by name. One can also be a text in JSON.
 fn processors(set: &Hints) -> Vec<Json> {
     let Some(all) = set.0.get("processors").and_then(Json::as_object) else { return Vec::new() };
@@ -375,5 +398,18 @@ fn has_key(value: &Json, wanted: &str) -> bool {
             object.iter().any(|(key, value)| key == wanted || has_key(value, wanted))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_a_list_are_named_by_their_numbers() {
+        let hint =
+            json!({"rename": {"fields": {"0": {"from": "a"}, "1": {"from": "b"}}, "x": {"1": 2}}});
+        let expected = json!({"rename": {"fields": [{"from": "a"}, {"from": "b"}], "x": {"1": 2}}});
+        assert_eq!(with_lists(hint), expected);
     }
 }

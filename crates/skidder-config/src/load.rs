@@ -122,7 +122,13 @@ fn expand(
     vars::expand(
         node,
         root,
-        Lookups { extra: &|_| None, values: &|_, _| None, keystore: &keystore, environment },
+        Lookups {
+            extra: &|_| None,
+            values: &|_, _| None,
+            keystore: &keystore,
+            environment,
+            data_comes_later: true,
+        },
     )
 }
 

@@ -57,6 +57,7 @@ impl Settings {
             extra: &|_| None,
             keystore: &keystore,
             environment: scope.environment,
+            data_comes_later: false,
         };
         vars::expand(node, root, lookups)
     }
@@ -261,6 +262,18 @@ mod tests {
             (path.as_str(), reason.as_str()),
             ("none", "uses `${data.no}`, which is not set")
         );
+    }
+
+    #[test]
+    fn a_default_counts_when_the_values_are_known_and_not_before() {
+        let text = "a: ${data.x:none}\nb: ${data.y:none}\nc: '${data.x:+there}'";
+        let loaded = Settings::parse("a.yml", text).unwrap();
+        let loaded = loaded.expand(loaded.node(), &|_| None, &|_| None);
+        assert!(loaded.at("a").unwrap().is_unresolved());
+        let settings = Settings::parse("a.yml", "").unwrap();
+        let values = |name: &str| (name == "data.x").then(|| VariableValue::Known(json!("7")));
+        let made = settings.expand_in(&loaded, scope(&values));
+        assert_eq!(made.to_json(), json!({"a": "7", "b": "none", "c": "there"}));
     }
 
     #[test]

@@ -79,8 +79,13 @@ impl Settings {
         };
         root = tree::expand_dots(root, &problems);
         tree::settle_lists(&mut root);
-        let lookups =
-            Lookups { extra: &|_| None, values: &|_, _| None, keystore: &|_| None, environment };
+        let lookups = Lookups {
+            extra: &|_| None,
+            values: &|_, _| None,
+            keystore: &|_| None,
+            environment,
+            data_comes_later: true,
+        };
         let root = vars::expand(&root, &root, lookups);
         let paths = Paths::default();
         let (secrets, pending) = (BTreeMap::new(), problems.sorted());
@@ -144,7 +149,13 @@ impl Settings {
         vars::expand(
             node,
             &self.root,
-            Lookups { extra, values: &|_, _| None, keystore: &keystore, environment },
+            Lookups {
+                extra,
+                values: &|_, _| None,
+                keystore: &keystore,
+                environment,
+                data_comes_later: true,
+            },
         )
     }
 

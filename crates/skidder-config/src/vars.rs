@@ -34,6 +34,8 @@ pub(crate) struct Lookups<'a> {
     pub(crate) keystore: &'a dyn Fn(&str) -> Option<String>,
     /// Environment variables by name. An empty one counts as not set, as in Filebeat.
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether values come later for `data.*`, which autodiscover knows: such a variable stays, also with a default.
+    pub(crate) data_comes_later: bool,
 }
 
 /// A copy of `node` with its variables replaced; names of settings are looked up in `root`.
@@ -145,6 +147,9 @@ impl Expander<'_> {
         let name = self.join(&variable.name, node)?.0;
         let found = self.look_up(&name, node);
         if let Variable { operator: Operator::Plain, .. } = variable {
+            return found;
+        }
+        if self.lookups.data_comes_later && name.starts_with("data.") && found.is_err() {
             return found;
         }
         let filled = found.ok().filter(|value| value.text.as_deref() != Some(""));

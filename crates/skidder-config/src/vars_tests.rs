@@ -43,6 +43,7 @@ fn expanded(text: &str) -> Node {
         extra: &|_| None,
         keystore: &|name| look_up(KEYSTORE, name),
         environment: &|name| look_up(ENVIRONMENT, name),
+        data_comes_later: true,
     };
     expand(&tree, &tree, lookups)
 }

@@ -44,6 +44,13 @@ impl Cloud {
     pub(crate) fn read(root: &Section<'_>) -> Option<Self> {
         let section = root.part(&IN_ROOT);
         section.declared_by(&CLOUD);
+        // Elastic's manifest for Kubernetes has both with variables that are empty; Filebeat takes them for not set.
+        let is_unset =
+            |key: &str| section.item(key).is_some_and(|item| item.node().is_unresolved());
+        if is_unset(ID.name()) {
+            section.skip();
+            return None;
+        }
         let url = section.get(&ID).try_map(|id| parse(&id)).optional();
         let auth = section.get(&AUTH).try_map(|auth| match auth.reveal().split_once(':') {
             Some((user, password)) if !user.is_empty() => {

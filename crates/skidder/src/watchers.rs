@@ -346,10 +346,44 @@ fn values_of(object: &Json) -> BTreeMap<String, String> {
     values.collect()
 }
 
+/// Drops what no template or hint can name, which is most of an object: it is kept as long as the object is there.
+fn slim(object: &mut Json) {
+    let remove = |value: &mut Json, keys: &[&str]| {
+        if let Json::Object(map) = value {
+            keys.iter().for_each(|key| drop(map.remove(*key)));
+        }
+    };
+    remove(&mut object["metadata"], &["managedFields", "selfLink"]);
+    remove(&mut object["status"], &["images", "volumesAttached", "volumesInUse"]);
+    let spec = &mut object["spec"];
+    remove(spec, &["volumes", "tolerations", "affinity", "imagePullSecrets"]);
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            let unused = [
+                "env",
+                "envFrom",
+                "volumeMounts",
+                "resources",
+                "livenessProbe",
+                "readinessProbe",
+                "startupProbe",
+                "securityContext",
+                "lifecycle",
+                "command",
+                "args",
+            ];
+            remove(container, &unused);
+        }
+    }
+}
+
 async fn follow_objects(mut objects: Objects, fact: MakeFact, is_main: bool, report: Report) {
     loop {
         match objects.next().await {
-            Change::Seen(object) => report.report(What::Seen(fact(object))),
+            Change::Seen(mut object) => {
+                slim(&mut object);
+                report.report(What::Seen(fact(object)));
+            }
             Change::Gone(object) => {
                 let text = |value: &Json| value.as_str().map(str::to_owned);
                 let meta = &object["metadata"];

@@ -55,7 +55,13 @@ impl Access {
     pub fn find(kube_config: Option<&str>, fs: &Arc<dyn Fs>) -> Result<Self, String> {
         match kube_config {
             Some(path) => Self::from_file(Path::new(path), fs),
-            None => Self::in_cluster(fs),
+            None => match std::env::var("KUBECONFIG") {
+                // As in Filebeat, if there is such a file.
+                Ok(path) if fs.metadata(Path::new(&path)).is_ok() => {
+                    Self::from_file(Path::new(&path), fs)
+                }
+                _ => Self::in_cluster(fs),
+            },
         }
     }
 

@@ -222,7 +222,8 @@ fn read_scan(section: &Section<'_>, context: &InputContext<'_>, kind: InputKind)
     ScanSettings {
         include_files: Vec::new(),
         exclude_files: patterns(section, &EXCLUDE_FILES),
-        symlinks: section.get(&SYMLINKS).value(),
+        // The logs of containers are often links, and Filebeat follows them whatever the setting says.
+        symlinks: section.get(&SYMLINKS).value() || kind == InputKind::Container,
         patterns: match containers {
             Some(containers) => read_containers(&containers, context),
             None => read_paths(section, context.directory, recursive),
