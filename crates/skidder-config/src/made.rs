@@ -268,11 +268,11 @@ mod tests {
     fn a_default_counts_when_the_values_are_known_and_not_before() {
         let text = "a: ${data.x:none}\nb: ${data.y:none}\nc: '${data.x:+there}'";
         let loaded = Settings::parse("a.yml", text).unwrap();
-        let loaded = loaded.expand(loaded.node(), &|_| None, &|_| None);
+        let loaded = loaded.node();
         assert!(loaded.at("a").unwrap().is_unresolved());
         let settings = Settings::parse("a.yml", "").unwrap();
         let values = |name: &str| (name == "data.x").then(|| VariableValue::Known(json!("7")));
-        let made = settings.expand_in(&loaded, scope(&values));
+        let made = settings.expand_in(loaded, scope(&values));
         assert_eq!(made.to_json(), json!({"a": "7", "b": "none", "c": "there"}));
     }
 

@@ -154,7 +154,7 @@ impl Settings {
                 values: &|_, _| None,
                 keystore: &keystore,
                 environment,
-                data_comes_later: true,
+                data_comes_later: false,
             },
         )
     }

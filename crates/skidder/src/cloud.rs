@@ -174,6 +174,8 @@ mod tests {
         );
         assert_eq!(overrides(&settings("{}")), Vec::<String>::new());
         assert!(problems_of("cloud.id: x").contains("console of Elastic Cloud"));
+        let unset = "cloud.id: ${NO_SUCH_CLOUD}\ncloud.auth: ${NO_SUCH_CLOUD}";
+        assert_eq!(problems_of(unset), "", "as in Elastic's manifest for Kubernetes");
         assert!(problems_of("cloud.auth: secret").contains("expected `user:password`"));
         assert!(!problems_of("cloud.auth: secret").contains("secret"));
         assert!(

@@ -154,7 +154,7 @@ fn test_output(global: &Global, system: &System) -> Result<ExitCode> {
     let settings = load_settings(global, system)?;
     let parts =
         read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
-    let runtime = run::runtime("sockets", 1)?;
+    let runtime = crate::runtime::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut good = true;
     for output in &parts.outputs {
@@ -178,7 +178,7 @@ fn set_up(what: SetupArguments, global: &Global, system: &System) -> Result<Exit
     let settings = load_settings(global, system)?;
     let parts =
         read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
-    let runtime = run::runtime("sockets", 1)?;
+    let runtime = crate::runtime::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut all = Vec::new();
     for output in parts.outputs.iter().filter(|_| parts_of.index_management || parts_of.pipelines) {

@@ -1,6 +1,6 @@
 //! Dashboards: for `skidder setup`, and at the start with `setup.dashboards.enabled`.
 
-use crate::run;
+use crate::runtime::runtime;
 use crate::system::System;
 use anyhow::{Context as _, Result};
 use skidder_config::{Secret, Section, Settings};
@@ -58,7 +58,7 @@ pub(crate) fn load_at_start(dashboards: &Dashboards, system: &System, once: bool
         return Ok(());
     }
     let (dashboards, fs) = (dashboards.clone(), Arc::clone(&system.fs));
-    let runtime = run::runtime("dashboards", 1)?;
+    let runtime = runtime("dashboards", 1)?;
     let load = move || {
         let loaded = runtime.block_on(dashboards.load(&fs, &mut |line| tracing::info!("{line}")));
         match loaded {

@@ -43,6 +43,7 @@ mod queue;
 mod registry;
 mod root_settings;
 mod run;
+mod runtime;
 mod sample;
 mod schema;
 mod secrets;

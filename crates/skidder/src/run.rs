@@ -25,6 +25,7 @@ use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page_token;
 use crate::program_pages;
+use crate::runtime::runtime;
 use crate::signals::Request;
 use crate::startup::Awaited;
 use crate::system::System;
@@ -119,8 +120,7 @@ pub(crate) fn run(
 ) -> Result<ExitCode> {
     let once = reloader.is_none();
     let (mut http, data) = (parts.http.clone(), parts.data.clone());
-    let metrics = parts.log.metrics;
-    let agent = parts.agent.clone();
+    let (metrics, agent) = (parts.log.metrics, parts.agent.clone());
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     let discovery = take_discovery(&mut parts, once);
     let last_run = last_run(&parts, system);
@@ -229,16 +229,6 @@ pub(crate) fn span_of(id: Option<&str>) -> Span {
 /// How many threads for sockets are of use for so many requests under way.
 pub(crate) fn socket_threads(parallelism: usize, system: &System) -> usize {
     parallelism.min(system.cores).min(SOCKET_THREADS_MAX)
-}
-
-/// A runtime whose threads have this name.
-pub(crate) fn runtime(name: &'static str, threads: usize) -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
-        .thread_name(name)
-        .enable_all()
-        .build()
-        .with_context(|| format!("cannot start the threads for {name}"))
 }
 
 /// Forwards signals to the main thread.

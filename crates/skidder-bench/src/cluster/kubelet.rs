@@ -189,7 +189,6 @@ fn object(number: u64, node: &str, phase: &str) -> Value {
             ],
             "volumes": [{"name": "token", "projected": {"defaultMode": 420, "sources": [
                 {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             ]}}],
         },
         "status": {

@@ -149,7 +149,8 @@ impl Redriving {
             clock: Arc::clone(&system.clock),
         };
         let output: Box<dyn Output> = parts.output;
-        let runtime = run::runtime("sockets", run::socket_threads(output.parallelism(), system))?;
+        let runtime =
+            crate::runtime::runtime("sockets", run::socket_threads(output.parallelism(), system))?;
         // Letters in the file of a killed command are still dead letters.
         forget(&*system.fs, &again)?;
         Ok(Self {

@@ -409,3 +409,11 @@ fn bad_options_of_log_inputs_are_told() {
     assert_eq!(said.matches("error").count(), 1, "{said}");
     assert!(said.contains("`filebeat.inputs[0].containers` is beside `paths`"), "{said}");
 }
+
+#[test]
+fn inputs_of_containers_follow_links() {
+    for (kind, follows) in [("container", true), ("log", false)] {
+        let (read, problems) = input(kind, "paths: [/var/log/containers/*.log]");
+        assert_eq!(read.scan.symlinks, follows, "{kind}: {problems}");
+    }
+}

@@ -1,9 +1,9 @@
 //! The inputs of a running output: files are read for each output, a task feeds all of its outputs at once.
 
 use super::output::RunningInput;
-use super::runtime;
 use crate::agent::Agent;
 use crate::inputs::{Input, Reads};
+use crate::runtime::runtime;
 use crate::shown_plan::ShownPlan;
 use crate::system::System;
 use anyhow::Result;

@@ -60,7 +60,8 @@ pub(crate) fn tune(what: &Tune, global: &Global, system: &System) -> Result<Exit
     let events = Events::of(parts, system, &sample)?;
     let grid = grid(what, &*trial);
     let most = grid.iter().map(|sizes| trial.output(*sizes).parallelism()).max();
-    let runtime = run::runtime("sockets", run::socket_threads(most.unwrap_or(1), system))?;
+    let runtime =
+        crate::runtime::runtime("sockets", run::socket_threads(most.unwrap_or(1), system))?;
     let place = ScratchPlace { trial: &*trial, index: &index, runtime: &runtime, removed: false };
     let bench = Bench { system, runtime: &runtime, events: &events, seconds: what.seconds };
     let stop = signals(trial.has_place().then(|| index.clone()))?;
