@@ -40,6 +40,9 @@ pub enum LoadError {
     },
 }
 
+/// Files with the kind of what is in them.
+type Files = Vec<(&'static str, PathBuf)>;
+
 impl Dashboards {
     /// Loads all; `report` gets a line for each step. Gives the number of files.
     ///
@@ -75,13 +78,14 @@ impl Dashboards {
     }
 
     /// The folder, and its files with their kind.
-    fn files(&self, fs: &dyn Fs) -> Result<(PathBuf, Vec<(&'static str, PathBuf)>), LoadError> {
+    fn files(&self, fs: &dyn Fs) -> Result<(PathBuf, Files), LoadError> {
         let nothing = |path: &Path, what: String| LoadError::Nothing { path: path.into(), what };
         let unreadable =
             |error: std::io::Error| nothing(&self.directory, format!("cannot be read: {error}"));
         let directory = folder::of_version(fs, &self.directory).map_err(unreadable)?;
         let mut files = Vec::new();
-        for (kind, off) in [("index-pattern", self.only_dashboards), ("dashboard", self.only_index)]
+        for (kind, off) in
+            [("index-pattern", self.no_index_patterns), ("dashboard", self.only_index)]
         {
             if off {
                 continue;

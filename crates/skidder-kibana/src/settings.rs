@@ -131,7 +131,7 @@ pub struct Dashboards {
     pub enabled: bool,
     pub(crate) directory: PathBuf,
     pub(crate) index: String,
-    pub(crate) only_dashboards: bool,
+    pub(crate) no_index_patterns: bool,
     pub(crate) only_index: bool,
     pub(crate) retry: Option<Retry>,
     pub(crate) replacements: BTreeMap<String, String>,
@@ -165,9 +165,9 @@ impl Dashboards {
         let (interval, maximum) =
             (dashboards.get(&key::INTERVAL).value(), dashboards.get(&key::MAXIMUM).value());
         let retries = dashboards.get(&key::RETRY).value();
-        let only_dashboards = dashboards.get(&key::ONLY_DASHBOARDS).value();
+        let no_index_patterns = dashboards.get(&key::ONLY_DASHBOARDS).value();
         let only_index = dashboards.get(&key::ONLY_INDEX).value();
-        if only_dashboards && only_index {
+        if no_index_patterns && only_index {
             let message =
                 "`only_dashboards` and `only_index` are both set: nothing is left to load";
             dashboards.problem("only_index", message, "remove one of them");
@@ -176,7 +176,7 @@ impl Dashboards {
             enabled: dashboards.get(&key::ENABLED).value(),
             directory: home.join(directory.unwrap_or_else(|| FOLDER.into())),
             index: dashboards.get(&key::INDEX).value(),
-            only_dashboards,
+            no_index_patterns,
             only_index,
             retry: retries.then_some(Retry { interval, maximum }),
             replacements,

@@ -64,7 +64,7 @@ pub(crate) fn load_at_start(dashboards: &Dashboards, system: &System, once: bool
         match loaded {
             Ok(count) => tracing::info!(count, "dashboards are loaded"),
             Err(error) => {
-                tracing::error!(%error, "dashboards are not loaded; see `skidder setup --dashboards`")
+                tracing::error!(%error, "dashboards are not loaded; see `skidder setup --dashboards`");
             }
         }
     };

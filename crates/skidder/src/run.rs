@@ -30,7 +30,7 @@ use crate::signals::Request;
 use crate::startup::Awaited;
 use crate::system::System;
 use crate::terminal::eprint;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use ending::Files;
 use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};

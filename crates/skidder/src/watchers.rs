@@ -350,7 +350,9 @@ fn values_of(object: &Json) -> BTreeMap<String, String> {
 fn slim(object: &mut Json) {
     let remove = |value: &mut Json, keys: &[&str]| {
         if let Json::Object(map) = value {
-            keys.iter().for_each(|key| drop(map.remove(*key)));
+            for key in keys {
+                map.remove(*key);
+            }
         }
     };
     remove(&mut object["metadata"], &["managedFields", "selfLink"]);
