@@ -1,4 +1,5 @@
 //! Dashboards against a Kibana of our own, which keeps requests and answers as it was asked to.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 use skidder_config::{Problems, Settings};
 use skidder_kibana::{Dashboards, OutputLogin};
