@@ -162,18 +162,3 @@ fn inputs_and_pipelines_are_those_of_filebeat() {
     let (inputs, pipelines, refused) = counts;
     assert!(inputs >= 30 && pipelines >= 30 && refused >= 5, "{counts:?}");
 }
-
-/// The modules of an installed Filebeat: `SKIDDER_MODULES` is the folder above `module`, `SKIDDER_MODULES_CASES` and
-/// `SKIDDER_MODULES_EXPECTED` are files as those in `golden`.
-#[test]
-#[ignore = "needs the modules of a Filebeat"]
-fn the_modules_of_filebeat_are_rendered_as_filebeat_does() {
-    let path = |name: &str| std::path::PathBuf::from(std::env::var_os(name).unwrap());
-    let (counts, wrong) = compare(
-        &path("SKIDDER_MODULES"),
-        &path("SKIDDER_MODULES_CASES"),
-        &path("SKIDDER_MODULES_EXPECTED"),
-    );
-    eprintln!("(inputs, pipelines, refused) {counts:?}, {} cases differ", wrong.len());
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}

@@ -19,6 +19,7 @@ pub(crate) use output::RunningOutput;
 pub(crate) use reload::Reloader;
 pub(crate) use watch::Watch;
 
+use crate::agent::Agent;
 use crate::assemble::Parts;
 use crate::cli::FailOn;
 use crate::logging;
@@ -123,7 +124,7 @@ pub(crate) fn run(
     let (metrics, agent) = (parts.log.metrics, parts.agent.clone());
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     let discovery = take_discovery(&mut parts, once);
-    let last_run = last_run(&parts, system);
+    let ended_since = ended_since(&agent, &*system.clock);
     let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page_token::token(&*system.fs, &data, &http);
@@ -140,7 +141,7 @@ pub(crate) fn run(
     system.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     if let (Some(reloader), Some(discovery)) = (&mut reloader, discovery) {
-        reloader.discover(discovery, last_run, &running)?;
+        reloader.discover(discovery, ended_since, &running)?;
     }
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     system.service.stopping();
@@ -194,13 +195,14 @@ fn take_discovery(parts: &mut Parts, once: bool) -> Option<Arc<Mutex<Autodiscove
     Some(Arc::new(Mutex::new(machine)))
 }
 
-/// When the registry of an output was written last; nothing at the first start.
-fn last_run(parts: &Parts, system: &System) -> Option<Timestamp> {
-    let written = |output: &OutputParts| {
-        let file = output.place.registry.join("registry.redb");
-        system.fs.metadata(&file).ok().map(|metadata| metadata.modified)
-    };
-    parts.outputs.iter().filter_map(written).min()
+/// How long ago a container may have ended that is read at the start.
+const ENDED_MAX: Duration = Duration::from_hours(24);
+
+/// Since when containers that have ended are of interest: some of their lines may be unread, or without a verdict. None
+/// has ended since the first start when that is now.
+fn ended_since(agent: &Agent, clock: &dyn Clock) -> Timestamp {
+    let ago = i64::try_from(ENDED_MAX.as_nanos()).unwrap_or(i64::MAX);
+    agent.first_start.max(Timestamp(clock.wall().0.saturating_sub(ago)))
 }
 
 /// Answers why which inputs of autodiscover run.

@@ -59,20 +59,18 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Starts the watchers of all providers; containers that have ended since the last run are of interest, too. `wake` is called when there is something to [`take`](Self::take).
+    /// Starts the watchers of all providers; containers that have ended since a time are of interest, too. `wake` is called when there is something to [`take`](Self::take).
     pub(crate) fn start(
         providers: &[Provider],
         system: &System,
-        last_run: Option<Timestamp>,
+        ended_since: Timestamp,
         wake: impl Fn() + Clone + Send + Sync + 'static,
     ) -> Result<Self> {
         let (send, news) = channel();
         let mut threads = Vec::new();
         let mut secrets = BTreeMap::new();
-        let since = last_run.and_then(|at| {
-            let at = jiff::Timestamp::from_nanosecond(i128::from(at.0)).ok()?;
-            Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-        });
+        let since = jiff::Timestamp::from_nanosecond(i128::from(ended_since.0)).ok();
+        let since = since.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         for (number, provider) in providers.iter().enumerate() {
             let report =
                 Report { provider: number, send: send.clone(), wake: Arc::new(wake.clone()) };

@@ -35,7 +35,7 @@ pub struct Containers {
 }
 
 /// Containers that have ended, of which the newest are looked at.
-const ENDED_MAX: usize = 1000;
+const ENDED_MAX: usize = 100;
 
 impl Containers {
     /// Those of the engine behind `server`. With `short_lived`, those that end before they could be looked at have a start

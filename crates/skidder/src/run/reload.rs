@@ -101,11 +101,12 @@ impl Reloader {
     pub(crate) fn discover(
         &mut self,
         machine: Arc<Mutex<Autodiscover>>,
-        last_run: Option<Timestamp>,
+        ended_since: Timestamp,
         running: &Running,
     ) -> Result<()> {
         let wake = running.wake_of_discovery();
-        let watchers = Watchers::start(lock(&machine).providers(), &self.system, last_run, wake)?;
+        let watchers =
+            Watchers::start(lock(&machine).providers(), &self.system, ended_since, wake)?;
         self.discovery = Some(Discovery::new(machine, watchers));
         Ok(())
     }
