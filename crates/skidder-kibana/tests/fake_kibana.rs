@@ -269,3 +269,20 @@ fn mistakes_and_what_is_not_supported_are_reported() {
         assert!(problems.contains(said), "{text}: {problems}");
     }
 }
+
+#[test]
+fn a_kibana_is_turned_off_or_reached_as_protocol_and_timeout_say() {
+    let home = home();
+    let off = load("setup.kibana.enabled: false", home.path()).unwrap_err();
+    assert!(off.contains("setup.kibana.enabled"), "{off}");
+    // It takes the connection and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    for protocol in ["http", "https"] {
+        let text =
+            format!("setup.kibana: {{timeout: 50ms, protocol: {protocol}, host: '{address}'}}");
+        let error = load(&text, home.path()).unwrap_err();
+        assert!(error.contains(&format!("{protocol}://{address}: ")), "{error}");
+        assert!(error.contains("0.05 s"), "{error}");
+    }
+}
