@@ -103,8 +103,7 @@ pub(crate) fn assemble(
     let output_ids = outputs.ids.clone();
     let files = AllConfigFiles::read(&beat, &settings.paths().config);
     let reload_period = files.period();
-    let renderer = ModuleRenderer::find(&beat, settings, &output_context);
-    let discovery = read_discovery(&beat, settings, renderer.as_ref());
+    let (discovery, renderer) = read_discovery(&beat, settings, &output_context);
     let Started { filesets, inputs: of_modules } =
         modules::start(&beat, settings, &output_context, context.modules);
     modules::warn_of_pipelines(&root, &filesets, &outputs);
@@ -183,22 +182,25 @@ pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathB
     data.join(registry.get(&root_settings::registry::PATH).value())
 }
 
-/// `filebeat.autodiscover`, if it is there.
+/// `filebeat.autodiscover`, if it is there, and what renders the modules that its hints name.
 fn read_discovery(
     beat: &Section<'_>,
     settings: &Settings,
-    renderer: Option<&ModuleRenderer>,
-) -> Option<Autodiscover> {
-    let section = beat.optional_part(&root_settings::AUTODISCOVER)?;
-    let renderer = renderer.cloned();
+    output_context: &OutputContext,
+) -> (Option<Autodiscover>, Option<ModuleRenderer>) {
+    let Some(section) = beat.optional_part(&root_settings::AUTODISCOVER) else {
+        return (None, None);
+    };
+    let renderer = ModuleRenderer::find(beat, settings, output_context);
+    let of_hints = renderer.clone();
     let context = skidder_autodiscover::Context {
         settings: Arc::new(settings.clone()),
         environment: Arc::new(|name| std::env::var(name).ok()),
-        filesets: Arc::new(move |module| renderer.as_ref()?.filesets_of(module)),
+        filesets: Arc::new(move |module| of_hints.as_ref()?.filesets_of(module)),
     };
     let discovery = Autodiscover::read(&section, context);
     section.finish();
-    discovery
+    (discovery, renderer)
 }
 
 /// Where the state of the outputs is, and how often cursors are saved.
