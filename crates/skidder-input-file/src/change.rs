@@ -173,6 +173,11 @@ impl Changing {
         self.unread.is_some()
     }
 
+    /// The inputs that are to begin.
+    pub(crate) fn unbegun(&self) -> impl Iterator<Item = usize> {
+        self.add.iter().map(|(number, _)| *number)
+    }
+
     /// How long until the next step.
     pub(crate) fn look_again(&self) -> Duration {
         if self.unread.is_some() { LOOK_FOR_END } else { LOOK_AGAIN }
@@ -231,22 +236,33 @@ fn end(inputs: &[usize], scanner: &mut Scanner, now: Now) -> Vec<Leaving> {
     inputs.iter().filter_map(|number| scanner.end(*number, now)).collect()
 }
 
+/// How long inputs that should end wait for files and directories that the system refuses.
+const REFUSED_MAX: Duration = Duration::from_mins(1);
+
 /// Inputs that are read to their end before they end.
 struct Unread {
     inputs: Vec<usize>,
     /// When to look.
     due: Monotonic,
+    /// What the system still refuses then is left, as it is in the log.
+    patience: Monotonic,
 }
 
 impl Unread {
     fn new(inputs: Vec<usize>, scanner: &mut Scanner, now: Now) -> Self {
-        for number in &inputs {
-            // What was written last is seen.
+        let due = now.monotonic;
+        let this = Self { inputs, due, patience: due + REFUSED_MAX };
+        this.scan(scanner, now);
+        this
+    }
+
+    /// What was written last is seen.
+    fn scan(&self, scanner: &mut Scanner, now: Now) {
+        for number in &self.inputs {
             if let Some(input) = scanner.input(*number) {
                 input.scan(now);
             }
         }
-        Self { inputs, due: now.monotonic }
     }
 
     /// Looks, if that is due, whether all were read to their end.
@@ -255,27 +271,46 @@ impl Unread {
             return false;
         }
         self.due = now.monotonic + LOOK_FOR_END;
+        if !self.have_nothing_more(scanner, now) {
+            return false;
+        }
+        // The last line may have come since the scan.
+        self.scan(scanner, now);
+        self.have_nothing_more(scanner, now)
+    }
+
+    fn have_nothing_more(&self, scanner: &mut Scanner, now: Now) -> bool {
+        let is_patient = now.monotonic < self.patience;
         let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
         self.inputs.iter().all(|number| {
             let Some(input) = scanner.input(*number) else { return true };
-            input.page(&all, now).files.iter().all(has_nothing_more)
+            let page = input.page(&all, now);
+            let is_refused = |file: &FileLook| matches!(file.reason, Some(Reason::Unopened(_)));
+            if is_patient && (!page.unlisted.is_empty() || page.files.iter().any(is_refused)) {
+                input.scan(now);
+                return false;
+            }
+            page.files.iter().all(has_nothing_more)
         })
     }
 }
 
 /// Whether all that can be read of a file has a verdict.
 fn has_nothing_more(file: &FileLook) -> bool {
-    let is_kept_away = matches!(
-        file.reason,
-        Some(Reason::LineWithoutEnd | Reason::TooShort | Reason::Damaged(_) | Reason::Unopened(_))
-    );
+    match file.reason {
+        // It is not known yet what it is.
+        Some(Reason::Comparing(_) | Reason::NextScan) => return false,
+        Some(
+            Reason::LineWithoutEnd | Reason::TooShort | Reason::Damaged(_) | Reason::Unopened(_),
+        ) if !matches!(file.state, FileState::Reading | FileState::Waiting) => return true,
+        _ => {}
+    }
     match file.state {
         FileState::Reading | FileState::Waiting => false,
         FileState::Idle | FileState::Closed | FileState::Finished | FileState::Gone => {
-            file.behind == Some(0) || is_kept_away
+            file.behind == Some(0)
         }
-        FileState::Ignored | FileState::Empty | FileState::Unreadable => true,
-        FileState::Held => !matches!(file.reason, Some(Reason::Comparing(_))),
+        FileState::Ignored | FileState::Empty | FileState::Unreadable | FileState::Held => true,
     }
 }
 

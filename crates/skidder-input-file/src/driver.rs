@@ -7,7 +7,7 @@ use crate::worker::Worker;
 use skidder_os::{Bell, Clock, Monotonic};
 use skidder_pipeline::{Driver, ReadOnce, Stage, join};
 use skidder_read::{Now, Readers};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -91,7 +91,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Takes the next change, unless it must wait for those under way.
+    /// Takes the next change that need not wait for those under way.
     fn next_change(&self, under_way: &[Changing]) -> Option<InputChange> {
         let may_begin = |next: &InputChange| {
             // What only waits to be read, perhaps behind an output that hangs, holds nothing up.
@@ -99,8 +99,24 @@ impl Shared {
                 |change: &Changing| if next.beside { !change.beside } else { !change.only_reads() };
             !under_way.iter().any(waits)
         };
+        // An input that has not begun yet cannot end.
+        let mut unbegun: HashSet<usize> = under_way.iter().flat_map(Changing::unbegun).collect();
         let changes = &mut self.lock().changes;
-        if changes.front().is_some_and(may_begin) { changes.pop_front() } else { None }
+        for at in 0..changes.len() {
+            let next = &changes[at];
+            if !may_begin(next) {
+                return None;
+            }
+            if !next.remove.iter().any(|number| unbegun.contains(number)) {
+                return changes.remove(at);
+            }
+            // Only changes that are beside others may be put before it.
+            if !next.beside || changes.get(at + 1).is_some_and(|after| !after.beside) {
+                return None;
+            }
+            unbegun.extend(next.add.iter().map(|(number, _)| *number));
+        }
+        None
     }
 
     /// Wakes the scanner.
@@ -229,9 +245,6 @@ fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, stage: &
     let clock = &*stage.clock;
     let mut changing: Vec<Changing> = Vec::new();
     loop {
-        if let Some(bell) = scanner.bell() {
-            shared.bell.get_or_init(|| bell);
-        }
         while let Some(change) = shared.next_change(&changing) {
             changing.push(Changing::begin(change, scanner, now(clock)));
         }
@@ -239,6 +252,10 @@ fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, stage: &
             !change.step(scanner, stage.queue.settle(), &stage.commits, now(clock))
         });
         let mut next = scanner.step(&|| now(clock));
+        // The first input that is watched brings it. A change that came before it rang nothing.
+        if let Some(bell) = scanner.bell() {
+            shared.bell.get_or_init(|| bell);
+        }
         // Behind the first scan: before it there is no file.
         answer(scanner, looks, clock);
         if let Some(again) = changing.iter().map(Changing::look_again).min() {
@@ -249,9 +266,13 @@ fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, stage: &
         if shared.wait(next.pause, |state| state.stopped) {
             return;
         }
-        if !looks.is_pending() && !scanner.wait(left(next.until)) {
-            let woken =
-                |state: &State| state.stopped || looks.is_pending() || !state.changes.is_empty();
+        // Those that wait for changes under way are looked at again after these.
+        let pending = shared.lock().changes.len();
+        let may_begin = changing.is_empty() && pending > 0;
+        if !may_begin && !looks.is_pending() && !scanner.wait(left(next.until)) {
+            let woken = |state: &State| {
+                state.stopped || looks.is_pending() || state.changes.len() != pending
+            };
             shared.wait(left(next.until), woken);
         }
         if shared.lock().stopped {
@@ -302,3 +323,6 @@ fn scan_once(
         shared.wait(Duration::from_hours(1), |state| state.stopped || looks.is_pending());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -376,4 +376,14 @@ fn containers_of_a_real_engine_are_read_also_those_that_live_shortly() {
     assert_eq!(first["docker"]["container"]["labels"]["app_kubernetes_io/name"], "x");
     docker(&["rm", "-f", "long"]);
     program.terminate().succeeded();
+    // What ends while skidder does not run is read at the next start, and nothing else again.
+    let before = server.count();
+    docker(&["run", "--network", "none", "busybox:test", "sh", "-c", "echo unseen; echo unheard"]);
+    let mut program = place.start(&[]);
+    program.await_that("its lines", || {
+        let all = server.documents();
+        ["unseen", "unheard"].iter().all(|line| all.iter().any(|message| message == line))
+    });
+    program.terminate().succeeded();
+    assert_eq!(server.count(), before + 2);
 }

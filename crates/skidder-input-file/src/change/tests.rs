@@ -12,7 +12,7 @@ use skidder_read::{
     ReadersLimits, Scratch, SourceIds, Turn, TurnEnd,
 };
 use skidder_registry::{Options, Registry};
-use skidder_testkit::{SimClock, SimFs};
+use skidder_testkit::{Fault, Operation, SimClock, SimFs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -252,4 +252,80 @@ fn an_input_whose_files_get_no_more_is_read_to_its_end_first() {
     assert!(world.step(&mut changing, &mut scanner));
     let total = world.settle.total();
     assert_eq!((total.read(), total.delivered(), total.in_flight()), (3, 3, 0));
+}
+
+/// An input that ends when it is read to its end.
+fn when_read(world: &World, scanner: &mut Scanner) -> Changing {
+    let change = InputChange {
+        remove: vec![0],
+        ending: Ending::WhenRead,
+        beside: true,
+        add: Vec::new(),
+        done: Box::new(|| {}),
+    };
+    Changing::begin(change, scanner, world.now())
+}
+
+#[test]
+fn what_the_system_refuses_for_a_moment_is_not_left() {
+    for operation in [Operation::List, Operation::Open] {
+        let mut world = World::new();
+        world.fs.write_as_other("/logs/a", b"one\n");
+        let fault = Fault::nth(1, std::io::ErrorKind::PermissionDenied).of(operation).on("/logs");
+        world.fs.inject(fault.times(3));
+        let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+        world.scan(&mut scanner);
+        let mut changing = when_read(&world, &mut scanner);
+        let mut tickets = Vec::new();
+        for _ in 0..20 {
+            world.step(&mut changing, &mut scanner);
+            world.clock.advance(LOOK_FOR_END);
+            let (lines, ticket) = world.read();
+            tickets.extend(ticket);
+            if lines > 0 {
+                break;
+            }
+        }
+        assert_eq!(tickets.len(), 1, "{operation:?}: it is read");
+        tickets.remove(0).delivered(1);
+        world.clock.advance(LOOK_FOR_END);
+        world.step(&mut changing, &mut scanner);
+        world.commit();
+        assert!(world.step(&mut changing, &mut scanner), "{operation:?}");
+    }
+}
+
+#[test]
+fn what_the_system_refuses_for_long_holds_nothing_up() {
+    let mut world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let fault = Fault::nth(1, std::io::ErrorKind::PermissionDenied).of(Operation::Open);
+    world.fs.inject(fault.on("/logs").forever());
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    let mut changing = when_read(&world, &mut scanner);
+    assert!(!world.step(&mut changing, &mut scanner));
+    world.clock.advance(REFUSED_MAX);
+    world.step(&mut changing, &mut scanner);
+    world.commit();
+    assert!(world.step(&mut changing, &mut scanner));
+}
+
+#[test]
+fn a_line_that_comes_while_an_input_ends_is_read() {
+    let mut world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    let (_, ticket) = world.read();
+    let mut changing = when_read(&world, &mut scanner);
+    assert!(!world.step(&mut changing, &mut scanner), "there is no verdict");
+    ticket.expect("a line").delivered(1);
+    world.commit();
+    // No scan and no notice came since.
+    world.fs.append_as_other("/logs/a", b"two\n");
+    world.clock.advance(LOOK_FOR_END);
+    assert!(!world.step(&mut changing, &mut scanner));
+    assert!(scanner.input(0).is_some(), "it has a line to read");
+    assert_eq!(world.read().0, 1);
 }
