@@ -7,7 +7,10 @@ program=$kept/bin/kube-apiserver
 version=k8s.io/component-base/version
 
 lock
-debian openssl=openssl
+debian openssl=openssl go=golang-go
+unlock
+# Others install meanwhile.
+lock "$kept/lock"
 # Without `-s -w` the linker writes a third more; the version is what a release says.
 golang kube-apiserver -ldflags "-s -w -X $version.gitVersion=v1.36.3 -X $version.gitMajor=1 -X $version.gitMinor=36"
 unlock

@@ -21,8 +21,8 @@ kept=$cache/$name
 case $cache in *[[:space:]:]*) fail "the path of SKIDDER_SERVERS_DIR may have no spaces and colons: $cache";; esac
 
 # One installation at a time: package managers and the cache are shared. A started server must not
-# inherit the lock, hence 9>&- in `launch`.
-lock() { exec 9>"$cache/lock"; flock 9; }
+# inherit the lock, hence 9>&- in `launch`. `lock FILE` is for a long build that touches nothing shared.
+lock() { exec 9>"${1:-$cache/lock}"; flock 9; }
 unlock() { exec 9>&-; }
 
 # quietly COMMAND...: its output only if it fails

@@ -102,7 +102,7 @@ impl State {
         let items: Vec<&Json> = if is_pods {
             self.lists += 1;
             self.pods.values().collect()
-        } else if target.starts_with("/api/v1/n") {
+        } else if target.starts_with("/api/v1/n") && !target.contains("/secrets/") {
             Vec::new()
         } else {
             return Answer::not_found();
