@@ -1,6 +1,6 @@
 # Thin names for `cargo xtask VERB`; all logic is in xtask/, in Rust.
 
-.PHONY: help run test bench simulate fuzz package ci tidy
+.PHONY: help run test test-all bench simulate fuzz package ci tidy
 
 help:
 	@cargo xtask help
@@ -9,9 +9,13 @@ help:
 run:
 	@cargo xtask run
 
-# All tests, also those against real servers, which it starts and stops.
+# Tests, also those against real servers, which it starts and stops.
 test:
 	@cargo xtask test
+
+# All tests: these and those with a real API server of Kubernetes, whose first build takes minutes.
+test-all:
+	@cargo xtask test-all
 
 # The end-to-end benchmark and its table of goals.
 bench:

@@ -2,7 +2,7 @@
 #   NAME.sh install         download and build what the server needs
 #   NAME.sh start DIR PORT  install, start one process with empty data in DIR, wait until it answers; PORT 0: a free one
 #   NAME.sh stop DIR        stop just that process
-#   NAME.sh again DIR       start it again with the data that it has; only without TLS
+#   NAME.sh again DIR       start it again with the data that it has; with TLS only kube-apiserver
 # Downloads are kept in $SKIDDER_SERVERS_DIR (default: .servers in the repository).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,8 +21,8 @@ kept=$cache/$name
 case $cache in *[[:space:]:]*) fail "the path of SKIDDER_SERVERS_DIR may have no spaces and colons: $cache";; esac
 
 # One installation at a time: package managers and the cache are shared. A started server must not
-# inherit the lock, hence 9>&- in `launch`.
-lock() { exec 9>"$cache/lock"; flock 9; }
+# inherit the lock, hence 9>&- in `launch`. `lock FILE` is for a long build that touches nothing shared.
+lock() { exec 9>"${1:-$cache/lock}"; flock 9; }
 unlock() { exec 9>&-; }
 
 # quietly COMMAND...: its output only if it fails
@@ -53,14 +53,14 @@ maven() {
   quietly mvn -q -B -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
 }
 
-# golang FOLDER: the program of a folder beside the scripts, in $kept/bin
+# golang FOLDER [FLAG...]: the program of a folder beside the scripts, in $kept/bin
 golang() {
   local wanted
-  wanted=$(cat "$here/$1"/* | cksum)
+  wanted=$({ cat "$here/$1"/*; echo "${@:2}"; } | cksum)
   [ "$(cat "$kept/bin/.$1" 2>/dev/null)" != "$wanted" ] || return 0
   command -v go >/dev/null || debian go=golang-go
   mkdir -p "$kept/bin"
-  quietly env -C "$here/$1" GOFLAGS=-mod=readonly go build -trimpath -o "$kept/bin/$1" .
+  quietly env -C "$here/$1" GOFLAGS=-mod=readonly go build -trimpath "${@:2}" -o "$kept/bin/$1" .
   echo "$wanted" >"$kept/bin/.$1"
 }
 
@@ -130,6 +130,7 @@ if [ "$action" = again ]; then
   url=$(cat "$dir/url")
   eval "launch $(cat "$dir/command")"
   case $url in
+    https*) ready "$url" 180 curl -sf --cacert "$dir/certs/ca.crt" "$url/readyz";;
     http*) ready "$url" 180 curl -sf "$url/_cluster/health?wait_for_status=yellow&timeout=1s";;
     kafka*) ready "$url" 180 grep -q 'Kafka Server started' "$dir/log";;
     *) ready "$url" 30 answers_tcp "${url##*:}";;

@@ -22,6 +22,7 @@ cargo xtask VERB (or make VERB)
 
   run               build, ship a small set of rotated logs into ./run/out, check every line
   test [ARGUMENT..] all tests, also those against real servers; the arguments go to `cargo test`
+  test-all [ARGUMENT..]  these and those with a real API server of Kubernetes, whose build takes minutes
   bench [ARGUMENT..]  the end-to-end benchmark; the arguments go to `skidder-bench run`
   peers [ARGUMENT..]  race log shippers; the arguments go to `skidder-bench peers`, as `--filebeat PATH`
   simulate [OPTION..]  runs in a simulated world, from seeds; `--with-bug NAME` with a deliberate bug
@@ -51,6 +52,7 @@ fn run(arguments: &[String]) -> Result<()> {
     match (verb, rest) {
         ("run", []) => ship::run(),
         ("test", _) => servers::test(rest, &[]),
+        ("test-all", _) => servers::test_all(rest, &[]),
         ("bench", _) => bench::run(rest),
         ("peers", _) => bench::peers(rest),
         ("simulate", _) => simulate::run(rest),

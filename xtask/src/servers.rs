@@ -3,7 +3,7 @@
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A server that tests may need.
@@ -56,6 +56,10 @@ const STARTED_BY_TESTS: [&str; 10] = [
     "unbound.sh",
     "profiles.sh",
 ];
+/// The API server of Kubernetes, which tests start for themselves. Its build takes minutes.
+const KUBE_APISERVER: &str = "kube-apiserver.sh";
+/// The tests that need it are part of a build with this feature.
+pub(crate) const KUBE_APISERVER_FEATURE: &str = "skidder/test-kube-apiserver";
 /// Variable with the folder of the certificates of the secure server, for the tests.
 const CERTIFICATES_VARIABLE: &str = "SKIDDER_TEST_CERTIFICATES";
 
@@ -69,12 +73,31 @@ pub(crate) fn install_programs() -> Result<()> {
     script("programs.sh", &["install"])
 }
 
-/// All tests, with the ignored ones, which need the servers.
+/// The tests, with the ignored ones, which need the servers; without those of the real API server of Kubernetes.
 pub(crate) fn test(arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
+    test_with(&[], arguments, variables)
+}
+
+/// All tests, those of the real API server of Kubernetes too.
+pub(crate) fn test_all(arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
+    process::print("building the API server of Kubernetes, which takes minutes the first time");
+    script(KUBE_APISERVER, &["install"])?;
+    test_with(&["--features", KUBE_APISERVER_FEATURE], arguments, variables)
+}
+
+/// Only the tests with the real API server of Kubernetes.
+pub(crate) fn test_kube_apiserver() -> Result<()> {
+    script(KUBE_APISERVER, &["install"])?;
+    let mut command = repository::cargo();
+    command.args(["test", "--locked", "--workspace", "--features", KUBE_APISERVER_FEATURE]);
+    process::run(command.args(["--test", "real_kubernetes"]))
+}
+
+fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
     install_programs()?;
     let servers = Servers::start()?;
     let mut command = repository::cargo();
-    command.arg("test");
+    command.arg("test").args(features);
     if arguments.is_empty() {
         command.arg("--workspace");
     }
@@ -84,6 +107,29 @@ pub(crate) fn test(arguments: &[String], variables: &[(&str, &Path)]) -> Result<
     command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
     command.envs(variables.iter().copied());
     process::run(&mut command)
+}
+
+/// An installation beside other work, which gets the processor first.
+pub(crate) struct EarlyInstall(Child);
+
+impl EarlyInstall {
+    /// Builds the API server of Kubernetes. The installation of its tests waits for this one.
+    pub(crate) fn start() -> Result<Self> {
+        let mut command = Command::new("nice");
+        command.arg("-n").arg("19").arg(scripts().join(KUBE_APISERVER)).arg("install");
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        child.map(Self).context("cannot start `nice`")
+    }
+}
+
+impl Drop for EarlyInstall {
+    fn drop(&mut self) {
+        let ended = if process::stopping() { self.0.kill() } else { Ok(()) };
+        // A failure is reported by the installation that waits for it.
+        if let Err(error) = ended.and_then(|()| self.0.wait().map(|_| ())) {
+            process::eprint(&format!("warning: cannot wait for an installation: {error}"));
+        }
+    }
 }
 
 /// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC, and with

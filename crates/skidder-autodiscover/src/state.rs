@@ -163,7 +163,7 @@ impl Autodiscover {
         wanted.into_iter().collect()
     }
 
-    /// All secrets that inputs use or wait for, so that the watcher can look at them from time to time.
+    /// All secrets that inputs use or wait for.
     pub fn named_secrets(&self) -> BTreeSet<WantedSecret> {
         let built = self
             .objects

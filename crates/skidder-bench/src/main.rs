@@ -76,6 +76,8 @@ enum Verb {
     Network(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
+    /// CPU of a log with the metadata of its pod from a real API server.
+    Kubernetes(RunArguments),
     /// Receive datagrams into a buffer until killed: what the CPU of `udp` is compared with.
     #[command(hide = true)]
     Drain {
@@ -156,6 +158,10 @@ struct RunArguments {
     /// Kafka without encryption, `HOST:PORT`, for the row that needs one.
     #[arg(long)]
     kafka: Option<String>,
+    /// Folder of an API server of Kubernetes, for the row that needs one: DIR of `tests/servers/kube-apiserver.sh start
+    /// DIR 0`.
+    #[arg(long)]
+    kube_apiserver: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -182,6 +188,7 @@ fn main() -> Result<()> {
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
+        Verb::Kubernetes(arguments) => measure(&arguments, rows::kubernetes),
         Verb::Drain { port } => drain(port),
         Verb::Peers(arguments) => {
             let (tables, verdict) = peers::run(&arguments)?;
@@ -211,6 +218,7 @@ fn measure_lines(
         work: absolute(&arguments.work)?,
         elasticsearch: arguments.elasticsearch.clone(),
         kafka: arguments.kafka.clone(),
+        kube_apiserver: arguments.kube_apiserver.as_ref().map(absolute).transpose()?,
         runs: arguments.runs,
         lines: arguments.lines.unwrap_or(lines),
         rotations: arguments.rotations,

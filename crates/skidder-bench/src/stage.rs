@@ -27,6 +27,8 @@ pub struct Stage {
     pub elasticsearch: Option<String>,
     /// The same for a real broker of Kafka.
     pub kafka: Option<String>,
+    /// The folder of a real API server of Kubernetes.
+    pub kube_apiserver: Option<PathBuf>,
     /// Runs of which the median is taken.
     pub runs: u32,
     /// Lines of the main workload.
@@ -124,6 +126,19 @@ impl Stage {
         })?;
         let text = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
         Ok((path, memchr::memchr_iter(b'\n', &text).count() as u64))
+    }
+
+    /// Plain files of one kind, numbered through, with `lines` lines in all.
+    pub fn several_of_kind(&self, kind: Kind, files: u64, lines: u64) -> Result<Vec<PathBuf>> {
+        let each = lines / files;
+        let names = (0..files).map(|file| {
+            let name = format!("{}-{lines}-{file}.log", kind.name());
+            self.kept(&name, |path| {
+                let plan = Plan { kind, lines: each, seed: SEED, first: file * each, members: 0 };
+                workload::generate(&plan, path).map(|_| ())
+            })
+        });
+        names.collect()
     }
 
     /// A single-member `.gz` of `lines` lines, made faster than `gzip` does.
@@ -305,6 +320,7 @@ mod tests {
             work: work.to_owned(),
             elasticsearch: None,
             kafka: None,
+            kube_apiserver: None,
             runs: 1,
             lines: 10,
             rotations: 1,

@@ -210,6 +210,11 @@ impl Server {
         }
     }
 
+    /// A server that runs already, without TLS.
+    pub fn at_url(url: &str) -> Result<Self, ServerError> {
+        Self::at(url.to_owned(), None, None)
+    }
+
     fn at(
         url: String,
         certificates: Option<PathBuf>,
@@ -314,35 +319,62 @@ impl Server {
         ServerError::Nonsense { url: self.full(path), what: what.to_owned() }
     }
 
-    /// One connection for each request: slow, and without state.
+    /// Sends a request with these headers; returns status and body, whatever they are.
+    pub fn text(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<(u16, String), ServerError> {
+        let (status, body) = self.bytes(method, path, headers, body)?;
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+
     fn exchange(&self, method: &str, path: &str, body: &str) -> Result<Answer, ServerError> {
-        let failed = |source| ServerError::Connection { url: self.url.clone(), source };
-        let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}:{}\r\nconnection: close\r\ncontent-length: {}\r\n",
-            self.host,
-            self.port,
-            body.len()
-        );
+        let mut headers = Vec::new();
         if !body.is_empty() {
-            head.push_str("content-type: application/json\r\n");
+            headers.push(("content-type", "application/json"));
         }
+        let (user, password) = USER;
+        let encoded =
+            base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        let login = format!("Basic {encoded}");
         if self.certificates.is_some() {
-            let (user, password) = USER;
-            let encoded =
-                base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
-            head.push_str(&format!("authorization: Basic {encoded}\r\n"));
+            headers.push(("authorization", &login));
         }
-        let request = format!("{head}\r\n{body}");
-        let mut stream = self.connect().map_err(failed)?;
-        stream.write_all(request.as_bytes()).map_err(failed)?;
-        stream.flush().map_err(failed)?;
-        let (status, body) = read_answer(stream).map_err(failed)?;
+        let (status, body) = self.bytes(method, path, &headers, body)?;
         if body.is_empty() {
             return Ok(Answer { status, body: Value::Null });
         }
         let parsed = serde_json::from_slice(&body);
         let body = parsed.map_err(|error| self.nonsense(path, &error.to_string()))?;
         Ok(Answer { status, body })
+    }
+
+    /// One connection for each request: slow, and without state.
+    fn bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<(u16, Vec<u8>), ServerError> {
+        let failed = |source| ServerError::Connection { url: self.url.clone(), source };
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}:{}\r\nconnection: close\r\ncontent-length: {}\r\n",
+            self.host,
+            self.port,
+            body.len()
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("\r\n{body}"));
+        let mut stream = self.connect().map_err(failed)?;
+        stream.write_all(request.as_bytes()).map_err(failed)?;
+        stream.flush().map_err(failed)?;
+        read_answer(stream).map_err(failed)
     }
 
     fn connect(&self) -> io::Result<Box<dyn Stream>> {

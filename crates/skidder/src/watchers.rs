@@ -19,7 +19,7 @@ use skidder_lookups::kubernetes::objects::{
 use skidder_net::{HttpClient, HttpError, percent_encoded};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::TlsClient;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,6 +28,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long Docker may take for an answer.
 const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause before a secret that is not there, or cannot be read, is requested again.
+const SECRET_PAUSE: Duration = Duration::from_secs(5);
 /// Pause before Docker is tried again.
 const DOCKER_PAUSE: Duration = Duration::from_secs(1);
 
@@ -48,6 +50,8 @@ pub(crate) enum What {
     Listed(Vec<String>),
     /// The values of a secret; nothing if there is none.
     Secret(WantedSecret, Option<BTreeMap<String, String>>),
+    /// A secret was missing or could not be read; it should be requested again if it is still named.
+    SecretIsDue(WantedSecret),
 }
 
 /// The watchers of all providers. They end when this is dropped.
@@ -286,18 +290,32 @@ async fn follow_kubernetes(
         );
         tasks.spawn(follow_objects(objects, fact, is_main, report.clone()));
     }
+    let mut refused = BTreeSet::new();
     while let Some(secret) = secrets.recv().await {
         let path = secret_path(&secret);
         match api.json(&path).await {
-            Ok(object) => report.report(What::Secret(secret, Some(values_of(&object)))),
+            Ok(object) => {
+                refused.remove(&secret);
+                report.report(What::Secret(secret, Some(values_of(&object))));
+                continue;
+            }
             Err(HttpError::Status { status, .. }) if status.as_u16() == 404 => {
-                report.report(What::Secret(secret, None));
+                report.report(What::Secret(secret.clone(), None));
+            }
+            // What names it goes on to wait for it.
+            Err(error) if refused.insert(secret.clone()) => {
+                tracing::warn!(path, %error, "a secret that a template names cannot be read; trying again");
             }
             Err(error) => {
-                tracing::warn!(path, %error, "a secret that a template names cannot be read");
-                report.report(What::Secret(secret, None));
+                tracing::debug!(path, %error, "a secret that a template names cannot be read still");
             }
         }
+        let report = report.clone();
+        tasks.spawn(async move {
+            tokio::time::sleep(SECRET_PAUSE).await;
+            report.report(What::SecretIsDue(secret));
+        });
+        while tasks.try_join_next().is_some() {}
     }
     // The program ends.
 }

@@ -3,11 +3,13 @@
 
 mod cluster;
 mod common;
+mod kubelet;
 
-use cluster::{Cluster, Pod};
+use cluster::Cluster;
 use common::lines::judge;
 use common::server::BulkServer;
 use common::{Place, accept, seeds};
+use kubelet::Pod;
 use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 use skidder_testkit::Random;
@@ -38,6 +40,19 @@ fn kubernetes(folder: &Path, more: &str) -> String {
          prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n    \
          backoff: {{init: 10ms, max: 50ms}}\n    parsers: [{{container: ~}}]\n    \
          paths: ['{folder}/containers/*-${{data.kubernetes.container.id}}.log']\n{more}"
+    )
+}
+
+/// A provider with a template that names a secret.
+fn with_secret(folder: &Path) -> String {
+    let path = folder.display();
+    format!(
+        "- type: kubernetes\n  node: node-1\n  kube_config: {path}/kubeconfig\n  templates:\n  \
+         - condition.equals.kubernetes.labels.app: web\n    config:\n    - type: filestream\n      \
+         id: 'c-${{data.kubernetes.container.id}}'\n      \
+         prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n      \
+         fields.secret: '${{kubernetes.shop.token.key}}'\n      parsers: [{{container: ~}}]\n      \
+         paths: ['{path}/containers/*-${{data.kubernetes.container.id}}.log']\n"
     )
 }
 
@@ -261,20 +276,51 @@ fn a_template_with_a_secret_of_its_namespace_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::start(folder.path());
     cluster.secret("shop", "token", &json!({"key": "aGVsbG8="}));
-    let path = folder.path().display();
-    let template = format!(
-        "- type: kubernetes\n  node: node-1\n  kube_config: {path}/kubeconfig\n  templates:\n  \
-         - condition.equals.kubernetes.labels.app: web\n    config:\n    - type: filestream\n      \
-         id: 'c-${{data.kubernetes.container.id}}'\n      \
-         prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n      \
-         fields.secret: '${{kubernetes.shop.token.key}}'\n      parsers: [{{container: ~}}]\n      \
-         paths: ['{path}/containers/*-${{data.kubernetes.container.id}}.log']\n"
-    );
-    let place = place(&server, &template);
+    let place = place(&server, &with_secret(folder.path()));
     let mut program = place.start(&[]);
     let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
     pod.write(5);
     pod.run(&cluster);
+    program.await_that("all lines", || server.count() >= 5);
+    assert!(events(&server).iter().all(|document| document["fields"]["secret"] == "hello"));
+    program.terminate().succeeded();
+}
+
+#[test]
+fn a_watch_that_is_refused_makes_no_further_lists() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    cluster.refuse_watches(true);
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    program.await_log("cannot watch");
+    program.await_that("it tries again", || cluster.requests().1 >= 3);
+    assert_eq!(cluster.requests().0, 1, "one list is enough");
+    cluster.refuse_watches(false);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("all lines", || server.count() >= 5);
+    assert_eq!(cluster.requests().0, 1, "the watch begins where the list ended");
+    program.terminate().succeeded();
+}
+
+#[test]
+fn a_secret_that_comes_later_than_its_pod_is_used_then() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &with_secret(folder.path()));
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("the reason is shown", || {
+        place.get("/autodiscover").contains("there is no secret `token`")
+    });
+    cluster.secret("shop", "token", &json!({"key": "aGVsbG8="}));
     program.await_that("all lines", || server.count() >= 5);
     assert!(events(&server).iter().all(|document| document["fields"]["secret"] == "hello"));
     program.terminate().succeeded();

@@ -8,6 +8,7 @@ mod containers;
 mod cpu;
 mod encoded;
 mod idle;
+mod kubernetes;
 mod latency;
 mod many;
 mod memory;
@@ -28,6 +29,7 @@ pub use containers::containers;
 pub use cpu::cpu;
 pub use encoded::encoded;
 pub use idle::idle;
+pub use kubernetes::kubernetes;
 pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
@@ -70,6 +72,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         codecs,
         network,
         containers,
+        kubernetes,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }

@@ -36,6 +36,9 @@ pub enum Kind {
     Container,
     /// Container records (CRI) around JSON in ECS.
     ContainerJson,
+    /// Container records (CRI) around small JSON objects most of whose fields are there only now and then, as those of
+    /// VictoriaMetrics' log-collectors-benchmark.
+    Collectors,
     /// Java log records, one in four with a stack trace of [`TRACE_LINES`] more lines. Records are numbered,
     /// the lines of a trace are not.
     Trace,
@@ -50,6 +53,7 @@ impl Kind {
             Self::Json => "json",
             Self::Container => "container",
             Self::ContainerJson => "container-json",
+            Self::Collectors => "collectors",
             Self::Trace => "trace",
         }
     }
@@ -90,6 +94,10 @@ impl Workload {
             Kind::ContainerJson => {
                 self.container_head(out);
                 self.ecs_json(out);
+            }
+            Kind::Collectors => {
+                self.container_head(out);
+                self.sparse_json(out);
             }
             Kind::Trace => lines += self.trace(out),
             Kind::Mixed => match self.random.below(3) {
@@ -152,6 +160,50 @@ impl Workload {
         out.extend_from_slice(b"\",\"url.path\":\"");
         self.path(out);
         out.extend_from_slice(b"\"}");
+    }
+
+    /// An object of three fields and up to twelve more.
+    fn sparse_json(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"generated_at\":17670000");
+        digits(out, self.sequence, 11);
+        out.extend_from_slice(b",\"_msg\":\"");
+        text(out, self.random.pick(words::EVENTS));
+        out.push(b' ');
+        self.sequence(out);
+        out.extend_from_slice(b"\",\"sequence_id\":");
+        decimal(out, self.sequence);
+        // How many of a hundred objects have a word, and how many have a number.
+        let words: [(u32, &str, &[&str]); 8] = [
+            (80, "level", words::LEVELS),
+            (90, "component", words::SERVICES),
+            (70, "method", words::METHODS),
+            (15, "environment", words::SERVICES),
+            (20, "region", words::SERVICES),
+            (10, "error_type", words::LEVELS),
+            (25, "trace_id", words::STATUSES),
+            (18, "protocol", words::METHODS),
+        ];
+        let numbers = [
+            (85, "status_code", 600),
+            (75, "duration_ms", 1_000),
+            (60, "user_id", 10_000),
+            (65, "bytes_sent", 10_000),
+        ];
+        for (percent, name, choices) in words {
+            if self.random.below(100) < percent {
+                field(out, name);
+                out.push(b'"');
+                text(out, self.random.pick(choices));
+                out.push(b'"');
+            }
+        }
+        for (percent, name, bound) in numbers {
+            if self.random.below(100) < percent {
+                field(out, name);
+                decimal(out, u64::from(self.random.below(bound)));
+            }
+        }
+        out.push(b'}');
     }
 
     fn container(&mut self, out: &mut Vec<u8>) {
@@ -248,6 +300,13 @@ impl Workload {
         out.extend_from_slice(SEQUENCE_MARK);
         digits(out, self.sequence, SEQUENCE_DIGITS);
     }
+}
+
+/// The name of a further field of an object.
+fn field(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b",\"");
+    text(out, name);
+    out.extend_from_slice(b"\":");
 }
 
 fn text(out: &mut Vec<u8>, text: &str) {

@@ -151,28 +151,28 @@ impl Access {
     pub async fn json(&self, path: &str) -> Result<Json, HttpError> {
         let token = self.token();
         let headers = headers(&token);
-        self.server.json(HttpRequest::get(path).headers(&headers)).await
+        self.server.json(HttpRequest::get(path).headers(&headers)).await.map_err(explained)
     }
 
     /// Creates an object below the path of its list.
     pub async fn create(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
         let (token, body) = (self.token(), object.to_string());
         let headers = headers_of_json(&token);
-        self.server.json(HttpRequest::post(path, &body).headers(&headers)).await
+        self.server.json(HttpRequest::post(path, &body).headers(&headers)).await.map_err(explained)
     }
 
     /// Replaces an object; fails if it is another version than there.
     pub async fn replace(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
         let (token, body) = (self.token(), object.to_string());
         let headers = headers_of_json(&token);
-        self.server.json(HttpRequest::put(path, &body).headers(&headers)).await
+        self.server.json(HttpRequest::put(path, &body).headers(&headers)).await.map_err(explained)
     }
 
     /// Begins a watch.
     pub async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
         let token = self.token();
         let headers = headers(&token);
-        self.server.open(HttpRequest::get(path).headers(&headers)).await
+        self.server.open(HttpRequest::get(path).headers(&headers)).await.map_err(explained)
     }
 
     /// The value of the header `authorization`; empty without one.
@@ -190,6 +190,23 @@ impl Access {
         };
         format!("Bearer {}", token.trim())
     }
+}
+
+/// An error with only the message of the server's object of kind `Status`, which names the right that is missing.
+fn explained(error: HttpError) -> HttpError {
+    match error {
+        HttpError::Status { status, body } => {
+            let body = message_of(&body).unwrap_or(body);
+            HttpError::Status { status, body }
+        }
+        other => other,
+    }
+}
+
+/// The text behind `"message":`. The body may be cut off behind it.
+fn message_of(body: &str) -> Option<String> {
+    let (_, rest) = body.split_once("\"message\":")?;
+    serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok()
 }
 
 fn headers(token: &str) -> Vec<(&'static str, &str)> {
@@ -233,4 +250,24 @@ fn pem(section: &Section<'_>, key: &str, folder: &Path) -> Result<Option<Pem>, S
         return Ok(Some(Pem::Inline(text)));
     }
     Ok(section.string(key).optional().map(|path| Pem::File(folder.join(path))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_reported_with_the_message_of_the_server() {
+        let message = "pods is forbidden: User \"x\" cannot list resource \"pods\"";
+        let whole =
+            serde_json::json!({"kind": "Status", "message": message, "reason": "Forbidden"});
+        let whole = whole.to_string();
+        let begin = whole.find(",\"reason\"").unwrap();
+        for body in [&whole, &whole[..begin], &whole[..begin + 5]] {
+            assert_eq!(message_of(body).as_deref(), Some(message), "{body}");
+        }
+        for body in ["", "not found", "{\"message\":7}", &whole[..begin - 3]] {
+            assert_eq!(message_of(body), None, "{body}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The objects of one kind at the API server: their list, then each change.
 //!
-//! A watch that ends is opened again where it was, with the version of the last change or bookmark. One that the server
-//! no longer knows (410) begins with a new list, and so does everything after an error, with a growing pause.
+//! A watch that ends, breaks or is refused is opened again where it was, with the version of the last change or bookmark,
+//! and after errors with a growing pause. Only a version that the server no longer knows (410) begins with a new list.
 
 use super::access::Access;
 use serde_json::Value as Json;
@@ -241,24 +241,28 @@ impl Objects {
         Self { api, path, list_limit, state, version, pause: PAUSE, is_broken: false }
     }
 
-    /// Waits for the next change. After an error it waits and begins with a new list; it is in the log.
+    /// Waits for the next change. An error is logged, and what failed is tried again after a pause.
     pub async fn next(&mut self) -> Change {
         loop {
             match self.step().await {
                 Ok(Some(change)) => return change,
                 Ok(None) => {}
                 Err(error) => {
-                    self.state = State::list();
                     if std::mem::replace(&mut self.is_broken, true) {
                         tracing::debug!(path = self.path, %error, "Kubernetes cannot be followed still");
                     } else {
                         tracing::warn!(path = self.path, %error, "Kubernetes cannot be followed; trying again");
                     }
-                    tokio::time::sleep(self.pause).await;
-                    self.pause = (self.pause * 2).min(PAUSE_MAX);
+                    self.wait().await;
                 }
             }
         }
+    }
+
+    /// The pause after an error; the next one is longer.
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
     }
 
     async fn step(&mut self) -> Result<Option<Change>, HttpError> {
@@ -290,7 +294,8 @@ impl Objects {
                     self.state = State::List { next, uids, until };
                     return Ok(None);
                 }
-                self.works();
+                // The pause stays as it is until a watch brings something.
+                self.is_followed_again();
                 self.state = State::Open;
                 Ok(Some(Change::Listed(uids)))
             }
@@ -301,13 +306,17 @@ impl Objects {
                     self.path,
                     percent_encoded(&self.version)
                 );
-                self.state = match self.api.open(&watch).await {
-                    Ok(stream) => State::Watch(stream),
+                self.state = State::Open;
+                match self.api.open(&watch).await {
+                    Ok(stream) => {
+                        self.is_followed_again();
+                        self.state = State::Watch(stream);
+                    }
                     Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => {
-                        State::list()
+                        self.state = State::list();
                     }
                     Err(error) => return Err(error),
-                };
+                }
                 Ok(None)
             }
             State::Watch(stream) => self.step_watch(stream).await,
@@ -315,20 +324,23 @@ impl Objects {
     }
 
     async fn step_watch(&mut self, mut stream: AnswerStream) -> Result<Option<Change>, HttpError> {
-        let Some(line) = next_line(&mut stream).await? else {
-            self.state = State::Open;
-            return Ok(None);
-        };
+        self.state = State::Open;
+        let Some(line) = next_line(&mut stream).await? else { return Ok(None) };
         let mut change: Json = serde_json::from_slice(&line)?;
         let object = change["object"].take();
         if change["type"] == "ERROR" {
+            // An overloaded server reports 429, 500 and more, which leave the version as it is.
+            let is_load = object["code"].as_u64().is_some_and(|code| code == 429 || code >= 500);
+            if !is_load {
+                self.state = State::list();
+            }
             if object["code"] != 410 {
                 tracing::debug!(path = self.path, %object, "the watch reports an error");
-                tokio::time::sleep(self.pause).await;
+                self.wait().await;
             }
             return Ok(None);
         }
-        self.works();
+        self.pause = PAUSE;
         if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
             newer.clone_into(&mut self.version);
         }
@@ -341,9 +353,8 @@ impl Objects {
         })
     }
 
-    /// Something came from the server.
-    fn works(&mut self) {
-        self.pause = PAUSE;
+    /// The server answers.
+    fn is_followed_again(&mut self) {
         if std::mem::replace(&mut self.is_broken, false) {
             tracing::info!(path = self.path, "Kubernetes is followed again");
         }

@@ -51,6 +51,12 @@ impl Server {
         Self::start("docker.sh", false, "")
     }
 
+    /// The API server of Kubernetes, with etcd at the next port: see `tests/servers/kube-apiserver.sh`. `settings` are its
+    /// own options (`--watch-cache=false`).
+    pub fn own_kube_apiserver(settings: &str) -> Result<Self, ServerError> {
+        Self::start("kube-apiserver.sh", true, settings)
+    }
+
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.port

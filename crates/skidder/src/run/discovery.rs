@@ -115,6 +115,13 @@ impl Discovery {
                     self.requested.remove(&secret);
                     machine.secret(secret, values);
                 }
+                What::SecretIsDue(secret) => {
+                    self.requested.remove(&secret);
+                    if machine.named_secrets().contains(&secret) {
+                        self.requested.insert(secret.clone());
+                        self.watchers.request(secret);
+                    }
+                }
             }
         }
         let is_due = machine.wakes_at().is_some_and(|at| at <= now);
