@@ -73,6 +73,7 @@ mod mask;
 mod node;
 mod pipes;
 mod problem;
+mod quoted;
 mod read;
 mod rendered;
 mod rule;

@@ -5,7 +5,7 @@
 
 use crate::node::{Content, Entry, Map, Measure, Node};
 use crate::problem::{Position, Problem, Problems, Source};
-use crate::{scalar, yaml_message};
+use crate::{quoted, scalar, yaml_message};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,6 +45,9 @@ pub(crate) fn parse(source: &Arc<Source>, text: &str, problems: &Problems) -> Op
         let (event, span) = match next {
             Ok(found) => found,
             Err(error) => {
+                if let Some(text) = quoted::indented(text, &error) {
+                    return parse(source, &text, problems);
+                }
                 let (marker, message, hint) = yaml_message::explain(&error, text);
                 let position = builder.position(marker);
                 problems.push(Problem::error(position, message).hint(hint));
@@ -55,7 +58,7 @@ pub(crate) fn parse(source: &Arc<Source>, text: &str, problems: &Problems) -> Op
             documents += 1;
             if documents > 1 {
                 let message = "a second YAML document begins here; it is ignored";
-                problems.push(
+                problems.push_once(
                     Problem::warning(builder.position(span.start), message)
                         .hint("remove the `---` line, or give each file with its own `-c`"),
                 );

@@ -185,3 +185,23 @@ proptest! {
         read(&String::from_utf8_lossy(&bytes));
     }
 }
+
+#[test]
+fn quoted_texts_may_go_on_where_their_key_begins() {
+    // As in Filebeat's module `coredns`; go-yaml reads the same texts.
+    let node =
+        good("a:\n  - b: 'one \"two\n    it''s ''\n\n    three'\n    c: \"x\\\"\n    y\"\nd: 1\n");
+    let item = &at(&node, "a").as_list().unwrap()[0];
+    assert_eq!(at(item, "b").text().unwrap(), "one \"two it's '\nthree");
+    assert_eq!(at(item, "c").text().unwrap(), "x\" y");
+    assert_eq!(at(&node, "d").content(), &Content::Int(1));
+}
+
+#[test]
+fn a_quote_that_is_missing_is_reported_where_the_text_begins() {
+    for text in ["a: 'x\nb: 'y'\n", "a:\n  b: 'x\n  c: 'y'\nd: 1\n", "a:\n  b: \"x\n  c: y\n"] {
+        let (node, problems) = read(text);
+        assert!(node.is_none(), "{text}");
+        assert!(problems.contains("a quote is opened"), "{text}: {problems}");
+    }
+}

@@ -200,6 +200,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "skidder-event",
             "skidder-os",
+            "skidder-config",
+            "skidder-processors",
             "skidder-pipeline",
             "skidder-outputs",
             "skidder-output-elasticsearch",

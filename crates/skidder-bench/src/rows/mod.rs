@@ -7,6 +7,7 @@ mod codecs;
 mod containers;
 mod cpu;
 mod encoded;
+mod grok;
 mod idle;
 mod kubernetes;
 mod latency;

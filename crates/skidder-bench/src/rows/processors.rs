@@ -2,6 +2,7 @@
 
 use super::allocations::total_in_log;
 use super::cpu::gunzip;
+use super::grok::grok;
 use super::{Goal, row, rows_or_why, ship_with, spread};
 use crate::measure;
 use crate::stage::{Settings, Stage};
@@ -33,6 +34,21 @@ pub const TEN_PROCESSORS: &str = concat!(
 );
 
 const JSON: &str = "[{decode_json_fields: {fields: [message], target: '', overwrite_keys: true}}]";
+
+/// The input of our own module for access logs of nginx.
+const NGINX: &str = include_str!("../../../skidder-modules/own/nginx/access/config/access.yml");
+
+/// Expressions for user agents, if `SKIDDER_REGEXES` names no file of uap-core.
+const REGEXES: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../skidder-processors/tests/data/regexes.yaml");
+
+const MODULE: Goal = (
+    "p6",
+    "CPU of access logs parsed by our own module nginx, user agents too, over none",
+    6.0,
+    3.0,
+    "",
+);
 
 const CASES: [Case; 4] = [
     Case {
@@ -87,13 +103,45 @@ struct Case {
     gzip_bodies: bool,
 }
 
-/// The rows p1 to p5.
+/// The rows p1 to p7.
 pub fn processors(stage: &Stage) -> Vec<Row> {
     let mut rows: Vec<Row> =
         CASES.iter().flat_map(|case| rows_or_why(&[case.goal], over_none(stage, case))).collect();
     rows.extend(rows_or_why(&[ALLOCATIONS], allocations(stage)));
     rows.extend(rows_or_why(&[KUBERNETES], kubernetes(stage)));
+    rows.extend(rows_or_why(&[MODULE], module(stage)));
+    rows.extend(grok(stage));
     rows
+}
+
+fn module(stage: &Stage) -> Result<Vec<Row>> {
+    let regexes = std::env::var("SKIDDER_REGEXES").unwrap_or_else(|_| REGEXES.to_owned());
+    // The settings of a stage live as long as the program.
+    let processors: &'static str = Box::leak(nginx(&regexes)?.into_boxed_str());
+    let case = Case { goal: MODULE, kind: Kind::Apache, processors, gzip_bodies: false };
+    over_none(stage, &case)
+}
+
+/// The processors of the module, with a file of expressions and without databases of places.
+fn nginx(regexes: &str) -> Result<String> {
+    let (_, list) = NGINX.split_once("\nprocessors:\n").context("the module has processors")?;
+    let mut kept = String::from("\n");
+    let mut is_kept = true;
+    for line in list.lines() {
+        match line.trim() {
+            "{{ if .regex_file }}" => {}
+            line if line.starts_with("{{ if ") => is_kept = false,
+            "{{ end }}" => is_kept = true,
+            _ if is_kept => {
+                let regexes = serde_json::Value::from(regexes).to_string();
+                kept.push_str(&line.replace("{{ tojson .regex_file }}", &regexes));
+                kept.push('\n');
+            }
+            _ => {}
+        }
+    }
+    ensure!(!kept.contains("{{"), "the module has an action that this row does not know");
+    Ok(kept)
 }
 
 fn over_none(stage: &Stage, case: &Case) -> Result<Vec<Row>> {
@@ -170,4 +218,16 @@ fn kubernetes(stage: &Stage) -> Result<Vec<Row>> {
         spread("`gzip -dc` s:", gzip)
     );
     Ok(vec![row(&KUBERNETES, shipped.median / gzip.median, detail)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processors_of_the_module_are_found_with_their_expressions() {
+        let list = nginx("/srv/r.yaml").unwrap();
+        assert!(list.contains("regex_file: \"/srv/r.yaml\""), "{list}");
+        assert!(list.contains("- grok:") && !list.contains("geoip"), "{list}");
+    }
 }

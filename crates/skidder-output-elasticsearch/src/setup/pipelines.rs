@@ -132,11 +132,59 @@ impl PipelineLoader {
                 }
                 refuse_missing(&group, known.as_deref().unwrap_or_default())?;
             }
-            for pipeline in &group.pipelines {
-                steps.push(put(pipeline, overwrite, server).await?);
-            }
+            load_group(&group, overwrite, server, &mut steps).await?;
         }
         Ok(steps)
+    }
+}
+
+/// Loads the pipelines of a group. If the server refuses one, those that were loaded before it are removed:
+/// without it they would be used half. Those that were there stay, and those that were replaced, as others may
+/// use them.
+async fn load_group<A: Ask>(
+    group: &PipelineGroup,
+    overwrite: bool,
+    server: &mut A,
+    steps: &mut Vec<Step>,
+) -> Result<(), SetupError<A::Error>> {
+    let mut new = Vec::new();
+    for pipeline in &group.pipelines {
+        match put(pipeline, overwrite, server).await {
+            Ok(step) => {
+                if !overwrite && matches!(step, Step::Loaded(_)) {
+                    new.push(&pipeline.id);
+                }
+                steps.push(step);
+            }
+            Err(error) => {
+                // Without an answer there is no server to remove them from.
+                if matches!(error, SetupError::Refused { .. }) {
+                    for id in new {
+                        remove(id, server).await;
+                    }
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a pipeline that was just loaded; one that stays is only reported.
+async fn remove<A: Ask>(id: &str, server: &mut A) {
+    let answer = ask(server, Method::DELETE, &path("/_ingest/pipeline/", id), None).await;
+    match answer {
+        Ok((200..300 | 404, _)) => {
+            tracing::info!(
+                "removed the ingest pipeline `{id}` again: another one of its fileset was refused"
+            );
+        }
+        Ok((status, _)) => {
+            tracing::warn!(
+                "the ingest pipeline `{id}` stays: the server answered {status} to its removal"
+            );
+        }
+        Err(_) => tracing::warn!("the ingest pipeline `{id}` stays: the server did not answer"),
     }
 }
 
@@ -239,7 +287,7 @@ mod tests {
     #[derive(Default)]
     struct Server {
         has: BTreeMap<String, Value>,
-        refuses: bool,
+        refuses: Option<&'static str>,
         requests: Vec<String>,
     }
 
@@ -257,8 +305,11 @@ mod tests {
                 let node = json!({ "ingest": { "processors": [{ "type": "geoip" }] } });
                 return Ok((200, json!({ "nodes": { "a": node } }).to_string().into_bytes()));
             }
+            if method == Method::DELETE {
+                return Ok((if self.has.remove(path).is_some() { 200 } else { 404 }, Vec::new()));
+            }
             match body {
-                Some(_) if self.refuses => Ok((400, b"no such processor".to_vec())),
+                Some(_) if self.refuses == Some(path) => Ok((400, b"no such processor".to_vec())),
                 Some(body) => {
                     self.has.insert(path.to_owned(), body.clone());
                     Ok((200, Vec::new()))
@@ -284,6 +335,7 @@ mod tests {
     }
 
     const ONE: &str = "/_ingest/pipeline/one";
+    const TWO: &str = "/_ingest/pipeline/two";
 
     #[tokio::test]
     async fn pipelines_are_loaded_once_and_again_when_there_are_others() {
@@ -327,9 +379,33 @@ mod tests {
         assert!(error.to_string().contains("install ingest-attachment`"), "{error}");
         assert!(loader.is_due());
         let (_, loader) = self::loader(&[], false);
-        let mut server = Server { refuses: true, ..Server::default() };
+        let mut server = Server { refuses: Some(ONE), ..Server::default() };
         let error = loader.load_due(&es, &mut server).await.unwrap_err();
         assert!(error.to_string().contains("`one`: the server answered 400: no such"), "{error}");
         assert!(loader.is_due());
+    }
+
+    #[tokio::test]
+    async fn what_was_loaded_before_a_refused_pipeline_is_removed_but_not_what_was_there() {
+        let es = info(Flavour::Elasticsearch);
+        let (_, loader) = loader(&[], false);
+        let mut server = Server { refuses: Some(TWO), ..Server::default() };
+        loader.load_due(&es, &mut server).await.unwrap_err();
+        assert!(server.has.is_empty(), "{:?}", server.has);
+        assert_eq!(server.requests.last().unwrap(), "DELETE /_ingest/pipeline/one");
+        // With the other one accepted, all is as if nothing had happened.
+        server.refuses = None;
+        loader.load_due(&es, &mut server).await.unwrap();
+        assert_eq!(server.has.len(), 2);
+
+        let (_, loader) = self::loader(&[], false);
+        let mut server = Server { refuses: Some(TWO), ..Server::default() };
+        server.has.insert(ONE.to_owned(), json!("own"));
+        loader.load_due(&es, &mut server).await.unwrap_err();
+        assert_eq!(server.has[ONE], json!("own"));
+
+        let (_, loader) = self::loader(&[], true);
+        loader.load_due(&es, &mut server).await.unwrap_err();
+        assert_eq!(server.has[ONE]["description"], "9.5.0");
     }
 }

@@ -1,5 +1,6 @@
 //! Processors that find fields in a text: its parts, its encoding, its time.
 
+mod auditd;
 mod aws_vpc_flow_log;
 mod base64;
 mod cef;
@@ -10,6 +11,7 @@ mod duration;
 mod grok;
 mod gzip;
 mod in_place;
+mod kv;
 mod object;
 mod syslog;
 mod timestamp;
@@ -30,6 +32,9 @@ use xml::{DecodeXml, DecodeXmlWineventlog};
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
+    ("decode_auditd", &auditd::DECODE_AUDITD, |settings, _| {
+        shared(auditd::DecodeAuditd::read(settings))
+    }),
     ("decode_base64_field", &in_place::DECODE_BASE64_FIELD, |settings, _| {
         shared(DecodeField::read(settings, base64::Base64::new()))
     }),
@@ -54,6 +59,7 @@ pub(crate) const KINDS: &[Kind] = &[
     }),
     ("dissect", &dissect::read::DISSECT, |settings, _| shared(Dissect::read(settings))),
     ("grok", &grok::read::GROK, |settings, _| shared(Grok::read(settings))),
+    ("kv", &kv::KV, |settings, _| shared(kv::Kv::read(settings))),
     ("parse_aws_vpc_flow_log", &aws_vpc_flow_log::PARSE_AWS_VPC_FLOW_LOG, |settings, _| {
         shared(ParseAwsVpcFlowLog::read(settings))
     }),

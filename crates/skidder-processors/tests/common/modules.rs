@@ -105,14 +105,18 @@ impl Fileset {
             }
         }
         let is_kept = |message: &&String| !self.excluded.iter().any(|no| no.is_match(message));
-        messages.iter().filter(is_kept).map(|message| self.event(message)).collect()
+        messages.iter().filter(is_kept).filter_map(|message| self.event(message)).collect()
     }
 
-    fn event(&self, message: &str) -> Json {
+    /// The event of a line; `None` if it is dropped.
+    fn event(&self, message: &str) -> Option<Json> {
         let bound = self.plan.bind(&Map::new(), &Map::new(), Shape::Lines);
         let base = Arc::clone(bound.input_base());
         let mut events = batch(&[message], &base);
         bound.run(&mut events);
+        if events.rows().is_empty() {
+            return None;
+        }
         let mut event = document(&events, 0);
         let object = event.as_object_mut().expect("a document is an object");
         object.remove("@metadata");
@@ -122,7 +126,7 @@ impl Fileset {
                 object.remove("log");
             }
         }
-        event
+        Some(event)
     }
 }
 
