@@ -8,6 +8,8 @@ use skidder_processors::Condition;
 #[derive(Debug)]
 pub(crate) struct Appender {
     pub(crate) condition: Option<Condition>,
+    /// The path of its `config`.
+    pub(crate) path: String,
     /// What is laid upon a configuration.
     pub(crate) config: Node,
 }
@@ -33,7 +35,8 @@ impl Appender {
                 );
                 continue;
             };
-            all.push(Self { condition, config: config.node().clone() });
+            let path = config.path().to_owned();
+            all.push(Self { condition, path, config: config.node().clone() });
         }
         all
     }

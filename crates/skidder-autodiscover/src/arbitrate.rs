@@ -3,7 +3,7 @@
 //! The result depends only on the order of the candidates, which is that of the creation of their objects. So a new
 //! container never takes the place of an older one.
 
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, HINTS};
 use std::collections::{BTreeMap, HashMap};
 
 /// What becomes of a candidate.
@@ -22,6 +22,20 @@ pub(crate) type Entry<'a> = (usize, &'a Candidate);
 pub(crate) fn judge(all: &[Entry<'_>], refused: &BTreeMap<String, String>) -> Vec<Verdict> {
     let mut judge = Judge::default();
     all.iter().map(|entry| judge.judge(*entry, refused)).collect()
+}
+
+/// How two inputs get different ids.
+fn advice(first: &Candidate, second: &Candidate) -> &'static str {
+    let is_same = first.container_id == second.container_id && !first.container_id.is_empty();
+    match (first.origin == HINTS && second.origin == HINTS, is_same) {
+        // Hints add to one `default_config`, which has one id.
+        (true, true) => {
+            "numbered sets of hints get no ids of their own: write these inputs, each with its `id`, as a list in the \
+             hint `raw`"
+        }
+        (false, true) => "give each input of the container its own `id`",
+        (_, false) => "make it unique: `id: …-${data.container.id}`",
+    }
 }
 
 #[derive(Default)]
@@ -52,12 +66,12 @@ impl<'a> Judge<'a> {
         }
         let id = candidate.input_id.as_deref();
         if let Some(first) = id.and_then(|id| self.ids.get(id)) {
-            return Verdict::Refused(format!(
-                "the id `{}` is that of {}, which has another configuration; make it unique: \
-                 `id: …-${{data.container.id}}`",
+            let what = format!(
+                "the id `{}` is that of {}, which has another configuration",
                 id.unwrap_or_default(),
                 first.about
-            ));
+            );
+            return Verdict::Refused(format!("{what}; {}", advice(first, candidate)));
         }
         let rule = (provider, candidate.rank);
         for (file, stream) in &candidate.files {

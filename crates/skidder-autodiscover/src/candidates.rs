@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Parts of paths that are logs of containers, wherever the file system of the host is mounted.
 const LOG_FOLDERS: [&str; 3] = ["/containers/", "/pods/", "/container-logs/"];
 
+/// The origin of inputs that hints make.
+pub(crate) const HINTS: &str = "hints";
+
 /// An input that a rule makes.
 #[derive(Debug)]
 pub(crate) struct Candidate {
@@ -129,7 +132,7 @@ impl Rules<'_> {
                 continue;
             }
             considered.notes.push(format!("the template at {place} matches"));
-            for config in &template.configs {
+            for (_, config) in &template.configs {
                 match resolver.trusted(config) {
                     Ok(node) => configs.push((rank, place.to_string(), node)),
                     Err(reason) => {
@@ -150,7 +153,7 @@ impl Rules<'_> {
             considered.notes.extend(made.notes);
             considered.failures.extend(made.failures);
             let rank = self.provider.templates.len();
-            configs.extend(made.inputs.into_iter().map(|node| (rank, "hints".to_owned(), node)));
+            configs.extend(made.inputs.into_iter().map(|node| (rank, HINTS.to_owned(), node)));
         }
         self.append(event, &resolver, &mut configs, considered);
         configs

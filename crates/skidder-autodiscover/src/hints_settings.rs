@@ -16,6 +16,8 @@ pub(crate) struct HintSettings {
     pub(crate) key: String,
     /// The input that hints add to, with variables.
     pub(crate) default_config: Node,
+    /// The path of `default_config`; `None` if it is the built-in one.
+    pub(crate) default_path: Option<String>,
     /// Containers without hints are read, too.
     pub(crate) reads_all: bool,
     pub(crate) allow_list: Option<AllowList>,
@@ -44,19 +46,21 @@ impl HintSettings {
             let message = format!("`{}` is no map", item.path());
             item.problem(message, "write the settings of one input");
         }
-        let own = own.filter(skidder_config::Item::is_map).map(|item| item.node().clone());
+        let own = own.filter(skidder_config::Item::is_map);
+        let path = own.as_ref().map(|item| item.path().to_owned());
+        let own = own.map(|item| item.node().clone());
         let enabled = own.as_ref().and_then(|node| node.at("enabled")).and_then(Node::scalar_text);
         let reads_all = enabled.is_none_or(|text| !matches!(text, "false" | "off" | "no"));
         let rest = own.map(|node| node.without("enabled"));
-        let default_config = match rest {
-            Some(node) if node.as_map().is_some_and(|map| !map.is_empty()) => node,
-            _ => built_in(),
+        let (default_path, default_config) = match rest {
+            Some(node) if node.as_map().is_some_and(|map| !map.is_empty()) => (path, node),
+            _ => (None, built_in()),
         };
         let types = section.get(&keys::ALLOWED_TYPES).value();
         let folders = folders(&default_config);
         let allow_list = section.get(&keys::ALLOWS).value().then_some(AllowList { types, folders });
         let prefix = prefix.trim_end_matches('.').to_owned();
-        Some(Self { prefix, key, default_config, reads_all, allow_list })
+        Some(Self { prefix, key, default_config, default_path, reads_all, allow_list })
     }
 }
 

@@ -19,6 +19,7 @@ mod arbitrate;
 mod candidates;
 mod condition;
 mod docker;
+mod drafts;
 mod event;
 mod explain;
 mod fact;
@@ -38,6 +39,7 @@ mod settings;
 mod state;
 mod templates;
 
+pub use drafts::Draft;
 pub use explain::{
     ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
 };

@@ -8,8 +8,8 @@ use skidder_processors::Condition;
 #[derive(Debug)]
 pub(crate) struct Template {
     pub(crate) condition: Option<Condition>,
-    /// Configurations with variables.
-    pub(crate) configs: Vec<Node>,
+    /// Configurations with variables, each with its path.
+    pub(crate) configs: Vec<(String, Node)>,
     pub(crate) position: Position,
 }
 
@@ -34,7 +34,10 @@ impl Template {
             let condition = section.item_of(&keys::CONDITION_OF);
             all.push(Self {
                 condition: condition.and_then(|condition| Condition::read(&condition)),
-                configs: configs.iter().map(|config| config.node().clone()).collect(),
+                configs: configs
+                    .iter()
+                    .map(|config| (config.path().to_owned(), config.node().clone()))
+                    .collect(),
                 position: item.node().position().clone(),
             });
         }

@@ -167,6 +167,44 @@ filebeat.autodiscover.providers:
 }
 
 #[test]
+fn the_advice_for_an_id_that_is_taken_is_one_that_helps() {
+    let sets =
+        json!({"co.elastic.logs/1.include_lines": "a", "co.elastic.logs/2.include_lines": "b"});
+    let mut all = autodiscover(DOCKER_HINTS);
+    all.seen(0, Fact::Docker(container("a", 1, sets)), at(1));
+    assert_eq!(all.decide(at(1)).len(), 1);
+    let text = notes(&all);
+    assert!(text.contains("as a list in the hint `raw`"), "{text}");
+    assert!(!text.contains("make it unique"), "{text}");
+    // What the advice says runs.
+    let raw = json!([
+        {"type": "filestream", "id": "one-${data.container.id}", "paths": ["/c/${data.container.id}.log"]},
+        {"type": "filestream", "id": "two-${data.container.id}", "paths": ["/c/${data.container.id}.log"]},
+    ]);
+    let mut all = autodiscover(DOCKER_HINTS);
+    let labels = json!({"co.elastic.logs/raw": raw.to_string()});
+    all.seen(0, Fact::Docker(container("a", 1, labels)), at(1));
+    assert_eq!(ids(&all.decide(at(1))), ["one-a", "two-a"]);
+
+    let text = "
+filebeat.autodiscover.providers:
+- type: docker
+  templates:
+  - config:
+    - {type: filestream, id: 'i-${data.container.id}', paths: ['/a/${data.container.id}.log']}
+    - {type: filestream, id: 'i-${data.container.id}', paths: ['/b/${data.container.id}.log']}
+";
+    let mut all = autodiscover(text);
+    all.seen(0, docker("a", 1), at(1));
+    assert_eq!(all.decide(at(1)).len(), 1);
+    assert!(
+        notes(&all).contains("give each input of the container its own `id`"),
+        "{}",
+        notes(&all)
+    );
+}
+
+#[test]
 fn equal_configurations_run_once() {
     let text = "
 filebeat.autodiscover.providers:

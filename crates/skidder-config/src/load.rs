@@ -177,7 +177,7 @@ fn merge_command_line(
     }
     for text in options.overrides {
         order += 1;
-        if let Some(tree) = tree::parse_override(text, order, problems) {
+        if let Some(tree) = tree::parse_override("-E", text, order, problems) {
             tree::merge(root, tree, problems);
         }
     }

@@ -31,8 +31,11 @@ fn plain(node: &Node) -> Content {
 }
 
 pub(crate) fn boolean(node: &Node) -> Result<bool, Refusal> {
-    match plain(node) {
-        Content::Bool(value) => Ok(value),
+    match (plain(node), &node.content, node.text.as_deref()) {
+        (Content::Bool(value), ..) => Ok(value),
+        // A text, as Go's `strconv.ParseBool` has it besides.
+        (_, Content::String, Some("1" | "t" | "T")) => Ok(true),
+        (_, Content::String, Some("0" | "f" | "F")) => Ok(false),
         _ => expected(BOOL),
     }
 }

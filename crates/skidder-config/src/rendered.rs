@@ -96,7 +96,7 @@ impl Settings {
         let nothing = Content::Map(Map::default());
         let mut root = Node::collection(Position::whole(&Source::new(0, "-M")), nothing);
         for (order, text) in (1..).zip(overrides) {
-            if let Some(tree) = tree::parse_override(text, order, problems) {
+            if let Some(tree) = tree::parse_override("-M", text, order, problems) {
                 tree::merge(&mut root, tree, problems);
             }
         }
@@ -220,5 +220,21 @@ mod tests {
         let value = yaml_value("p.yml", "a.b: {c: [1, yes]}").unwrap();
         assert_eq!(serde_json::Value::from(&value).to_string(), r#"{"a.b":{"c":[1,true]}}"#);
         assert!(yaml_value("p.yml", "a: 1\na: 2").is_err());
+    }
+
+    #[test]
+    fn mistakes_in_overrides_of_modules_name_their_option() {
+        let problems = Problems::new();
+        let overrides = ["=1", "nginx.access.var.paths=[a"].map(str::to_owned);
+        settings("").of_overrides(&overrides, &problems);
+        let text = problems.to_string();
+        for part in [
+            "error: -M : the name",
+            "`-M nginx.access.enabled=true`",
+            "-M nginx.access.var.paths: ",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!text.contains("-E"), "{text}");
     }
 }

@@ -302,6 +302,16 @@ fn lenient_turns_unknown_and_unsupported_into_warnings() {
 }
 
 #[test]
+fn a_text_is_a_truth_value_as_in_filebeat() {
+    let text = "a: '1'\nb: 't'\nc: 'F'\nd: '0'\ne: 'yes'\nf: 1\ng: 'maybe'";
+    let (values, problems) =
+        read(text, |root| ["a", "b", "c", "d", "e", "f", "g"].map(|key| root.bool(key).optional()));
+    let no = Some(false);
+    assert_eq!(values, [Some(true), Some(true), no, no, Some(true), None, None]);
+    assert_eq!(problems.matches("expected true or false").count(), 2, "{problems}");
+}
+
+#[test]
 fn a_skipped_section_is_not_checked() {
     let ((), problems) = read("a: {enabled: false, x: '${UNSET}'}", |root| {
         let section = root.section("a");

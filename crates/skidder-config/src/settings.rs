@@ -110,6 +110,12 @@ impl Settings {
         Item::new(&self.root, String::new(), problems).into_items()
     }
 
+    /// These settings as one item with this path in messages.
+    pub fn item_at<'a>(&'a self, path: &str, problems: &'a Problems) -> Item<'a> {
+        problems.extend(self.pending.iter().cloned());
+        Item::new(&self.root, path.to_owned(), problems)
+    }
+
     /// Whether this is a list of things rather than a map of settings.
     pub fn is_list(&self) -> bool {
         matches!(self.root.content, Content::List(_))

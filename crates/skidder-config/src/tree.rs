@@ -229,20 +229,25 @@ pub(crate) fn settle_lists(node: &mut Node) {
     }
 }
 
-/// The tree of one `-E key=value`; `key` alone means true. `None` if there is nothing to set.
-pub(crate) fn parse_override(text: &str, order: u32, problems: &Problems) -> Option<Node> {
+/// The tree of one `-E key=value` or `-M key=value`, as `option` says; `key` alone means true. `None` if there is nothing
+/// to set.
+pub(crate) fn parse_override(
+    option: &str,
+    text: &str,
+    order: u32,
+    problems: &Problems,
+) -> Option<Node> {
     let (key, value) = match text.split_once('=') {
         Some((key, value)) => (key.trim(), Some(value)),
         None => (text.trim(), None),
     };
     // Only the key is shown: the value may be a password.
-    let source = Source::new(order, format!("-E {key}"));
+    let source = Source::new(order, format!("{option} {key}"));
     let position = Position::whole(&source);
     if key.is_empty() {
-        problems.push(
-            Problem::error(position, "the name of the setting is missing")
-                .hint("write `-E key=value`, for example `-E output.console.pretty=true`"),
-        );
+        problems.push(Problem::error(position, "the name of the setting is missing").hint(
+            format!("write `{option} key=value`, for example `{option} {}`", example(option)),
+        ));
         return None;
     }
     let value = match value {
@@ -264,6 +269,11 @@ pub(crate) fn parse_override(text: &str, order: u32, problems: &Problems) -> Opt
         },
     };
     Some(leaf(key, value, problems))
+}
+
+/// An override that means something.
+fn example(option: &str) -> &'static str {
+    if option == "-M" { "nginx.access.enabled=true" } else { "output.console.pretty=true" }
 }
 
 /// A list or map in brackets is no text, as in Filebeat; `a,b` may still be one, a password say.

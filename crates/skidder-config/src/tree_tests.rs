@@ -18,7 +18,7 @@ fn merged(files: &[&str], overrides: &[&str]) -> (String, String) {
     }
     for text in overrides {
         order += 1;
-        if let Some(tree) = parse_override(text, order, &problems) {
+        if let Some(tree) = parse_override("-E", text, order, &problems) {
             merge(&mut root, tree, &problems);
         }
     }
@@ -106,7 +106,7 @@ fn overrides_win_over_files() {
 #[test]
 fn overrides_in_brackets_are_lists_and_no_texts() {
     let read = |text: &str| {
-        let tree = parse_override(text, 1, &Problems::new()).unwrap();
+        let tree = parse_override("-E", text, 1, &Problems::new()).unwrap();
         let Content::Map(map) = tree.content else { panic!("no map") };
         map.get("k").unwrap().value.text().map(str::to_owned)
     };

@@ -135,6 +135,7 @@ export class Overview {
     document.getElementById('host').textContent = `${now.host} · ${now.version}`;
     document.getElementById('up').textContent = `up ${span(now.uptime_ms)}`;
     document.title = `skidder · ${now.host}`;
+    document.getElementById('tab-containers').hidden = !now.autodiscover;
     this.showLedger(now.ledger);
     this.plot(now, before);
     this.outputs.replaceChildren(...now.outputs.map((output, index) => row(output, before && before.outputs[index], before ? now.uptime_ms - before.uptime_ms : 0)));

@@ -1,6 +1,7 @@
 // The tabs, the keys, which view is shown, and what is wrong.
 
 import { enter, lock, make, unlock } from './core.js';
+import { Containers } from './containers.js';
 import { Files } from './files.js';
 import { Letters } from './letters.js';
 import { Overview } from './overview.js';
@@ -12,7 +13,7 @@ import { Tail } from './tail.js';
 // Before a view asks for something: a token in the address opens those that show events.
 await enter();
 
-const views = [new Overview(), new Files(), new Tail(), new Search(), new Plan(), new Letters()];
+const views = [new Overview(), new Files(), new Tail(), new Search(), new Plan(), new Letters(), new Containers()];
 const main = document.getElementById('main');
 const bar = document.getElementById('tabs');
 let shown = null;
@@ -20,6 +21,8 @@ let shown = null;
 const tabs = views.map((view) => make('button', {
   type: 'button', role: 'tab', id: `tab-${view.id}`, 'aria-controls': `view-${view.id}`, onclick: () => show(view),
 }, view.name));
+// The overview shows it when there is autodiscover.
+tabs[views.length - 1].hidden = true;
 bar.append(...tabs);
 for (const view of views) {
   view.element.id = `view-${view.id}`;
@@ -79,13 +82,14 @@ document.getElementById('unlock').addEventListener('submit', async (event) => {
 });
 
 bar.addEventListener('keydown', (event) => {
-  const at = views.indexOf(shown);
-  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: views.length - 1 }[event.key];
+  const open = views.filter((_, index) => !tabs[index].hidden);
+  const at = open.indexOf(shown);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: open.length - 1 }[event.key];
   if (to === undefined) return;
   event.preventDefault();
-  const next = (to + views.length) % views.length;
-  show(views[next]);
-  tabs[next].focus();
+  const next = open[(to + open.length) % open.length];
+  show(next);
+  tabs[views.indexOf(next)].focus();
 });
 
 document.addEventListener('keydown', (event) => {
@@ -96,7 +100,7 @@ document.addEventListener('keydown', (event) => {
     event.preventDefault();
     shown.field.focus();
     shown.field.select();
-  } else if (/^[1-9]$/.test(event.key) && views[event.key - 1]) {
+  } else if (/^[1-9]$/.test(event.key) && views[event.key - 1] && !tabs[event.key - 1].hidden) {
     show(views[event.key - 1]);
     tabs[event.key - 1].focus();
   } else if (shown.key) {

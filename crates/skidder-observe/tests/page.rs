@@ -7,7 +7,7 @@ use common::{Run, batch};
 use serde_json::Value as Json;
 use skidder_config::Secret;
 use skidder_net::BoundAddress;
-use skidder_observe::{Endpoint, HttpAuth, HttpConfig, Sources, serve};
+use skidder_observe::{Endpoint, Explain, HttpAuth, HttpConfig, Sources, serve};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -272,6 +272,37 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
 }
 
 /// Polls as a viewer until so many events came, and returns their numbers and how many were missed.
+/// A run with autodiscover, which has seen a container.
+fn with_autodiscover() -> Arc<Sources> {
+    let mut sources = (*Run::busy().sources).clone();
+    let explanation = serde_json::json!({"providers": [{"kind": "docker", "position": "f.yml:2:3", "objects": [
+        {"id": "abc", "name": "container web", "state": "there", "events": [], "inputs": [
+            {"key": "k", "origin": "hints", "runs": true, "reason": "", "configuration": "type: filestream"},
+        ]},
+    ]}]});
+    sources.explain = Some(Explain(Arc::new(move || explanation.clone())));
+    Arc::new(sources)
+}
+
+#[tokio::test]
+async fn containers_are_searched_on_the_server_and_configurations_are_for_the_owner() {
+    let server = serve_sources("localhost", by_default(), with_autodiscover()).await;
+    assert_eq!(server.ask("/ui/live", "").await.json()["autodiscover"], true);
+    let refused = server.ask("/ui/autodiscover", "").await;
+    assert_eq!(refused.status, 401, "{}", refused.body);
+    assert!(!refused.body.contains("filestream"));
+    let all = server.ask("/ui/autodiscover", OWNER).await.json();
+    assert_eq!(all["objects"][0]["inputs"][0]["configuration"], "type: filestream");
+    assert_eq!(all["objects"][0]["read"], "read");
+    let none = server.ask("/ui/autodiscover?q=nginx", OWNER).await.json();
+    assert_eq!((&none["matched"], &none["total"]), (&0.into(), &1.into()));
+    assert_eq!(server.ask("/ui/autodiscover?state=x", OWNER).await.status, 400);
+
+    let without = start("localhost", by_default()).await;
+    assert_eq!(without.ask("/ui/live", "").await.json()["autodiscover"], false);
+    assert_eq!(without.ask("/ui/autodiscover", OWNER).await.status, 404);
+}
+
 async fn watch(server: &Server, question: &str, events: usize) -> (BTreeSet<u64>, u64) {
     let (mut seen, mut missed) = (BTreeSet::new(), 0);
     let look = async {

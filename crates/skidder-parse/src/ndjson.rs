@@ -94,8 +94,29 @@ impl Ndjson {
             && !matches!(error, NdjsonError::Behind(_))
         {
             note(event, &error.to_string(), self.settings.target.as_ref());
+            if let (NdjsonError::Undecoded(_), Some(key)) = (error, &self.settings.message_key) {
+                self.keep_text(event, key, text);
+            }
         }
         done
+    }
+
+    /// Beside the note, what could not be decoded has the field of the message, as with Filebeat.
+    fn keep_text(&self, event: &mut EventMut<'_>, key: &str, text: Text) {
+        let Settings { target, overwrite_keys, .. } = &self.settings;
+        if text.len == 0 || (target.is_none() && key == "message") {
+            return;
+        }
+        let key = event.store_text(key.as_bytes());
+        let node = event.arena().1.push(NodeId::NONE, key, Cell::Str(text), 0);
+        let fields = FieldList::one(node);
+        match target {
+            Some(target) => {
+                let fields = below(event, fields, target);
+                event.merge_list_over(fields, true);
+            }
+            None => event.merge_list_over(fields, *overwrite_keys),
+        }
     }
 
     fn decode(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<(), NdjsonError> {

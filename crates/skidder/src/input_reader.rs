@@ -110,6 +110,24 @@ impl InputReader {
         is_new: &mut dyn FnMut(&str) -> bool,
         made: Option<&MadeFields>,
     ) -> Found {
+        self.read_with(&self.shared.tasks, item, number, is_new, made)
+    }
+
+    /// Finds the mistakes in an input that may never run, apart from all others: it can have their id and address.
+    pub(crate) fn try_out(&self, item: &Item<'_>) {
+        let wanted = skidder_inputs::Wanted::default();
+        let tasks = skidder_inputs::Context { wanted, ..self.shared.tasks.clone() };
+        self.read_with(&tasks, item, 0, &mut |_| true, None);
+    }
+
+    fn read_with(
+        &self,
+        tasks: &skidder_inputs::Context,
+        item: &Item<'_>,
+        number: usize,
+        is_new: &mut dyn FnMut(&str) -> bool,
+        made: Option<&MadeFields>,
+    ) -> Found {
         let section = section_of(item);
         if !item.is_map() {
             inputs::refuse_empty(item);
@@ -126,7 +144,7 @@ impl InputReader {
             started: shared.started,
             first_start: shared.agent.first_start,
         };
-        let Some(mut reads) = inputs::read(&section, &context, &shared.tasks) else {
+        let Some(mut reads) = inputs::read(&section, &context, tasks) else {
             section.skip();
             return Found::Wrong;
         };

@@ -12,6 +12,7 @@ mod config_context;
 mod config_files;
 mod dashboards;
 mod dead_letters;
+mod drafts;
 mod endpoint;
 mod files;
 mod filestream;

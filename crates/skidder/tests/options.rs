@@ -285,6 +285,102 @@ fn a_configuration_whose_inputs_may_come_is_fine_without_one() {
 }
 
 #[test]
+fn mistakes_in_templates_are_found_before_a_container_comes() {
+    let provider = "filebeat.autodiscover.providers:\n- type: docker\n";
+    let template = |config: &str| format!("{provider}  templates:\n  - config:\n    - {config}\n");
+    let log = "/var/log/${data.container.id}.log";
+    let hints = format!(
+        "{provider}  hints.enabled: true\n  hints.default_config:\n    type: filestream\n    id: x\n    paths: ['{log}']\n"
+    );
+    let at = "filebeat.autodiscover.providers[0].";
+    for (text, expected) in [
+        (
+            template("{type: filestraem, paths: [/x]}"),
+            vec![
+                "filebeat.yml:5:14: ",
+                "input type `filestraem` is not supported",
+                "did you mean `filestream`?",
+            ],
+        ),
+        (
+            template(&format!(
+                "{{type: filestream, id: 'a-${{data.container.id}}', paths: ['{log}'], exclude_line: [a]}}"
+            )),
+            vec![
+                "filebeat.yml:5:",
+                "unknown setting `filebeat.autodiscover.providers[0].templates[0].config[0].exclude_line`",
+                "did you mean `exclude_lines`?",
+            ],
+        ),
+        (
+            template(
+                "{type: filestream, id: a, paths: [/x], close.on_state_change.inactive: soon}",
+            ),
+            vec!["config[0].close.on_state_change.inactive` is `soon`"],
+        ),
+        (
+            template("{type: filestream, id: a, paths: [/x], processors: [{drop_evnt: ~}]}"),
+            vec!["filebeat.yml:5:", "drop_evnt"],
+        ),
+        (
+            template(
+                "{type: filestream, id: a, paths: [/x], fields.region: '${NO_SUCH_VARIABLE}'}",
+            ),
+            vec!["NO_SUCH_VARIABLE"],
+        ),
+        (
+            format!(
+                "{provider}  templates:\n  - condition.equal.docker.container.name: a\n    config: [{{type: filestream, id: a, paths: [/x]}}]\n"
+            ),
+            vec!["filebeat.yml:4:", "equal"],
+        ),
+        (
+            format!("{hints}    exclude_line: [a]\n"),
+            vec!["filebeat.yml:8:", "hints.default_config.exclude_line"],
+        ),
+        (
+            format!(
+                "{hints}  appenders:\n  - {{type: config, config: {{fields_under_rot: true}}}}\n"
+            ),
+            vec!["filebeat.yml:9:", "appenders[0].config.fields_under_rot`", "`fields_under_root`"],
+        ),
+    ] {
+        let (is_good, log) = judged(&format!("{text}{OUTPUT}"));
+        assert!(!is_good, "{text}: {log}");
+        for part in expected {
+            assert!(log.contains(part), "{part} is not in {log}");
+        }
+        assert!(!text.contains("hints") || log.contains(at), "{log}");
+    }
+    // What only a container knows may be right.
+    let unknown = "{type: filestream, id: '${data.container.id}', paths: ['${data.x}'], enabled: '${data.a}', \
+        close.reader.after_interval: '${data.b}', parsers: [{multiline: {type: '${data.t}'}}], \
+        processors: '${data.kubernetes.annotations.processors}', fields.s: '${kubernetes.ns.secret.key}'}";
+    for text in [
+        template(unknown),
+        template("{type: '${data.type}', no_such_setting: 1}"),
+        template(
+            "{type: filestream, id: same, paths: [/x]}\n    - {type: filestream, id: same, paths: [/y]}",
+        ),
+        format!("{hints}  appenders:\n  - {{type: config, config: {{tags: ['${{data.x}}']}}}}\n"),
+    ] {
+        let (is_good, log) = judged(&format!("{text}{OUTPUT}"));
+        assert!(is_good && log.is_empty(), "{text}: {log}");
+    }
+    // A typo next to what is not known is found all the same.
+    let (is_good, log) = judged(&format!(
+        "{}{OUTPUT}",
+        template(
+            "{type: filestream, id: a, paths: ['${data.x}'], enabled: '${data.a}', exclude_line: [a]}"
+        )
+    ));
+    assert!(!is_good && log.contains("exclude_line"), "{log}");
+    let lenient = template("{type: filestream, id: a, paths: [/x], exclude_line: [a]}");
+    let (is_good, log) = judged(&format!("compat: lenient\n{lenient}{OUTPUT}"));
+    assert!(is_good && log.contains("exclude_line"), "{log}");
+}
+
+#[test]
 fn a_lenient_configuration_runs_its_inputs_and_says_which_modules_are_missing() {
     let place = place("filestream", "id: test", "compat: lenient");
     let config = place.path().join("filebeat.yml");

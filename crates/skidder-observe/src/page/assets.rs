@@ -17,6 +17,7 @@ const SVG: &str = "image/svg+xml";
 const ASSETS: &[Asset] = &[
     Asset { name: "", kind: HTML, text: include_str!("../../page/index.html") },
     Asset { name: "page.css", kind: CSS, text: include_str!("../../page/page.css") },
+    Asset { name: "containers.js", kind: SCRIPT, text: include_str!("../../page/containers.js") },
     Asset { name: "core.js", kind: SCRIPT, text: include_str!("../../page/core.js") },
     Asset { name: "files.js", kind: SCRIPT, text: include_str!("../../page/files.js") },
     Asset { name: "letters.js", kind: SCRIPT, text: include_str!("../../page/letters.js") },

@@ -30,6 +30,7 @@ pub(crate) fn live(sources: &Sources) -> Json {
         "name": program.name,
         "host": program.hostname,
         "version": env!("CARGO_PKG_VERSION"),
+        "autodiscover": sources.explain.is_some(),
         "ledger": ledger_json(&total),
         "read": {
             "open": read.open,

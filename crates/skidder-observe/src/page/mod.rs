@@ -5,6 +5,7 @@
 
 mod access;
 mod assets;
+mod containers;
 mod filter;
 mod history;
 mod letters;
@@ -41,6 +42,9 @@ use tail::Tail;
 
 /// Where the page is.
 pub(crate) const ROOT: &str = "/ui/";
+
+/// The answer to a request for what autodiscover has seen.
+const NO_AUTODISCOVER: &str = "there is no `filebeat.autodiscover` in the configuration";
 
 /// The documents below [`ROOT`].
 pub(crate) struct Page {
@@ -103,7 +107,10 @@ impl Page {
         let asset = Asset::find(name);
         let wanted = match name {
             _ if asset.is_some() => Wanted::Page,
-            "tail" | "search" | "letters" | "reasons" | "session" => Wanted::Events,
+            // Configurations are for the owner, too, although their secrets are masked.
+            "tail" | "search" | "letters" | "reasons" | "session" | "autodiscover" => {
+                Wanted::Events
+            }
             _ => Wanted::Numbers,
         };
         if let Some(refused) = self.refused(request, is_here, wanted) {
@@ -151,6 +158,7 @@ impl Page {
         match name {
             "live" => document_answer(Ok(live::live(&self.sources))),
             "sources" => self.open_sources(&query),
+            "autodiscover" => self.containers(query).await,
             "plan" => document_answer(Ok(plan(&self.sources))),
             "files" => self.files(query).await,
             "session" => self.session(),
@@ -228,11 +236,19 @@ impl Page {
     /// For `/autodiscover`.
     pub(crate) async fn autodiscover(&self) -> Answer {
         let Some(Explain(explain)) = self.sources.explain.clone() else {
-            let message = "there is no `filebeat.autodiscover` in the configuration";
-            return failed(StatusCode::NOT_FOUND, message);
+            return failed(StatusCode::NOT_FOUND, NO_AUTODISCOVER);
         };
         let explained = blocking(move || Ok(explain())).await;
         document_answer(explained.map_err(|why| (StatusCode::INTERNAL_SERVER_ERROR, why)))
+    }
+
+    /// A part of the same, for the view.
+    async fn containers(&self, query: Query) -> Answer {
+        let Some(Explain(explain)) = self.sources.explain.clone() else {
+            return failed(StatusCode::NOT_FOUND, NO_AUTODISCOVER);
+        };
+        let found = blocking(move || containers::containers(&explain(), &query)).await;
+        document_answer(found.map_err(|why| (StatusCode::BAD_REQUEST, why)))
     }
 
     async fn files(&self, query: Query) -> Answer {

@@ -19,6 +19,8 @@ pub struct Survey {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     settings: FilestreamSettings,
+    /// Its paths are where a log may be, and one of them has it.
+    has_alternatives: bool,
     kept: Mutex<Option<(Monotonic, Vec<Finding>)>>,
 }
 
@@ -31,7 +33,13 @@ impl fmt::Debug for Survey {
 impl Survey {
     /// Of an input with these settings; looks at nothing yet.
     pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>, settings: FilestreamSettings) -> Self {
-        Self { fs, clock, settings, kept: Mutex::default() }
+        Self { fs, clock, settings, has_alternatives: false, kept: Mutex::default() }
+    }
+
+    /// The same of an input of one container: its log is at one of the paths, so that the others match nothing.
+    #[must_use]
+    pub fn of_container(self) -> Self {
+        Self { has_alternatives: true, ..self }
     }
 
     /// The findings of a survey that is no older than `age`; blocks while another thread makes one.
@@ -41,10 +49,18 @@ impl Survey {
         if let Some((_, findings)) = kept.as_ref().filter(|(made, _)| now.since(*made) <= age) {
             return findings.clone();
         }
-        let findings = survey(&*self.fs, &self.settings);
+        let mut findings = survey(&*self.fs, &self.settings);
+        if self.has_alternatives {
+            let empty = findings.iter().filter(|finding| is_empty(finding)).count();
+            findings.retain(|one| !is_empty(one) || empty == self.settings.scan.patterns.len());
+        }
         *kept = Some((now, findings.clone()));
         findings
     }
+}
+
+fn is_empty(finding: &Finding) -> bool {
+    matches!(finding, Finding::NoFile { .. })
 }
 
 impl Problems {
@@ -103,4 +119,32 @@ pub fn lost_before(task: &InputTask) -> Option<Problem> {
         let remedy = "raise `read_buffer`, and `sysctl net.core.rmem_max` to at least as much";
         Problem::warning("lost_before", message).remedy(remedy)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_read::{Pattern, ScanSettings};
+    use skidder_testkit::{SimClock, SimFs};
+    use std::path::Path;
+
+    #[test]
+    fn a_container_has_its_log_at_one_of_several_paths() {
+        let clock = SimClock::new();
+        let fs = SimFs::new(&clock);
+        fs.create_dir_as_other("/logs");
+        let pattern = |path: &str| Pattern::parse(path, Path::new("/"), true).expect("a pattern");
+        let patterns = vec![pattern("/logs/a-*.log"), pattern("/docker/a/*.log")];
+        let scan = ScanSettings { patterns, ..ScanSettings::default() };
+        let settings = FilestreamSettings::new("a", scan);
+        let survey = |is_of_container: bool| {
+            let survey =
+                Survey::new(Arc::new(fs.clone()), Arc::new(clock.clone()), settings.clone());
+            let survey = if is_of_container { survey.of_container() } else { survey };
+            survey.findings(Duration::ZERO).len()
+        };
+        assert_eq!((survey(false), survey(true)), (2, 2), "without any log, all paths are named");
+        fs.write_as_other("/logs/a-1.log", b"a line\n");
+        assert_eq!((survey(false), survey(true)), (1, 0));
+    }
 }

@@ -229,6 +229,31 @@ fn the_error_of_the_program_stays_under_the_note() {
 }
 
 #[test]
+fn a_line_that_is_no_json_has_the_field_of_the_message_beside_the_note() {
+    let settings = |target: Option<&str>, overwrite_keys| Settings {
+        message_key: Some("log".into()),
+        add_error_key: true,
+        overwrite_keys,
+        target: target.map(|target| Path::parse(target).unwrap()),
+        ..Settings::default()
+    };
+    // As Filebeat 9.6 has it: the key replaces what the event has only with `overwrite_keys`.
+    let (seen, _) = decode(settings(None, true), "plain text");
+    assert_eq!((&seen["log"], &seen["message"]), (&json!("plain text"), &json!("plain text")));
+    assert_eq!(seen["error"]["type"], "json");
+    let (seen, _) = decode(settings(None, false), "plain text");
+    assert_eq!((&seen["log"]["offset"], &seen["message"]), (&json!(7), &json!("plain text")));
+    let (seen, _) = decode(settings(Some("json"), false), "plain text");
+    assert_eq!(
+        (&seen["json"]["log"], &seen["json"]["error"]["type"], &seen["message"]),
+        (&json!("plain text"), &json!("json"), &json!("plain text"))
+    );
+    let quiet = Settings { add_error_key: false, ..settings(None, true) };
+    let (seen, _) = decode(quiet, "plain text");
+    assert_eq!(seen, with(json!({"message": "plain text"})));
+}
+
+#[test]
 fn broken_lines_leave_documents_and_what_is_not_decoded_stays() {
     let settings = || Settings {
         expand_keys: true,

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The numbers of made inputs begin here: those below are of the configuration.
-const MADE_NUMBERS: usize = 1 << 16;
+pub(super) const MADE_NUMBERS: usize = 1 << 16;
 
 /// Which inputs autodiscover has made.
 pub(crate) struct Discovery {

@@ -1,5 +1,6 @@
 //! The inputs of a running output: files are read for each output, a task feeds all of its outputs at once.
 
+use super::discovery::MADE_NUMBERS;
 use super::output::RunningInput;
 use crate::agent::Agent;
 use crate::inputs::{Input, Reads};
@@ -232,7 +233,9 @@ impl Shared {
             Reads::Files(settings) => {
                 let metrics = Arc::new(ReadMetrics::default());
                 let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
-                let survey = Arc::new(Survey::new(fs, clock, FilestreamSettings::clone(&settings)));
+                let survey = Survey::new(fs, clock, FilestreamSettings::clone(&settings));
+                let is_made = number >= MADE_NUMBERS;
+                let survey = Arc::new(if is_made { survey.of_container() } else { survey });
                 let counts = Counts::Files(Arc::clone(&metrics));
                 let context = self.context(*settings, bind, metrics);
                 let (readers, ids) = (Arc::clone(&self.readers), Arc::clone(&self.ids));

@@ -2,16 +2,20 @@
 //! light and in dark. The pictures are in `target/screenshots`.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
+#[path = "../cluster/mod.rs"]
+mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
 
 mod browser;
 
 use browser::Browser;
+use cluster::{Cluster, Pod};
 use common::Place;
 use common::lines::{gzip, line, lines};
 use common::program::{Program, patiently};
 use common::server::{Act, BulkServer};
+use serde_json::json;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
@@ -388,8 +392,11 @@ fn without_the_token_numbers_are_shown_and_events_are_not_until_it_is_entered() 
     // It is kept, also over a restart of the program at the same place, and no script can read the cookie.
     assert_eq!(browser.value("document.cookie"), "");
     browser.open(&format!("{}/ui/#letters", run.url));
+    browser.value("window.isBefore = true");
     browser.value("location.reload()");
-    browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
+    browser.await_that(
+        "!window.isBefore && document.querySelectorAll('#letters-rows tr').length === 3",
+    );
     // Without an answer the page shows since when.
     run.program.kill();
     browser.await_that(
@@ -477,6 +484,88 @@ fn inputs_without_files_show_their_sources_on_every_screen() {
                 browser.picture(&format!("sources-{view}-{width}-{scheme}"));
                 assert_eq!(browser.value(OVERFLOW), "", "{view} at {width}, {scheme}");
             }
+        }
+    }
+    browser.assert_quiet(&url);
+    program.terminate().succeeded();
+}
+
+/// A provider of Kubernetes with hints and a template that no pod of the test meets.
+fn provider(folder: &std::path::Path) -> String {
+    let folder = folder.display();
+    format!(
+        "filebeat.autodiscover.providers:\n- type: kubernetes\n  node: node-1\n  \
+         kube_config: {folder}/kubeconfig\n  templates:\n  \
+         - condition.equals.kubernetes.labels.app: database\n    config:\n    - {{type: filestream, id: x, paths: [/x]}}\n  \
+         hints.enabled: true\n  hints.default_config:\n    type: filestream\n    \
+         id: container-${{data.kubernetes.container.id}}\n    fields.password: hunter2\n    \
+         prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n    parsers: [{{container: ~}}]\n    \
+         paths: ['{folder}/containers/*-${{data.kubernetes.container.id}}.log']\n"
+    )
+}
+
+#[test]
+fn containers_show_the_rules_that_matched_the_configuration_and_why_one_is_not_read() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = Place::new(&server);
+    let text = place.configuration();
+    let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+    place.configure(&format!(
+        "{}filebeat.registry.flush{rest}http: {{enabled: true, port: 0}}\n",
+        provider(folder.path())
+    ));
+    let mut program = place.start(&[]);
+    let url = address(&program);
+    let token = std::fs::read_to_string(place.data().join("page.token")).unwrap();
+    let annotations = [
+        ("web", json!({})),
+        ("off", json!({"co.elastic.logs/enabled": "false"})),
+        ("bad", json!({"co.elastic.logs/multiline.pattern": "(("})),
+    ];
+    for (number, (name, annotations)) in annotations.into_iter().enumerate() {
+        let mut pod = Pod::create(&cluster, name, number as u64, annotations);
+        pod.write(3);
+        pod.run(&cluster);
+    }
+    program.await_that("the pod is read", || server.count() >= 3);
+    let mut browser = Browser::start();
+    browser.size(1400, 900);
+    browser.open(&format!("{url}/#token={}", token.trim_end()));
+    browser.await_that("document.getElementById('tab-containers')?.hidden === false");
+    browser.press("7");
+    browser.await_that("document.querySelectorAll('#containers-rows tr').length === 3");
+    let rows = browser.text("#containers-rows");
+    for part in ["pod shop/web", "the hint `co.elastic.logs/enabled` is `false`", "not read"] {
+        assert!(rows.contains(part), "{part} is not in {rows}");
+    }
+    // The reason of one that an annotation broke, also found by the search.
+    browser.press("/");
+    browser.write("multiline pattern");
+    browser.await_that("document.querySelectorAll('#containers-rows tr').length === 1");
+    let broken = browser.text("#containers-rows");
+    assert!(broken.contains("pod shop/bad") && broken.contains("(("), "{broken}");
+    browser.press("Escape");
+    browser.value("(field => { field.value = ''; field.dispatchEvent(new Event('input')) })(document.getElementById('containers-text'))");
+    browser.await_that("document.querySelectorAll('#containers-rows tr').length === 3");
+    browser.value("(field => { field.value = 'read'; field.dispatchEvent(new Event('change')) })(document.getElementById('containers-state'))");
+    browser.await_that("document.querySelectorAll('#containers-rows tr').length === 1");
+    browser.value("document.querySelector('#containers-rows .more').click()");
+    browser.await_that(
+        "document.querySelector('#containers-rows pre')?.innerText.includes('type: filestream')",
+    );
+    let open = browser.text("#containers-rows .open");
+    for part in ["hints are used", "does not match", "runs", "containers/*-0000", "xxxxx"] {
+        assert!(open.contains(part), "{part} is not in {open}");
+    }
+    assert!(!open.contains("hunter2"), "{open}");
+    for (width, height) in [(390, 844), (768, 1024), (1400, 900)] {
+        browser.size(width, height);
+        for scheme in ["light", "dark"] {
+            browser.prefer(scheme);
+            browser.picture(&format!("containers-{width}-{scheme}"));
+            assert_eq!(browser.value(OVERFLOW), "", "containers at {width}, {scheme}");
         }
     }
     browser.assert_quiet(&url);
