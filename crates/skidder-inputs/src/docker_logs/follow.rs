@@ -390,14 +390,10 @@ impl Reading {
             return;
         }
         self.place.pass(message.time);
-        let (text, is_whole) = match message.text.strip_suffix(b"\n") {
-            Some(text) => (text, true),
-            None => (message.text, false),
-        };
         let stream: &[u8] = if message.is_error { b" stderr " } else { b" stdout " };
-        let mut parts = text.split(|byte| *byte == b'\n').peekable();
+        let mut parts = message.text.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = parts.next() {
-            let is_partial = parts.peek().is_none() && !is_whole;
+            let is_partial = parts.peek().is_none() && message.is_piece;
             let kind: &[u8] = if is_partial { b"P " } else { b"F " };
             for piece in [message.time_text, stream, kind, part, b"\n"] {
                 lines.extend_from_slice(piece);

@@ -2,8 +2,8 @@
 //!
 //! <https://docs.docker.com/reference/api/engine/>, "Attach to a container": each message is a frame of a header with
 //! the stream and the length, and the text. Of a container with a terminal there are no frames: the messages stand one
-//! after the other. With `timestamps`, each begins with its time. A message without a line feed at its end is a piece of a
-//! line of more than 16 KiB.
+//! after the other. With `timestamps`, each begins with its time. A line of more than 16 KiB comes in pieces of that length
+//! and a rest that is shorter; the driver `local` writes no line feed behind the rest.
 
 use memchr::memchr;
 use skidder_parse::time::TimeReader;
@@ -28,8 +28,10 @@ pub(super) struct Message<'a> {
     pub(super) time_text: &'a [u8],
     /// In nanoseconds since 1970.
     pub(super) time: i64,
-    /// With the line feed, unless it is a piece of a line.
+    /// Without the line feed.
     pub(super) text: &'a [u8],
+    /// The line goes on with the next message of the stream.
+    pub(super) is_piece: bool,
 }
 
 /// Why an answer is of no use any more.
@@ -47,13 +49,15 @@ pub(super) enum BadAnswer {
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     /// The container has a terminal: there are no frames.
-    pub(super) is_terminal: bool,
+    is_terminal: bool,
+    /// The last message of the terminal was a piece of a line.
+    is_in_line: bool,
     times: TimeReader,
 }
 
 impl Messages {
     pub(super) fn new(is_terminal: bool) -> Self {
-        Self { is_terminal, times: TimeReader::default() }
+        Self { is_terminal, is_in_line: false, times: TimeReader::default() }
     }
 
     /// Calls `each` for the messages that are complete; returns how many bytes they have.
@@ -102,7 +106,25 @@ impl Messages {
         // A piece is followed by the time of the next one.
         let is_piece = end.unwrap_or(rest.len()) >= piece + TIME
             && self.times.rfc3339(&rest[piece..piece + TIME - 1]).is_some();
-        if is_piece { Some(piece) } else { end }
+        if is_piece {
+            self.is_in_line = true;
+            return Some(piece);
+        }
+        if std::mem::take(&mut self.is_in_line) {
+            let rest_of_line = self.next_time(&rest[..end.unwrap_or(rest.len())]);
+            self.is_in_line = rest_of_line.is_none() && end.is_none();
+            return rest_of_line.or(end);
+        }
+        end
+    }
+
+    /// Where the next time stands in the rest of a long line: the driver `local` writes no line feed before it.
+    fn next_time(&mut self, rest: &[u8]) -> Option<usize> {
+        let within = rest.get(TIME..)?;
+        let blanks = memchr::memmem::find_iter(within, b"Z ");
+        let mut ends = blanks.map(|at| at + 1).filter(|end| *end >= TIME - 1);
+        let end = ends.find(|end| self.times.rfc3339(&within[end - (TIME - 1)..*end]).is_some())?;
+        Some(TIME + end - (TIME - 1))
     }
 
     fn message<'a>(&mut self, body: &'a [u8], is_error: bool) -> Result<Message<'a>, BadAnswer> {
@@ -112,7 +134,10 @@ impl Messages {
         };
         let blank = memchr(b' ', body).ok_or_else(damaged)?;
         let time = self.times.rfc3339(&body[..blank]).ok_or_else(damaged)?;
-        Ok(Message { is_error, time_text: &body[..blank], time, text: &body[blank + 1..] })
+        let whole = &body[blank + 1..];
+        let text = whole.strip_suffix(b"\n").unwrap_or(whole);
+        let is_piece = text.len() == whole.len() && whole.len() >= PIECE;
+        Ok(Message { is_error, time_text: &body[..blank], time, text, is_piece })
     }
 }
 
@@ -152,6 +177,7 @@ mod tests {
         let taken = messages.take(bytes, |message| {
             assert_eq!(message.time_text, AT.as_bytes());
             assert_eq!(message.time, 1_767_323_045_000_000_007);
+            assert_eq!(message.is_piece, message.text.len() == PIECE);
             all.push((message.is_error, String::from_utf8(message.text.to_vec()).unwrap()));
         });
         (all, taken.unwrap())
@@ -160,7 +186,7 @@ mod tests {
     #[test]
     fn frames_are_messages_wherever_the_bytes_are_cut() {
         let bytes = [framed(1, "a\n"), framed(2, ""), framed(1, "b c\n")].concat();
-        let expected = [(false, "a\n"), (true, ""), (false, "b c\n")];
+        let expected = [(false, "a"), (true, ""), (false, "b c")];
         for cut in 0..=bytes.len() {
             let mut messages = Messages::new(false);
             let (mut all, taken) = texts(&mut messages, &bytes[..cut]);
@@ -175,8 +201,10 @@ mod tests {
     #[test]
     fn of_a_terminal_lines_are_messages_and_long_ones_come_in_pieces() {
         let long = "x".repeat(PIECE);
-        let text = format!("{AT} a\r\n{AT} {long}{AT} end\r\n{AT} {long}\r\n{AT} open");
-        let expected = ["a\r\n", &long, "end\r\n", &format!("{long}\r\n")];
+        let text = format!(
+            "{AT} a\r\n{AT} {long}{AT} end\r\n{AT} {long}{AT} without{AT} next\r\n{AT} open"
+        );
+        let expected = ["a\r", &long, "end\r", &long, "without", "next\r"];
         for cut in [0, 1, TIME, 40, TIME * 2 + PIECE, TIME * 2 + PIECE + 6, text.len()] {
             let mut messages = Messages::new(true);
             let (mut all, taken) = texts(&mut messages, &text.as_bytes()[..cut]);

@@ -101,19 +101,24 @@ async fn events_are_those_of_a_container_input_without_a_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pieces_of_long_lines_are_joined_for_each_stream() {
     let engine = Engine::new();
-    engine.log(1, 1, "begin ");
+    let piece = |letter: &str| letter.repeat(16 << 10);
+    engine.log(1, 1, &piece("a"));
     engine.log(2, 2, "other\n");
-    engine.log(3, 1, "middle ");
-    engine.log(4, 1, "end\n");
-    engine.log(5, 1, "without end");
+    engine.log(3, 1, &piece("b"));
+    // As the driver `local` writes the rest of a line.
+    engine.log(4, 1, "end");
+    engine.log(5, 1, &piece("c"));
+    engine.log(6, 1, "\n");
+    engine.log(7, 1, &piece("d"));
     let mut bench = Bench::start(input(&engine), 100);
-    bench.events(2).await;
-    engine.end();
     bench.events(3).await;
+    engine.end();
+    bench.events(4).await;
     bench.stop().await;
     let mut messages = bench.messages();
     messages.sort_unstable();
-    assert_eq!(messages, ["begin middle end", "other", "without end"]);
+    let joined = format!("{}{}end", piece("a"), piece("b"));
+    assert_eq!(messages, [&*joined, &piece("c"), &piece("d"), "other"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
