@@ -247,6 +247,10 @@ fn files(config: &Json, is_module: bool, id: &str) -> Vec<(String, String)> {
     }
     let mut files = Vec::new();
     let mut add = |input: &Json| {
+        let ids = input["ids"].as_array().into_iter().flatten();
+        if ids.filter_map(Json::as_str).any(|one| one == id) {
+            files.push((String::new(), stream(input)));
+        }
         let paths =
             input["paths"].as_array().cloned().unwrap_or_else(|| vec![input["paths"].clone()]);
         for path in paths.iter().filter_map(Json::as_str) {

@@ -17,6 +17,7 @@ struct Container<'a> {
     host: String,
     /// Ports of the container, and where they are on the host; 0 for nowhere.
     ports: BTreeMap<u64, u64>,
+    log_driver: String,
 }
 
 impl<'a> Container<'a> {
@@ -39,6 +40,8 @@ impl<'a> Container<'a> {
             labels: texts(labels),
             host: host.to_owned(),
             ports: ports(object),
+            // Only an inspection has it, or an item to which the watcher has added it.
+            log_driver: text_or_empty(&object["HostConfig"]["LogConfig"]["Type"]),
         }
     }
 }
@@ -123,6 +126,7 @@ pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
             container: String::new(),
             container_id: container.id.clone(),
             note: note.clone(),
+            log_driver: container.log_driver.clone(),
             namespace: String::new(),
             fields: Arc::clone(&fields),
         }

@@ -23,6 +23,8 @@ pub(crate) struct Event {
     pub(crate) namespace: String,
     /// What there is to say about the event itself; empty for nothing.
     pub(crate) note: String,
+    /// The log driver of a container of Docker; empty if it is not known.
+    pub(crate) log_driver: String,
     /// Fields of the input's events.
     pub(crate) fields: Arc<Json>,
 }

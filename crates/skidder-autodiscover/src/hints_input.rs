@@ -172,9 +172,13 @@ impl Builder<'_> {
 
     /// The input of one set of hints; `all` are those of the container, of which the module counts.
     fn input(&self, all: &Hints, set: &Hints, notes: &mut Vec<String>) -> Result<Node, String> {
-        let mut input = self.resolver.trusted(&self.settings.default_config)?;
+        let (default, note) = self.settings.default_of(&self.event.log_driver)?;
+        if let Some(note) = note.filter(|note| !notes.contains(note)) {
+            notes.push(note);
+        }
+        let mut input = self.resolver.trusted(default)?;
         let kind = input.at("type").and_then(Node::text).unwrap_or_default().to_owned();
-        let is_filestream = kind == "filestream";
+        let has_parsers = matches!(kind.as_str(), "filestream" | "docker_logs");
         let mut over = Object::new();
         for (hint, parser) in [("multiline", "multiline"), ("json", "ndjson")] {
             let Some(options) =
@@ -182,7 +186,7 @@ impl Builder<'_> {
             else {
                 continue;
             };
-            if !is_filestream {
+            if !has_parsers {
                 over.insert(hint.to_owned(), Json::Object(options.clone()));
             } else if over.insert("parsers".to_owned(), json!([{ parser: options }])).is_some() {
                 notes.push(
@@ -269,7 +273,7 @@ impl Builder<'_> {
         for (name, (enabled, stream)) in filesets {
             let mut input = input.clone();
             match kind {
-                "container" => input.set_at("stream", node(&json!(stream))),
+                "container" | "docker_logs" => input.set_at("stream", node(&json!(stream))),
                 "filestream" => {
                     let parser =
                         node(&json!({ "container": { "stream": stream, "format": "auto" } }));

@@ -18,6 +18,8 @@ pub(crate) struct HintSettings {
     pub(crate) default_config: Node,
     /// The path of `default_config`; `None` if it is the built-in one.
     pub(crate) default_path: Option<String>,
+    /// Instead of the built-in one, for a container of Docker whose log driver writes no file.
+    pub(crate) api_config: Option<Node>,
     /// Containers without hints are read, too.
     pub(crate) reads_all: bool,
     pub(crate) allow_list: Option<AllowList>,
@@ -52,15 +54,45 @@ impl HintSettings {
         let enabled = own.as_ref().and_then(|node| node.at("enabled")).and_then(Node::scalar_text);
         let reads_all = enabled.is_none_or(|text| !matches!(text, "false" | "off" | "no"));
         let rest = own.map(|node| node.without("enabled"));
-        let (default_path, default_config) = match rest {
-            Some(node) if node.as_map().is_some_and(|map| !map.is_empty()) => (path, node),
-            _ => (None, built_in()),
-        };
+        let own = rest.filter(|node| node.as_map().is_some_and(|map| !map.is_empty()));
+        let api_config = own.is_none().then(|| built_in_api(provider));
+        let default_path = path.filter(|_| own.is_some());
+        let default_config = own.unwrap_or_else(built_in);
         let types = section.get(&keys::ALLOWED_TYPES).value();
         let folders = folders(&default_config);
         let allow_list = section.get(&keys::ALLOWS).value().then_some(AllowList { types, folders });
         let prefix = prefix.trim_end_matches('.').to_owned();
-        Some(Self { prefix, key, default_config, default_path, reads_all, allow_list })
+        Some(Self {
+            prefix,
+            key,
+            default_config,
+            default_path,
+            api_config,
+            reads_all,
+            allow_list,
+        })
+    }
+
+    /// The input that hints add to for a container with this log driver, and what there is to say about it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn default_of(&self, driver: &str) -> Result<(&Node, Option<String>), String> {
+        if FILE_DRIVERS.contains(&driver) {
+            return Ok((&self.default_config, None));
+        }
+        if driver == "none" {
+            return Err("the log driver of the container is `none`: there is no log".to_owned());
+        }
+        let writes = format!("the log driver of the container is `{driver}`, which writes no file");
+        if let Some(config) = &self.api_config {
+            return Ok((config, Some(format!("{writes}: its log is read through Docker's API"))));
+        }
+        let reads_api = self.default_config.at("type").and_then(Node::text) == Some("docker_logs");
+        let hint = "leave `hints.default_config` out, and such a log is read through Docker's API";
+        let note = (!reads_api)
+            .then(|| format!("{writes} that `hints.default_config` could read; {hint}"));
+        Ok((&self.default_config, note))
     }
 }
 
@@ -85,6 +117,27 @@ fn built_in() -> Node {
     });
     let position = Position::whole(&Source::new(OUTSIDE, "the built-in `hints.default_config`"));
     Node::from_json(&value, &position).with_levels(&Problems::new()).with_variables()
+}
+
+/// Log drivers that write files that can be read; a driver that is not known counts as the default one.
+const FILE_DRIVERS: [&str; 2] = ["", "json-file"];
+
+/// The input of a container without hints whose log driver writes no file: through the API that the provider uses.
+fn built_in_api(provider: &Section<'_>) -> Node {
+    let value = json!({
+        "type": "docker_logs",
+        "id": "container-logs-${data.container.id}",
+        "ids": ["${data.container.id}"],
+    });
+    let position = Position::whole(&Source::new(OUTSIDE, "the built-in input for Docker's API"));
+    let config = Node::from_json(&value, &position).with_levels(&Problems::new());
+    let mut config = config.with_variables();
+    for key in ["host", "ssl"] {
+        if let Some(item) = provider.item(key) {
+            config.set_at(key, item.node().clone());
+        }
+    }
+    config
 }
 
 /// The folders above the first variable or pattern of each path.

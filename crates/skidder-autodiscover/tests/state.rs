@@ -618,3 +618,45 @@ filebeat.autodiscover.providers:
         explanation.providers[0].objects[0].inputs[0].key
     );
 }
+
+#[test]
+fn a_container_whose_log_driver_writes_no_file_is_read_through_the_api_unless_the_operator_says_otherwise()
+ {
+    let with = |driver: &str| {
+        let mut container = container("c1", 1, json!({"co.elastic.logs/multiline.pattern": "^ "}));
+        container["HostConfig"] = json!({ "LogConfig": { "Type": driver } });
+        container
+    };
+    let explained = |machine: &Autodiscover| machine.explain().to_string();
+    let of = |provider: &str, driver: &str| {
+        let mut machine = autodiscover(provider);
+        machine.seen(0, Fact::Docker(with(driver)), at(1));
+        let made = machine.decide(at(1));
+        (made.first().map(|made| config(made)), explained(&machine))
+    };
+    let usual = "filebeat.autodiscover.providers: [{type: docker, host: 'tcp://d:1', hints.enabled: true, \
+                 ssl.verification_mode: none}]";
+    for driver in ["local", "journald", "awslogs"] {
+        let (made, explained) = of(usual, driver);
+        let expected = json!({
+            "type": "docker_logs", "id": "container-logs-c1", "ids": ["c1"], "host": "tcp://d:1",
+            "ssl": { "verification_mode": "none" },
+            "parsers": [{ "multiline": { "pattern": "^ " } }],
+        });
+        assert_eq!(made, Some(expected));
+        assert!(
+            explained
+                .contains(&format!("is `{driver}`, which writes no file: its log is read through"))
+        );
+    }
+    let (made, _) = of(usual, "json-file");
+    assert_eq!(made.unwrap()["type"], "filestream");
+    let (made, explained) = of(usual, "none");
+    assert_eq!(made, None);
+    assert!(explained.contains("there is no log"), "{explained}");
+    let own = "filebeat.autodiscover.providers: [{type: docker, hints: {default_config: {type: container, id: x, \
+               paths: [/var/lib/docker/containers/*.log]}}}]";
+    let (made, explained) = of(own, "local");
+    assert_eq!(made.unwrap()["type"], "container");
+    assert!(explained.contains("leave `hints.default_config` out"), "{explained}");
+}

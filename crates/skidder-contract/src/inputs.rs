@@ -422,6 +422,7 @@ async fn another_takes_its_place(trial: &dyn InputTrial) {
     let (sender, done) = tokio::sync::oneshot::channel();
     let change = TasksChange {
         remove: vec![0],
+        when_read: false,
         add: vec![lane(&next, 1, &run.outputs[0].registry)],
         done: Box::new(move || sender.send(()).unwrap_or_default()),
     };

@@ -41,6 +41,8 @@ pub struct LaneOf {
 pub struct TasksChange {
     /// The numbers of those that end.
     pub remove: Vec<usize>,
+    /// These end when their far side has no more, if they can ([`crate::Input::ends_when_read`]).
+    pub when_read: bool,
     /// Those that begin at once, and take over what only one input can have. One of a type of which an input with cursors
     /// ends begins when that has ended, all it read has its verdict, and its cursors are saved.
     pub add: Vec<LaneOf>,
@@ -110,7 +112,7 @@ impl Shared {
     }
 
     /// Asks inputs to end.
-    fn end(&self, slots: &[usize]) -> Ending {
+    fn end(&self, slots: &[usize], when_read: bool) -> Ending {
         let mut state = self.lock();
         let State { running, ending, .. } = &mut *state;
         ending.retain(|input| !input.wait_ended(Duration::ZERO));
@@ -118,16 +120,16 @@ impl Shared {
         ending.extend(inputs.iter().map(|(_, input)| Arc::clone(input)));
         drop(state);
         for (_, input) in &inputs {
-            input.stop();
+            if when_read { input.end_when_read() } else { input.stop() }
         }
-        Ending(inputs)
+        Ending { inputs, when_read }
     }
 
     /// Waits for inputs that are ending, and starts those that need what they have settled. Returns `false` if
     /// everything must end before that.
     fn await_end(&self, ending: &Ending, late: Vec<LaneOf>, stage: &Stage) -> bool {
         let limit = stage.clock.monotonic() + LEAVE_MAX;
-        while !ending.take_nothing() && stage.clock.monotonic() < limit {
+        while !ending.take_nothing() && (ending.has_no_limit() || stage.clock.monotonic() < limit) {
             if self.lock().stopped {
                 return false;
             }
@@ -160,23 +162,32 @@ impl Shared {
             }
             self.wait_stopped(LOOK_AGAIN);
         }
-        let slots: Vec<usize> = ending.0.iter().map(|(slot, _)| *slot).collect();
+        let slots: Vec<usize> = ending.inputs.iter().map(|(slot, _)| *slot).collect();
         stage.queue.settle().forget_inputs(&slots);
     }
 }
 
 /// Inputs that are ending, and their numbers.
-struct Ending(Vec<(usize, Arc<InputTask>)>);
+struct Ending {
+    inputs: Vec<(usize, Arc<InputTask>)>,
+    /// They were asked to end when their far sides have no more.
+    when_read: bool,
+}
 
 impl Ending {
     /// Whether one of this type has cursors.
     fn has_cursors(&self, kind: &str) -> bool {
-        self.0.iter().any(|(_, input)| input.kind() == kind && input.has_cursors())
+        self.inputs.iter().any(|(_, input)| input.kind() == kind && input.has_cursors())
+    }
+
+    /// Whether one reads on as long as its far side has something.
+    fn has_no_limit(&self) -> bool {
+        self.when_read && self.inputs.iter().any(|(_, input)| input.ends_when_read())
     }
 
     /// Whether none takes anything more.
     fn take_nothing(&self) -> bool {
-        self.0.iter().all(|(_, input)| input.wait_finishing(Duration::ZERO))
+        self.inputs.iter().all(|(_, input)| input.wait_finishing(Duration::ZERO))
     }
 
     /// Whether all have ended, and what they read has its verdict: nothing is counted for them any more.
@@ -185,10 +196,10 @@ impl Ending {
             // What another input sends for one that has ended keeps the source open.
             input.wait_ended(Duration::ZERO) && input.metrics().open.get() == 0
         };
-        self.0.iter().all(|(_, input)| has_ended(input)) && {
+        self.inputs.iter().all(|(_, input)| has_ended(input)) && {
             let (_, inputs) = stage.queue.settle().ledgers();
             let is_settled = |slot: &usize| inputs.get(slot).is_none_or(|of| of.in_flight() == 0);
-            self.0.iter().all(|(slot, _)| is_settled(slot))
+            self.inputs.iter().all(|(slot, _)| is_settled(slot))
         }
     }
 }
@@ -215,8 +226,8 @@ impl TaskInputs {
     pub fn change(&self, change: TasksChange) -> io::Result<()> {
         let shared = Arc::clone(&self.0);
         let Some(stage) = self.0.lock().stage.clone() else { return Ok(()) };
-        let TasksChange { remove, add, done } = change;
-        let ending = shared.end(&remove);
+        let TasksChange { remove, when_read, add, done } = change;
+        let ending = shared.end(&remove, when_read);
         let (late, now): (Vec<LaneOf>, Vec<LaneOf>) =
             add.into_iter().partition(|of| ending.has_cursors(of.input.kind()));
         for of in now {

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<InputMetrics>,
     pub(crate) stop: watch::Receiver<bool>,
+    /// End when the far side has no more.
+    pub(crate) end: watch::Receiver<bool>,
     /// Read what is there once, instead of for ever.
     pub(crate) once: bool,
     /// Sources opened so far.
@@ -119,6 +121,20 @@ impl Intake {
     /// Whether the input is to end.
     pub fn is_stopped(&self) -> bool {
         *self.shared.stop.borrow()
+    }
+
+    /// Resolves when the input is to end as soon as its far side has no more ([`crate::Input::ends_when_read`]).
+    pub async fn ending(&self) {
+        let mut end = self.shared.end.clone();
+        if end.wait_for(|end| *end).await.is_err() {
+            // The sender is gone, and with it the input: it stops.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether the input is to end as soon as its far side has no more.
+    pub fn is_ending(&self) -> bool {
+        *self.shared.end.borrow()
     }
 
     /// Whether to read what is there once, instead of for ever (`--once`).

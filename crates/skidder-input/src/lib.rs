@@ -71,6 +71,17 @@ pub trait Input: Send {
         false
     }
 
+    /// Whether its sources have cursors ([`Intake::open_at_cursor`]): each output that it feeds has a run of its own.
+    fn has_cursors(&self) -> bool {
+        false
+    }
+
+    /// Whether it can be asked to end when its far side has no more ([`Intake::ending`]), as an input of one container
+    /// that has ended. Others stop at once.
+    fn ends_when_read(&self) -> bool {
+        false
+    }
+
     /// The `@metadata` of each of its events.
     fn metadata(&self) -> Map {
         Map::new()

@@ -46,12 +46,15 @@ pub enum InputState {
 pub struct InputTask {
     kind: &'static str,
     stops_last: bool,
+    ends_when_read: bool,
     setup: Setup,
     metrics: Arc<InputMetrics>,
     runtime: Handle,
     /// How many outputs it feeds.
     outputs: usize,
     stop: watch::Sender<bool>,
+    /// Set when it is to end as soon as its far side has no more.
+    end: watch::Sender<bool>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -90,17 +93,21 @@ impl InputTask {
         metrics: Arc<InputMetrics>,
     ) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
+        let (end, _) = watch::channel(false);
         let (kind, stops_last) = (input.kind(), input.stops_last());
+        let ends_when_read = input.ends_when_read();
         let state =
             State { input: Some(input), lanes: Vec::new(), task: None, now: InputState::Waiting };
         Arc::new(Self {
             kind,
             stops_last,
+            ends_when_read,
             setup,
             metrics,
             runtime,
             outputs,
             stop,
+            end,
             state: Mutex::new(state),
             changed: Condvar::new(),
         })
@@ -114,6 +121,11 @@ impl InputTask {
     /// See [`Input::stops_last`].
     pub(crate) fn stops_last(&self) -> bool {
         self.stops_last
+    }
+
+    /// See [`Input::ends_when_read`].
+    pub(crate) fn ends_when_read(&self) -> bool {
+        self.ends_when_read
     }
 
     /// Its id; empty if it has none.
@@ -157,6 +169,7 @@ impl InputTask {
             clock: Arc::clone(&self.setup.clock),
             metrics: Arc::clone(&self.metrics),
             stop: self.stop.subscribe(),
+            end: self.end.subscribe(),
             once: self.setup.once,
             opened: std::sync::atomic::AtomicU64::new(0),
             backlogs: std::sync::OnceLock::new(),
@@ -183,6 +196,15 @@ impl InputTask {
         }
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// Asks it to end when its far side has no more; one that cannot ([`Input::ends_when_read`]) stops at once.
+    pub(crate) fn end_when_read(&self) {
+        if self.ends_when_read && self.state() != InputState::Waiting {
+            self.end.send_replace(true);
+        } else {
+            self.stop();
+        }
     }
 
     /// Waits until it has ended, at most `limit`; returns whether it has.

@@ -38,6 +38,7 @@ fn intake(outputs: usize) -> (Intake, Vec<Queue>) {
         clock: Arc::new(clock.clone()),
         metrics: Arc::default(),
         stop: watch::channel(false).1,
+        end: tokio::sync::watch::channel(false).1,
         once: false,
         opened: std::sync::atomic::AtomicU64::new(0),
         backlogs: std::sync::OnceLock::new(),

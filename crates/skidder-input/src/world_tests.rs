@@ -141,6 +141,7 @@ impl World {
             clock,
             metrics: Arc::default(),
             stop: watch::channel(false).1,
+            end: tokio::sync::watch::channel(false).1,
             once: false,
             opened: std::sync::atomic::AtomicU64::new(0),
             backlogs: std::sync::OnceLock::new(),

@@ -6,12 +6,14 @@ pub mod benchmark;
 mod bind;
 mod common;
 pub mod datagram;
+pub mod docker_logs;
 pub mod stdin;
 pub mod stream;
 pub mod syslog;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
+mod text;
 pub mod udp;
 pub mod unix;
 

@@ -167,6 +167,7 @@ impl Bench {
         let (send, mut done) = tokio::sync::oneshot::channel();
         let change = TasksChange {
             remove: vec![self.slot - 1],
+            when_read: false,
             add: vec![lane(&next, self.slot, &self.registry)],
             done: Box::new(move || send.send(()).unwrap_or_default()),
         };

@@ -295,6 +295,19 @@ fn refused(status: StatusCode, body: &[u8]) -> HttpError {
 }
 
 impl AnswerStream {
+    /// Appends the next bytes of the body; returns `false` at its end. Loses nothing if it is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke, or there would be more bytes than the client reads.
+    pub async fn piece(&mut self, into: &mut Vec<u8>) -> Result<bool, HttpError> {
+        if self.rest.is_empty() {
+            return Ok(read_piece(&mut self.body, into, self.bytes_max).await?);
+        }
+        into.append(&mut self.rest);
+        Ok(true)
+    }
+
     /// The next line, without its end; `None` at the end of the body.
     ///
     /// # Errors

@@ -110,7 +110,10 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
     let files = FILES.iter().map(|(name, _, group)| (*name, *group));
     files
         .chain(skidder_inputs::SETTINGS.iter().copied())
-        .chain([(STDIN, &filestream::stdin::STDIN)])
+        .chain([
+            (STDIN, &filestream::stdin::STDIN),
+            (DOCKER_LOGS, &filestream::docker_logs::DOCKER_LOGS),
+        ])
         .collect()
 }
 
@@ -128,6 +131,9 @@ fn read_container(section: &Section<'_>, context: &InputContext<'_>) -> Filestre
 
 /// The type that reads no files, but has settings of those that do.
 const STDIN: &str = skidder_inputs::stdin::KIND;
+
+/// Another type that has settings of those that read files.
+const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str; 25] = [
@@ -172,6 +178,9 @@ pub(crate) fn read(
     }
     if *kind == *STDIN {
         return filestream::stdin::read(section, context).map(Reads::Task);
+    }
+    if *kind == *DOCKER_LOGS {
+        return filestream::docker_logs::read(section, context).map(Reads::Task);
     }
     if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
         return read(section, context).map(Reads::Task);
@@ -233,7 +242,7 @@ pub(crate) fn refuse_beside_stdin<'a>(
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
     let files = FILES.iter().map(|(name, ..)| *name);
-    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([STDIN])
+    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([STDIN, DOCKER_LOGS])
 }
 
 fn listed(names: &[&str]) -> String {

@@ -16,7 +16,7 @@ use skidder_lookups::kubernetes::lease::{Lease, LeaseSettings};
 use skidder_lookups::kubernetes::objects::{
     Api, Change, Objects, RequestLimit, group_path_of, path_of,
 };
-use skidder_net::{HttpClient, HttpError, percent_encoded};
+use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::TlsClient;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +82,9 @@ impl Watchers {
             let started = match &provider.kind {
                 ProviderKind::Docker(docker) => {
                     let server = docker_server(docker, &system.fs)?;
-                    Background::start(name, follow_docker(server, since.clone(), report))
+                    let with_drivers = provider.has_hints();
+                    let work = follow_docker(server, since.clone(), with_drivers, report);
+                    Background::start(name, work)
                 }
                 ProviderKind::Kubernetes(kubernetes) => {
                     let path = kubernetes.kube_config.as_deref().map(|path| path.to_string_lossy());
@@ -140,7 +142,13 @@ fn docker_server(docker: &DockerProvider, fs: &Arc<dyn Fs>) -> Result<HttpClient
         .map_err(|error| anyhow!("`host` of the provider `docker` is `{}`; {error}", docker.host))
 }
 
-async fn follow_docker(server: HttpClient, since: Option<String>, report: Report) {
+/// Follows the containers of an engine; `with_drivers` says whether their log drivers are of interest.
+async fn follow_docker(
+    server: HttpClient,
+    since: Option<String>,
+    with_drivers: bool,
+    report: Report,
+) {
     let mut containers = Containers::new(server.clone(), true).with_ended_since(since);
     let mut is_broken = false;
     loop {
@@ -149,7 +157,7 @@ async fn follow_docker(server: HttpClient, since: Option<String>, report: Report
                 if std::mem::replace(&mut is_broken, false) {
                     tracing::info!(host = ?server, "Docker is followed again");
                 }
-                report_docker(change, &report);
+                report_docker(change, with_drivers.then_some(&server), &report).await;
                 continue;
             }
             Ok(None) => {}
@@ -162,12 +170,13 @@ async fn follow_docker(server: HttpClient, since: Option<String>, report: Report
     }
 }
 
-fn report_docker(change: DockerChange, report: &Report) {
+async fn report_docker(change: DockerChange, drivers: Option<&HttpClient>, report: &Report) {
     match change {
         DockerChange::Listed(containers) => {
             let ids = containers.iter().filter_map(|one| one["Id"].as_str().map(str::to_owned));
             let ids: Vec<String> = ids.collect();
             for mut container in containers {
+                note_driver(&mut container, drivers).await;
                 // One that has ended while skidder did not run is reported as such next.
                 container["State"] = "running".into();
                 report.report(What::Seen(Fact::Docker(container)));
@@ -175,11 +184,25 @@ fn report_docker(change: DockerChange, report: &Report) {
             report.report(What::Listed(ids));
         }
         DockerChange::Started(mut container) => {
+            note_driver(&mut container, drivers).await;
             // One that has ended by now is reported as such next.
             container["State"] = "running".into();
             report.report(What::Seen(Fact::Docker(container)));
         }
         DockerChange::Ended(id) => report.report(What::Gone(id, None)),
+    }
+}
+
+/// Adds the log driver to an item of a list, which has none.
+async fn note_driver(container: &mut Json, server: Option<&HttpClient>) {
+    let (Some(server), Some(id)) = (server, container["Id"].as_str()) else { return };
+    let path = format!("/containers/{}/json", percent_encoded(id));
+    match server.json(HttpRequest::get(&path)).await {
+        Ok(mut details) => {
+            container["HostConfig"]["LogConfig"] = details["HostConfig"]["LogConfig"].take();
+        }
+        // One that was removed meanwhile has no log either.
+        Err(error) => tracing::debug!(id, %error, "the log driver of a container is not known"),
     }
 }
 

@@ -83,6 +83,7 @@ impl Shared<'_> {
             container: container.map(|it| text_or_empty(&it["name"])).unwrap_or_default(),
             container_id: container.map(|it| text_or_empty(&it["id"])).unwrap_or_default(),
             note: String::new(),
+            log_driver: String::new(),
             namespace: text_or_empty(&self.pod["metadata"]["namespace"]),
             fields: Arc::new(with_cluster(self.kubernetes.clone(), self.cluster)),
         }

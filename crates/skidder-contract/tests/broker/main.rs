@@ -179,6 +179,7 @@ impl World {
             let send = send.clone();
             let change = TasksChange {
                 remove: vec![self.slot - 1],
+                when_read: false,
                 add: vec![lane(&next, self.slot, &output.registry)],
                 done: Box::new(move || send.try_send(()).unwrap_or_default()),
             };

@@ -5,47 +5,27 @@
 //! read is with those of the `log` input, which they are a part of.
 
 mod descriptor;
-mod text;
 
 #[cfg(test)]
 mod tests;
 
 use crate::bind::take_over;
+use crate::text::{Left, Origin, Text};
 use descriptor::{Chunk, Descriptor, Reading, Then};
-use regex::bytes::Regex;
-use skidder_decode::encoding::{BomError, Encoding};
-use skidder_decode::lines::LineTerminator;
+use skidder_decode::encoding::BomError;
 use skidder_event::{Map, Progress};
 use skidder_input::{Input, InputError, InputFuture, Intake, Sending, Source, Stopped};
 use skidder_net::{Claim, SocketKey, Sockets};
-use skidder_parse::chain::{Chain, Ending};
+use skidder_parse::chain::Ending;
 use skidder_read::CHUNK_BYTES;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use text::{Left, Text};
+
+pub use crate::text::TextSettings;
 
 /// The name of the type.
 pub const KIND: &str = "stdin";
-
-/// How bytes become events.
-#[derive(Clone, Debug)]
-pub struct TextSettings {
-    /// `encoding`; UTF-8 counts as plain.
-    pub encoding: Encoding,
-    /// `line_terminator`, which exists in the encoding.
-    pub line_terminator: LineTerminator,
-    /// `json` and `multiline`.
-    pub parsers: Chain,
-    /// `max_bytes`: longer messages are cut.
-    pub message_max_bytes: usize,
-    /// `include_lines`: if there are any, a message must match one.
-    pub include_lines: Vec<Regex>,
-    /// `exclude_lines`: no message may match one.
-    pub exclude_lines: Vec<Regex>,
-    /// `harvester_buffer_size`: the least that is read at once, in bytes.
-    pub buffer_size: usize,
-}
 
 /// Reads the standard input.
 pub struct Stdin {
@@ -97,7 +77,7 @@ impl Input for Stdin {
             let mut fields = Map::new();
             fields.insert_path("log.file.path", "");
             let source = intake.open(KIND, fields);
-            let text = Text::new(settings, left);
+            let text = Text::new(settings, Origin::Stdin, left);
             Run { intake, source, reading, text, sending }.run(&claim).await
         })
     }

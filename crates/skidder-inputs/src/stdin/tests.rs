@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::testing::Bench;
+use regex::bytes::Regex;
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
+use skidder_decode::encoding::Encoding;
+use skidder_decode::lines::LineTerminator;
 use skidder_input::InputState;
-use skidder_parse::chain::{Match, Matcher, Multiline, Parser, Rule};
+use skidder_parse::chain::{Chain, Match, Matcher, Multiline, Parser, Rule};
 use std::io::Write as _;
 use std::ops::Range;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Reading the settings of a `filestream` input.
 
+pub(crate) mod docker_logs;
 mod identity;
 mod keeping;
 pub(crate) mod log;
@@ -48,8 +49,8 @@ settings! {
 }
 
 settings! {
-    /// What becomes of lines, of every input that reads files.
-    pub(crate) static LINES = Group::new("files.lines", "Which lines.").include(&[&parsers::TEXT]);
+    /// Which messages become events.
+    pub(crate) static MESSAGES = Group::new("files.messages", "Which messages.");
 
     INCLUDE_LINES: Vec<String> = Key::<Vec<String>>::new("include_lines").default(&[]).about(
         "regular expressions: a message must match one. *Cost*: one search a line and expression",
@@ -60,6 +61,10 @@ settings! {
     KEEP_NULL: bool =
         Key::new("keep_null").default(false).about("members that are null stay on events");
 }
+
+/// What becomes of lines, of every input that reads files.
+pub(crate) static LINES: Group =
+    Group::new("files.lines", "Which lines.").include(&[&MESSAGES, &parsers::TEXT]);
 
 settings! {
     /// How a filestream input looks for files.

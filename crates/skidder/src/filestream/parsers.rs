@@ -67,6 +67,26 @@ pub(super) fn read(section: &Section<'_>, settings: &mut FilestreamSettings) {
     finish(section, super::MESSAGE_MAX_BYTES.name(), settings, parsers, max_bytes);
 }
 
+/// Reads the parsers of an input whose lines are records of the container runtime interface.
+pub(super) fn read_of_records(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    let max_bytes = section.get(&MAX_BYTES).value() as usize;
+    settings.message_max_bytes = max_bytes;
+    let mut parsers =
+        vec![Parser::Container(Container { stream: None, format: Format::Cri, max_bytes })];
+    for item in &section.items_of(&PARSERS) {
+        match read_parser(item, settings, max_bytes) {
+            Some(Parser::Container(_)) => section.warning(
+                PARSERS.name(),
+                format!("`{}` has no effect: the records are read without it", item.path()),
+                "leave it out; `stream` of the input selects a stream",
+            ),
+            parser => parsers.extend(parser),
+        }
+    }
+    finish(section, MAX_BYTES.name(), settings, parsers, max_bytes);
+    settings.key_suffix = "";
+}
+
 /// Reads the settings of a `log` or `container` input.
 pub(super) fn read_deprecated(
     section: &Section<'_>,

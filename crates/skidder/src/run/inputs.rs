@@ -119,7 +119,8 @@ impl Tasks {
         name: &str,
         input: Box<dyn skidder_input::Input>,
     ) -> Result<Arc<InputTask>> {
-        if let Some(task) = self.fresh.get(&number) {
+        let is_own = input.has_cursors();
+        if let Some(task) = self.fresh.get(&number).filter(|_| !is_own) {
             return Ok(Arc::clone(task));
         }
         let runtime = match &mut self.runtime {
@@ -131,7 +132,8 @@ impl Tasks {
         let run = format!("{}.{}", self.setup.run, self.started);
         let (id, name) = (id.into(), name.into());
         let setup = Setup { id, name, run: run.into(), ..self.setup.clone() };
-        let outputs = self.outputs.get(&number).copied().unwrap_or(1);
+        // Cursors of two outputs differ: each has a run of its own.
+        let outputs = if is_own { 1 } else { self.outputs.get(&number).copied().unwrap_or(1) };
         let runtime = runtime.handle().clone();
         let task = match self.before(input.kind(), &setup.name) {
             Some(before) => InputTask::after(before, input, setup, outputs, runtime),
@@ -248,7 +250,7 @@ impl Shared {
                 all.files.push((slot, file));
             }
             Reads::Task(input) => {
-                let is_counted = !tasks.fresh.contains_key(&number);
+                let is_counted = input.has_cursors() || !tasks.fresh.contains_key(&number);
                 let task = tasks.get(number, &id, &name, input)?;
                 let slot = slots.next_task();
                 let counts = Counts::Task { task: Arc::clone(&task), is_counted };

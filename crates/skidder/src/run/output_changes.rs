@@ -92,6 +92,7 @@ impl RunningOutput {
         });
         self.tasks.change(TasksChange {
             remove: slots(of_tasks),
+            when_read: ending == Ending::WhenRead,
             add: lanes,
             done: Box::new(move || drop(of_task)),
         })?;

@@ -1,15 +1,16 @@
-//! From the bytes of the standard input to batches of events: lines, their encoding, and the parsers.
+//! From the bytes of a stream (the standard input, the log of a container) to batches of events: lines, their encoding,
+//! and the parsers.
 //!
 //! Bytes that are no event yet (the beginning of a line, lines of an unfinished group) stay in a buffer and are given to the
 //! parsers again with what follows, as those of a file are read again.
 
-use super::TextSettings;
-use skidder_decode::encoding::{BOM_BYTES, BomError, FileEncoding};
-use skidder_decode::lines::Splitter;
+use regex::bytes::Regex;
+use skidder_decode::encoding::{BOM_BYTES, BomError, Encoding, FileEncoding};
+use skidder_decode::lines::{LineTerminator, Splitter};
 use skidder_event::{Batch, Cell, DropReason, Path};
 use skidder_input::Source;
 use skidder_os::{Monotonic, Timestamp};
-use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
+use skidder_parse::chain::{Accept, Chain, Ending, Finish, Run, State};
 use skidder_read::{CHUNK_BYTES, GivenLines, Span};
 use std::sync::{Arc, LazyLock};
 
@@ -19,21 +20,69 @@ const BATCH_EVENTS: usize = 2048;
 static OFFSET: LazyLock<Path> =
     LazyLock::new(|| Path::parse("log.offset").expect("a constant that is a path"));
 
+/// How bytes become events.
+#[derive(Clone, Debug)]
+pub struct TextSettings {
+    /// `encoding`; UTF-8 counts as plain.
+    pub encoding: Encoding,
+    /// `line_terminator`, which exists in the encoding.
+    pub line_terminator: LineTerminator,
+    /// `parsers`, or `json` and `multiline`.
+    pub parsers: Chain,
+    /// `max_bytes` or `message_max_bytes`: longer messages are cut.
+    pub message_max_bytes: usize,
+    /// `include_lines`: if there are any, a message must match one.
+    pub include_lines: Vec<Regex>,
+    /// `exclude_lines`: no message may match one.
+    pub exclude_lines: Vec<Regex>,
+    /// `harvester_buffer_size`: the least that is read at once, in bytes.
+    pub buffer_size: usize,
+}
+
+/// Where the bytes of a [`Text`] come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nothing can be read twice. `log.offset` is 0, as in Filebeat: there is no place to return to.
+    Stdin,
+    /// What is no event yet is read again by the next run. Events have no `log.offset`.
+    Container,
+}
+
+impl Origin {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdin => "standard input",
+            Self::Container => "log of a container",
+        }
+    }
+}
+
 /// Bytes that are no event yet: the next input continues with them after a reload.
 #[derive(Debug, Default)]
-pub(super) struct Left {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Left {
+    pub(crate) bytes: Vec<u8>,
     /// Where they begin: bytes that were read before them.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// They belong to a line beyond all bounds, of which so many bytes are gone already.
     skipped: Option<u64>,
     /// The encoding, once detected from the beginning.
     encoding: Option<FileEncoding>,
+    /// The next run reads them again.
+    is_read_again: bool,
+}
+
+impl Left {
+    /// Nothing yet, of a source that is read from this offset, and again from there by the next run.
+    pub(crate) fn read_again(offset: u64) -> Self {
+        let mut left = Self::default();
+        (left.offset, left.is_read_again) = (offset, true);
+        left
+    }
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
-        if !self.bytes.is_empty() {
+        if !self.bytes.is_empty() && !self.is_read_again {
             let bytes = self.bytes.len();
             tracing::error!(bytes, "the end of what was read of the standard input is lost");
         }
@@ -41,8 +90,9 @@ impl Drop for Left {
 }
 
 /// Lines on their way to events.
-pub(super) struct Text {
+pub(crate) struct Text {
     settings: TextSettings,
+    origin: Origin,
     left: Left,
     splitter: Option<Splitter>,
     state: State,
@@ -58,11 +108,12 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn new(settings: TextSettings, mut left: Left) -> Self {
+    pub(crate) fn new(settings: TextSettings, origin: Origin, mut left: Left) -> Self {
         // The settings may have another encoding now.
         left.encoding = settings.encoding.fixed().or(left.encoding);
         Self {
             settings,
+            origin,
             left,
             splitter: None,
             state: State::default(),
@@ -75,7 +126,7 @@ impl Text {
     }
 
     /// Adds what was read.
-    pub(super) fn add(&mut self, mut bytes: Vec<u8>) {
+    pub(crate) fn add(&mut self, mut bytes: Vec<u8>) {
         if bytes.len() < bytes.capacity() / 4 {
             // A few lines do not take a large buffer along.
             bytes.shrink_to_fit();
@@ -88,17 +139,22 @@ impl Text {
     }
 
     /// When to ask again for events, though nothing was read.
-    pub(super) fn flush_at(&self) -> Option<Monotonic> {
+    pub(crate) fn flush_at(&self) -> Option<Monotonic> {
         self.flush_at
     }
 
+    /// How many bytes became events, and were before those of this text.
+    pub(crate) fn offset(&self) -> u64 {
+        self.left.offset
+    }
+
     /// The bytes that are no event yet, for the next input.
-    pub(super) fn take_left(&mut self) -> Left {
+    pub(crate) fn take_left(&mut self) -> Left {
         std::mem::take(&mut self.left)
     }
 
     /// Takes that back.
-    pub(super) fn put_left(&mut self, left: Left) {
+    pub(crate) fn put_left(&mut self, left: Left) {
         self.left = left;
     }
 
@@ -107,7 +163,7 @@ impl Text {
     ///
     /// # Errors
     /// If the encoding needs a byte order mark and there is none: nothing can be read.
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         source: &mut Source,
         ending: Ending,
@@ -153,7 +209,7 @@ impl Text {
         let appended = whole..batch.bytes().len();
         let is_utf8 = simdutf8::basic::from_utf8(&batch.bytes()[appended.clone()]).is_ok();
         batch.set_utf8_appended(if is_utf8 { appended } else { whole..whole });
-        put_offsets(&mut batch);
+        self.put_offsets(&mut batch);
         Ok(Some((batch, consumed as u64)))
     }
 
@@ -212,7 +268,7 @@ impl Text {
             include: &settings.include_lines,
             exclude: &settings.exclude_lines,
         };
-        let offset = self.left.offset;
+        let (offset, origin) = (self.left.offset, self.origin);
         let mut run = Run::new(&settings.parsers, &mut self.state, accept, batch, offset);
         let lines = GivenLines {
             spans: &self.spans,
@@ -223,7 +279,7 @@ impl Text {
             now,
         };
         let stopped =
-            lines.give(&mut run, batch, |offset, bytes| report_too_long(source, offset, bytes));
+            lines.give(&mut run, batch, |offset, bytes| origin.too_long(source, offset, bytes));
         if too_long || (is_full && run.complete_before(batch) == offset) {
             run.interrupt(batch);
         }
@@ -249,14 +305,14 @@ impl Text {
         left.skipped = Some(line);
         end?;
         left.skipped = None;
-        report_too_long(source, left.offset - line, line as usize);
+        self.origin.too_long(source, left.offset - line, line as usize);
         let mut batch = source.batch(Vec::new(), 0);
         batch.count_dropped(DropReason::LineTooLong, 1);
         Some((batch, line))
     }
 
     /// Nothing of this is known to be a line: counts it as dropped.
-    pub(super) fn give_up(&mut self, source: &mut Source) -> (Batch, u64) {
+    pub(crate) fn give_up(&mut self, source: &mut Source) -> (Batch, u64) {
         let bytes = std::mem::take(&mut self.left.bytes).len() as u64;
         self.left.offset += bytes;
         let mut batch = source.batch(Vec::new(), 0);
@@ -277,8 +333,25 @@ impl Text {
             offset = failure.offset,
             error = failure.error,
             lines = self.failures,
-            "lines of the standard input cannot be parsed and go on as they are"
+            "lines of the {} cannot be parsed and go on as they are",
+            self.origin.name()
         );
+    }
+
+    fn put_offsets(&self, batch: &mut Batch) {
+        let base = Arc::clone(batch.base());
+        for row in 0..batch.len() {
+            if batch.event(row).offset().is_none() {
+                continue;
+            }
+            let mut event = batch.event_mut(row, &base);
+            if self.origin == Origin::Stdin {
+                let put = event.put_cell(&OFFSET, Cell::Int(0));
+                debug_assert!(put.is_ok(), "`log` is an object: it has an offset");
+            } else {
+                event.delete(&OFFSET);
+            }
+        }
     }
 }
 
@@ -295,19 +368,10 @@ impl TextSettings {
     }
 }
 
-fn report_too_long(source: &Source, offset: u64, bytes: usize) {
-    let error = "a line is longer than four times `max_bytes`, and skipped";
-    source.failed(error);
-    tracing::error!(offset, bytes, "standard input: {error}");
-}
-
-/// `log.offset` is 0, as in Filebeat: the standard input has no place that one could return to.
-fn put_offsets(batch: &mut Batch) {
-    let base = Arc::clone(batch.base());
-    for row in 0..batch.len() {
-        if batch.event(row).offset().is_some() {
-            let put = batch.event_mut(row, &base).put_cell(&OFFSET, Cell::Int(0));
-            debug_assert!(put.is_ok(), "`log` is an object: it has an offset");
-        }
+impl Origin {
+    fn too_long(self, source: &Source, offset: u64, bytes: usize) {
+        let error = "a line is longer than four times `max_bytes`, and skipped";
+        source.failed(error);
+        tracing::error!(offset, bytes, "{}: {error}", self.name());
     }
 }
