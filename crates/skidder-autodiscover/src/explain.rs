@@ -83,17 +83,14 @@ impl Autodiscover {
     }
 
     fn explain_object(&self, number: usize, id: &str, object: &Object) -> ExplainedObject {
-        let built = object.built.as_deref();
-        let events = built.into_iter().flat_map(|built| &built.events);
+        let events = self.considered(number, object);
         ExplainedObject {
             id: id.to_owned(),
-            name: object.fact.as_ref().map(name_of).unwrap_or_default(),
+            name: object.fact.as_ref().map(|fact| name_of(&fact.fact())).unwrap_or_default(),
             state: state_words(object.state).to_owned(),
             events: events
-                .map(|event| ExplainedEvent {
-                    about: event.about.clone(),
-                    notes: event.notes.clone(),
-                })
+                .into_iter()
+                .map(|event| ExplainedEvent { about: event.about, notes: event.notes })
                 .collect(),
             inputs: object
                 .candidates()

@@ -27,6 +27,7 @@ mod hints;
 mod hints_input;
 mod hints_settings;
 mod json;
+mod kept;
 mod kubernetes;
 pub mod limits;
 mod made;

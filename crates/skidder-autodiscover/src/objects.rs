@@ -2,7 +2,9 @@
 
 use crate::candidates::{Built, Candidate};
 use crate::fact::{Fact, Version};
+use crate::kept::KeptFact;
 use crate::limits::OBJECTS_MAX;
+use crate::secrets::WantedSecret;
 use serde_json::{Value as Json, json};
 use skidder_os::Monotonic;
 use std::collections::{BTreeMap, HashSet};
@@ -28,9 +30,11 @@ pub(crate) struct Object {
     pub(crate) version: Option<Version>,
     pub(crate) state: State,
     /// `None` if the object is gone.
-    pub(crate) fact: Option<Fact>,
-    /// What the rules made of it the last time.
-    pub(crate) built: Option<Arc<Built>>,
+    pub(crate) fact: Option<KeptFact>,
+    /// The inputs that the rules made of it the last time.
+    pub(crate) inputs: Box<[Arc<Candidate>]>,
+    /// Secrets that were named then.
+    pub(crate) secrets: Box<[WantedSecret]>,
     /// The rules have to be applied again.
     pub(crate) is_stale: bool,
     /// Inputs of containers of a pod that were replaced; they run on for `cleanup_timeout`, as their last lines may not
@@ -39,27 +43,30 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    fn new(version: Option<Version>, state: State, fact: Option<Fact>) -> Self {
-        Self { version, state, fact, built: None, is_stale: true, leaving: Vec::new() }
+    fn new(version: Option<Version>, state: State, fact: Option<KeptFact>) -> Self {
+        let (inputs, secrets, leaving) = (Box::default(), Box::default(), Vec::new());
+        Self { version, state, fact, inputs, secrets, is_stale: true, leaving }
     }
 
     /// Takes over what the rules made of the newest fact.
     pub(crate) fn set_built(&mut self, built: Built, now: Monotonic) {
         let has = |container: &str| built.containers.contains(container);
-        for old in self.built.iter().flat_map(|built| &built.candidates) {
+        for old in &self.inputs {
             if !old.container_id.is_empty() && !has(&old.container_id) {
                 self.leaving.push((Arc::clone(old), now));
             }
         }
         self.leaving.retain(|(old, _)| !has(&old.container_id));
-        self.built = Some(Arc::new(built));
+        self.leaving.shrink_to_fit();
+        self.inputs = built.candidates.into();
+        self.secrets = built.secrets.into_iter().collect();
         self.is_stale = false;
     }
 
     /// Its inputs, before objects are compared.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = &Arc<Candidate>> {
-        let built = self.built.iter().flat_map(|built| &built.candidates);
-        built.chain(self.leaving.iter().map(|(old, _)| old)).filter(|_| self.fact.is_some())
+        let leaving = self.leaving.iter().map(|(old, _)| old);
+        self.inputs.iter().chain(leaving).filter(|_| self.fact.is_some())
     }
 }
 
@@ -91,14 +98,14 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// A fact about an object that inputs are made for. `true` if something changed.
-    pub(crate) fn seen(&mut self, fact: Fact, now: Monotonic) -> bool {
+    pub(crate) fn seen(&mut self, fact: &Fact, now: Monotonic) -> bool {
         let (id, version, is_over) = (fact.id(), fact.version(), fact.is_over());
         let Some(object) = self.all.get_mut(&id) else {
             if self.is_bound_reached() {
                 return false;
             }
             let state = if is_over { State::Gone(now) } else { State::Alive };
-            let fact = (!is_over).then_some(fact);
+            let fact = (!is_over).then(|| KeptFact::of(fact));
             self.all.insert(id, Object::new(version, state, fact));
             return !is_over;
         };
@@ -112,7 +119,7 @@ impl Objects {
             return end(object, now);
         }
         object.state = State::Alive;
-        object.fact = Some(fact);
+        object.fact = Some(KeptFact::of(fact));
         object.is_stale = true;
         true
     }
@@ -160,7 +167,8 @@ impl Objects {
                 && now >= since + cleanup
             {
                 object.state = State::Gone(since + cleanup);
-                (object.fact, object.built) = (None, None);
+                object.fact = None;
+                (object.inputs, object.secrets) = (Box::default(), Box::default());
                 object.leaving.clear();
                 changed = true;
             }
@@ -246,7 +254,7 @@ impl Objects {
     pub(crate) fn rebuild(&mut self, concerned: impl Fn(&Fact) -> bool) -> bool {
         let mut changed = false;
         for object in self.all.values_mut() {
-            if object.fact.as_ref().is_some_and(&concerned) {
+            if object.fact.as_ref().is_some_and(|fact| concerned(&fact.fact())) {
                 object.is_stale = true;
                 changed = true;
             }

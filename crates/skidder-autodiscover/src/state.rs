@@ -1,7 +1,7 @@
 //! All providers, what they know, and what should run.
 
 use crate::arbitrate::{Verdict, judge};
-use crate::candidates::{Built, Candidate, Rules};
+use crate::candidates::{Built, Candidate, Considered, Rules};
 use crate::event::Event;
 use crate::fact::{Fact, Version};
 use crate::json::text;
@@ -112,9 +112,9 @@ impl Autodiscover {
             return;
         }
         self.changed |= match (&of.kind, &fact) {
-            (ProviderKind::Docker(_), Fact::Docker(_)) => objects.seen(fact, now),
+            (ProviderKind::Docker(_), Fact::Docker(_)) => objects.seen(&fact, now),
             (ProviderKind::Kubernetes(own), _) if is_followed(own, &fact) => {
-                objects.seen(fact, now)
+                objects.seen(&fact, now)
             }
             (ProviderKind::Kubernetes(_), _) => seen_around(objects, &fact),
             (ProviderKind::Docker(_), _) => false,
@@ -165,12 +165,8 @@ impl Autodiscover {
 
     /// All secrets that inputs use or wait for.
     pub fn named_secrets(&self) -> BTreeSet<WantedSecret> {
-        let built = self
-            .objects
-            .iter()
-            .flat_map(|objects| objects.all.values())
-            .filter_map(|it| it.built.as_ref());
-        built.flat_map(|built| built.secrets.iter().cloned()).collect()
+        let all = self.objects.iter().flat_map(|objects| objects.all.values());
+        all.flat_map(|object| object.secrets.iter().cloned()).collect()
     }
 
     /// The values of a secret by their keys, decoded; `None` if there is no such secret.
@@ -209,13 +205,15 @@ impl Autodiscover {
         let Self { context, providers, objects, secrets, logged, .. } = self;
         for (number, (objects, provider)) in objects.iter_mut().zip(providers.iter()).enumerate() {
             let rules = Rules { context, secrets, number, provider };
-            let mut built = Vec::new();
-            for (id, object) in &objects.all {
-                if let Some(fact) = object.fact.as_ref().filter(|_| object.is_stale) {
-                    built.push((id.clone(), build_one(rules, objects, fact)));
-                }
-            }
-            for (id, built) in built {
+            let is_stale = |object: &Object| object.is_stale && object.fact.is_some();
+            let stale = objects.all.iter().filter(|(_, object)| is_stale(object));
+            let stale: Vec<String> = stale.map(|(id, _)| id.clone()).collect();
+            for id in stale {
+                let Some(fact) = objects.all.get(&id).and_then(|object| object.fact.as_ref())
+                else {
+                    continue;
+                };
+                let built = build_one(rules, objects, &fact.fact());
                 warn_if_unread(&built, logged);
                 if let Some(object) = objects.all.get_mut(&id) {
                     object.set_built(built, now);
@@ -224,12 +222,21 @@ impl Autodiscover {
         }
     }
 
+    /// What the rules make of an object now, with the reasons; they are not kept, as they are seldom wanted.
+    pub(crate) fn considered(&self, number: usize, object: &Object) -> Vec<Considered> {
+        let (provider, objects) = (&self.providers[number], &self.objects[number]);
+        let Self { context, secrets, .. } = self;
+        let rules = Rules { context, secrets, number, provider };
+        let fact = object.fact.as_ref().filter(|_| !object.is_stale);
+        fact.map(|fact| build_one(rules, objects, &fact.fact()).events).unwrap_or_default()
+    }
+
     fn arbitrate(&mut self) {
         let mut ordered: Vec<(usize, Option<Version>, &String, &Object)> = Vec::new();
         for (number, objects) in self.objects.iter().enumerate() {
             for (id, object) in &objects.all {
                 if let Some(fact) = &object.fact {
-                    ordered.push((number, fact.created(), id, object));
+                    ordered.push((number, fact.created, id, object));
                 }
             }
         }
@@ -341,11 +348,7 @@ fn build_one(rules: Rules<'_>, objects: &Objects, fact: &Fact) -> Built {
     match events(rules.provider, objects, fact) {
         Ok(events) => rules.apply(&name, &events),
         Err(reason) => {
-            let considered = crate::candidates::Considered {
-                about: name,
-                notes: vec![reason],
-                failures: Vec::new(),
-            };
+            let considered = Considered { about: name, notes: vec![reason], failures: Vec::new() };
             Built { events: vec![considered], ..Built::default() }
         }
     }

@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Directory levels that `**` stands for at most, as in Filebeat.
 pub const RECURSIVE_LEVELS_MAX: usize = 8;
@@ -31,16 +32,20 @@ pub(crate) enum Part {
     Recursive,
 }
 
-/// A part with wildcards.
+/// A part with wildcards. Clones share it: a container's has the 64 characters of its id.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Wildcard(Vec<Token>);
+pub(crate) struct Wildcard(Arc<[Token]>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Any,
     One,
-    Char(char),
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    /// These characters.
+    Text(Box<str>),
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 /// Why a text is no pattern.
@@ -83,7 +88,7 @@ impl Pattern {
         }
         if parts.last() == Some(&Part::Recursive) {
             // `dir/**` means the files at any level below, as `dir/**/*` does.
-            parts.push(Part::Wild(Wildcard(vec![Token::Any])));
+            parts.push(Part::Wild(Wildcard(Arc::new([Token::Any]))));
         }
         Ok(Self { text: text.to_owned(), root, parts })
     }
@@ -155,25 +160,44 @@ impl Part {
 impl Wildcard {
     fn parse(text: &str) -> Result<Self, PatternError> {
         let mut tokens = Vec::new();
+        let mut plain = String::new();
         let mut rest = text.chars();
         while let Some(letter) = rest.next() {
-            tokens.push(match letter {
-                '*' if tokens.last() == Some(&Token::Any) => continue,
+            let token = match letter {
                 '*' => Token::Any,
                 '?' => Token::One,
                 '[' => class(&mut rest).ok_or_else(|| PatternError::Class(text.to_owned()))?,
                 '\\' => {
-                    Token::Char(rest.next().ok_or_else(|| PatternError::Escape(text.to_owned()))?)
+                    plain.push(rest.next().ok_or_else(|| PatternError::Escape(text.to_owned()))?);
+                    continue;
                 }
-                plain => Token::Char(plain),
-            });
+                letter => {
+                    plain.push(letter);
+                    continue;
+                }
+            };
+            if !plain.is_empty() {
+                tokens.push(Token::Text(std::mem::take(&mut plain).into()));
+            }
+            if token != Token::Any || tokens.last() != Some(&Token::Any) {
+                tokens.push(token);
+            }
         }
-        Ok(Self(tokens))
+        if !plain.is_empty() {
+            tokens.push(Token::Text(plain.into()));
+        }
+        Ok(Self(tokens.into()))
     }
 
     /// Whether a name matches. Bytes that are not UTF-8 count as one character each.
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
         let text = String::from_utf8_lossy(name.as_bytes());
+        // Most names that do not match have another end, such as the id of another container.
+        if let Some(Token::Text(end)) = self.0.last()
+            && !text.ends_with(&**end)
+        {
+            return false;
+        }
         matches(&self.0, &text)
     }
 }
@@ -217,15 +241,14 @@ fn matches(tokens: &[Token], text: &str) -> bool {
             at += 1;
             continue;
         }
-        let next = rest.chars().next();
-        let fits = match (tokens.get(at), next) {
-            (None, None) => return true,
-            (Some(token), Some(letter)) => token.fits(letter),
-            _ => false,
+        let next = match tokens.get(at) {
+            None if rest.is_empty() => return true,
+            None => None,
+            Some(token) => token.strip(rest),
         };
-        if let (true, Some(letter)) = (fits, next) {
+        if let Some(next) = next {
             at += 1;
-            rest = &rest[letter.len_utf8()..];
+            rest = next;
             continue;
         }
         let Some((after, from)) = star else { return false };
@@ -237,15 +260,20 @@ fn matches(tokens: &[Token], text: &str) -> bool {
 }
 
 impl Token {
-    fn fits(&self, letter: char) -> bool {
-        match self {
-            Self::Any => unreachable!("stars are handled by the caller"),
+    /// The text behind what this matches at its beginning; `None` if it does not.
+    fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
+        if let Self::Text(wanted) = self {
+            return text.strip_prefix(&**wanted);
+        }
+        let letter = text.chars().next()?;
+        let fits = match self {
+            Self::Any | Self::Text(_) => unreachable!("handled by the caller and above"),
             Self::One => true,
-            Self::Char(wanted) => *wanted == letter,
             Self::Class { negated, ranges } => {
                 ranges.iter().any(|&(low, high)| low <= letter && letter <= high) != *negated
             }
-        }
+        };
+        fits.then(|| &text[letter.len_utf8()..])
     }
 }
 
@@ -270,6 +298,14 @@ mod tests {
             ("*", ".hidden", true),
             ("*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaa", false),
             ("app.log*", "app.log.2.gz", true),
+            ("*-abc.log", "web_shop-abc.log", true),
+            ("*-abc.log", "web_shop-abd.log", false),
+            ("*ab*ab", "abab", true),
+            ("*ab*ab", "ab", false),
+            ("*aab", "aaab", true),
+            ("a**b", "ab", true),
+            ("", "", true),
+            ("ab", "abc", false),
         ];
         for (pattern, name, expected) in cases {
             let wildcard = Wildcard::parse(pattern).unwrap();

@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The settings of a scan.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,8 @@ pub struct ScanSettings {
     pub include_files: Vec<Regex>,
     /// `prospector.scanner.exclude_files`: no path may match one.
     pub exclude_files: Vec<Regex>,
+    /// Our own log: no path may match one. All inputs share these, as a compiled pattern takes memory to match.
+    pub left_out: Arc<[Regex]>,
     /// `prospector.scanner.symlinks`: links to files are followed.
     pub symlinks: bool,
 }
@@ -35,10 +38,15 @@ impl ScanSettings {
 }
 
 impl ScanSettings {
+    /// All patterns that keep a path out.
+    fn kept_out(&self) -> impl Iterator<Item = &Regex> {
+        self.exclude_files.iter().chain(&*self.left_out)
+    }
+
     /// Whether `prospector.scanner.exclude_files` keeps a path out.
     pub(crate) fn excludes(&self, path: &Path) -> bool {
         let path = path.as_os_str().as_bytes();
-        self.exclude_files.iter().any(|regex| regex.is_match(path))
+        self.kept_out().any(|regex| regex.is_match(path))
     }
 }
 
@@ -50,7 +58,7 @@ impl ScanSettings {
             return None;
         }
         let matches = |regex: &&Regex| regex.is_match(path.as_os_str().as_bytes());
-        if let Some(regex) = self.exclude_files.iter().find(matches) {
+        if let Some(regex) = self.kept_out().find(matches) {
             return Some(format!("excluded by exclude_files: {regex}"));
         }
         if !self.include_files.is_empty() && !self.include_files.iter().any(|one| matches(&one)) {
@@ -424,7 +432,7 @@ impl<'a> Walk<'a> {
     fn is_wanted(&self, path: &Path) -> bool {
         let matches =
             |list: &[Regex]| list.iter().any(|regex| regex.is_match(path.as_os_str().as_bytes()));
-        !matches(&self.settings.exclude_files)
+        !self.settings.excludes(path)
             && (self.settings.include_files.is_empty() || matches(&self.settings.include_files))
     }
 

@@ -6,11 +6,12 @@ use skidder_log::{LogSettings, stderr_file};
 use skidder_read::FilestreamSettings;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which files are our own log.
 #[derive(Clone)]
 pub(crate) struct OwnLog {
-    files: Vec<Regex>,
+    files: Arc<[Regex]>,
     /// Files as they may be called.
     examples: Vec<PathBuf>,
 }
@@ -47,6 +48,6 @@ impl OwnLog {
                 section.warning("paths", message, advice);
             }
         }
-        scan.exclude_files.extend(self.files.iter().cloned());
+        scan.left_out = Arc::clone(&self.files);
     }
 }

@@ -10,16 +10,16 @@ use crate::reader::{InputContext, TAIL_BYTES};
 use crate::readers::{ReaderLook, Readers};
 use crate::scan::Found;
 use crate::settings::Compression;
-use skidder_event::Tail;
+use skidder_event::{Recycle as _, Tail};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileId, Metadata, is_out_of_descriptors, open_same};
 use skidder_registry::Cursor;
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes read at once for beginnings, comparisons and long fingerprints.
+/// Bytes read at once for beginnings, comparisons and long fingerprints: a part of a buffer of the pool.
 const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Bytes read at once for an unusual fingerprint.
@@ -43,12 +43,19 @@ pub(super) struct Probe {
     input: Arc<InputContext>,
     /// Readers close files when the process runs out of descriptors.
     readers: Arc<Readers>,
-    scratch: RefCell<Vec<u8>>,
 }
 
 impl Probe {
     pub(super) fn new(input: Arc<InputContext>, readers: Arc<Readers>) -> Self {
-        Self { input, readers, scratch: RefCell::new(vec![0; SCRATCH_BYTES]) }
+        Self { input, readers }
+    }
+
+    /// Runs `work` with memory of the pool that all inputs share: an input whose files are idle holds none.
+    fn with_scratch<T>(&self, work: impl FnOnce(&mut [u8]) -> T) -> T {
+        let mut parts = self.input.buffers.take();
+        let done = work(&mut parts.bytes[..SCRATCH_BYTES]);
+        self.input.buffers.recycle(parts);
+        done
     }
 
     /// The beginning of a file, or `None` while it is too short to distinguish it from other files.
@@ -95,14 +102,10 @@ impl Probe {
             opened => opened?,
         };
         let length = settings.fingerprint.length as usize;
-        read_head(
-            &*file,
-            compression,
-            &settings.fingerprint,
-            length,
-            &self.input.decoders,
-            &mut self.scratch.borrow_mut(),
-        )
+        let (print, decoders) = (&settings.fingerprint, &self.input.decoders);
+        self.with_scratch(|scratch| {
+            read_head(&*file, compression, print, length, decoders, scratch)
+        })
     }
 
     /// Opens a found file to compare it.
@@ -132,12 +135,8 @@ impl Probe {
         len: u32,
     ) -> io::Result<Option<Fingerprint>> {
         let side = self.side_of(candidate)?;
-        fingerprint_of(
-            side,
-            self.input.settings.fingerprint.offset,
-            len,
-            &mut self.scratch.borrow_mut(),
-        )
+        let offset = self.input.settings.fingerprint.offset;
+        self.with_scratch(|scratch| fingerprint_of(side, offset, len, scratch))
     }
 
     /// The fingerprint of a file over the bytes that the fingerprint `like` covers.
@@ -334,6 +333,6 @@ impl Probe {
         comparison: &mut Comparison,
         budget: &mut u64,
     ) -> io::Result<Verdict> {
-        comparison.step(&mut self.scratch.borrow_mut(), budget)
+        self.with_scratch(|scratch| comparison.step(scratch, budget))
     }
 }

@@ -238,6 +238,7 @@ impl Config {
         let scan = ScanSettings {
             patterns: vec![pattern],
             exclude_files: vec![exclude],
+            left_out: std::sync::Arc::default(),
             symlinks: self.special == Special::Containers,
             ..ScanSettings::default()
         };

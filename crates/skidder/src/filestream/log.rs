@@ -222,6 +222,7 @@ fn read_scan(section: &Section<'_>, context: &InputContext<'_>, kind: InputKind)
     ScanSettings {
         include_files: Vec::new(),
         exclude_files: patterns(section, &EXCLUDE_FILES),
+        left_out: std::sync::Arc::default(),
         // The logs of containers are often links, and Filebeat follows them whatever the setting says.
         symlinks: section.get(&SYMLINKS).value() || kind == InputKind::Container,
         patterns: match containers {

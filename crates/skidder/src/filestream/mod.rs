@@ -211,6 +211,7 @@ fn read_scan(section: &Section<'_>, directory: &Path) -> ScanSettings {
     ScanSettings {
         include_files: patterns(section, &INCLUDE_FILES),
         exclude_files: patterns(section, &EXCLUDE_FILES),
+        left_out: std::sync::Arc::default(),
         symlinks: section.get(&SYMLINKS).value(),
         patterns: read_paths(section, directory, recursive),
     }

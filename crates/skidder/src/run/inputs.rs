@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Decoders kept for reuse; each has about 50 KiB.
-const DECODERS_IDLE_MAX: usize = 8;
+/// Decoders kept for reuse by all inputs of an output; each has about 50 KiB.
+pub(super) const DECODERS_IDLE_MAX: usize = 8;
 
 /// The slots of tasks begin here: those below are of file inputs, which their scanner numbers from 0.
 const TASK_SLOTS: usize = 1 << 20;
@@ -189,6 +189,7 @@ pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) cursors: Arc<dyn Cursors>,
     pub(super) buffers: Arc<BufferPool>,
+    pub(super) decoders: DecoderPool,
     pub(super) readers: Arc<Readers>,
     pub(super) ids: Arc<SourceIds>,
     pub(super) rows_max: usize,
@@ -276,7 +277,7 @@ impl Shared {
             fs: Arc::clone(&self.fs),
             metrics,
             buffers: Arc::clone(&self.buffers),
-            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
+            decoders: self.decoders.clone(),
             rows_max: self.rows_max,
         }
     }

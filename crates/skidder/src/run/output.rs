@@ -2,7 +2,7 @@
 //! that one that is stuck holds up no other, and goes on from the files when it can.
 
 use super::Happened;
-use super::inputs::{Inputs, Shared, Slots, Tasks};
+use super::inputs::{DECODERS_IDLE_MAX, Inputs, Shared, Slots, Tasks};
 use super::left_queues::{self, LeftQueues, UsedQueue};
 use crate::input_print::InputPrint;
 use crate::outputs::OutputParts;
@@ -20,7 +20,7 @@ use skidder_pipeline::{
     Output, OutputMetrics, Patience, Pipeline, Queue, QueueLimits, Queues, Registrar,
     RegistrarMetrics, Settle,
 };
-use skidder_read::{BufferPool, Readers, ReadersLimits, SourceIds};
+use skidder_read::{BufferPool, DecoderPool, Readers, ReadersLimits, SourceIds};
 use skidder_registry::{Opened, Options, Registry};
 use std::path::Path;
 use std::sync::Arc;
@@ -243,6 +243,7 @@ impl Start<'_> {
             clock: Arc::clone(&self.system.clock),
             cursors: Arc::new(cursors),
             buffers: Arc::new(BufferPool::default()),
+            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
             readers: Arc::clone(readers),
             ids: Arc::new(SourceIds::default()),
             rows_max: (queues.inputs.limits().events / 4).max(1),

@@ -204,6 +204,7 @@ fn read_only(given: &FilestreamSettings, file: &Path) -> Result<FilestreamSettin
         patterns: vec![Pattern::parse(&escaped, Path::new("/"), false)?],
         include_files: Vec::new(),
         exclude_files: Vec::new(),
+        left_out: Arc::default(),
         symlinks: true,
     };
     Ok(FilestreamSettings {
