@@ -62,15 +62,7 @@ impl HintSettings {
         let folders = folders(&default_config);
         let allow_list = section.get(&keys::ALLOWS).value().then_some(AllowList { types, folders });
         let prefix = prefix.trim_end_matches('.').to_owned();
-        Some(Self {
-            prefix,
-            key,
-            default_config,
-            default_path,
-            api_config,
-            reads_all,
-            allow_list,
-        })
+        Some(Self { prefix, key, default_config, default_path, api_config, reads_all, allow_list })
     }
 
     /// The input that hints add to for a container with this log driver, and what there is to say about it.

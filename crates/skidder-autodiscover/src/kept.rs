@@ -131,6 +131,10 @@ fn reduced_container(container: &Json) -> Json {
         let names = ["Labels", "Image", "Hostname", "ExposedPorts"];
         kept["Config"] = some(&container["Config"], &names);
     }
+    let driver = &container["HostConfig"]["LogConfig"]["Type"];
+    if !driver.is_null() {
+        kept["HostConfig"] = json!({ "LogConfig": { "Type": driver } });
+    }
     let network = &container["NetworkSettings"];
     let networks: Map<String, Json> = network["Networks"]
         .as_object()
@@ -203,7 +207,8 @@ mod tests {
     #[test]
     fn of_a_container_is_kept_what_its_events_are_made_of() {
         let container = json!({
-            "Id": "c", "Name": "/web", "Created": "2026-01-01T00:00:00Z", "HostConfig": {"a": 1},
+            "Id": "c", "Name": "/web", "Created": "2026-01-01T00:00:00Z",
+            "HostConfig": {"LogConfig": {"Type": "local", "Config": {}}, "a": 1},
             "State": {"Running": true, "StartedAt": "2026-01-01T00:00:01Z"},
             "Config": {
                 "Labels": {"app": "web"}, "Image": "web:1", "Hostname": "c", "Env": ["A=secret"],
@@ -219,6 +224,7 @@ mod tests {
         let of = |object: &Json| format!("{:?}", crate::docker::events(object, true));
         assert_eq!(of(&short), of(&container));
         assert!(!kept.text.contains("secret"), "{}", kept.text);
+        assert!(kept.text.contains(r#"{"LogConfig":{"Type":"local"}}"#), "{}", kept.text);
     }
 
     #[test]

@@ -6,15 +6,18 @@
 mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../kubelet/mod.rs"]
+mod kubelet;
 
 mod browser;
 
 use browser::Browser;
-use cluster::{Cluster, Pod};
+use cluster::Cluster;
 use common::Place;
 use common::lines::{gzip, line, lines};
 use common::program::{Program, patiently};
 use common::server::{Act, BulkServer};
+use kubelet::Pod;
 use serde_json::json;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
