@@ -236,6 +236,8 @@ struct Unread {
     inputs: Vec<usize>,
     /// When to look.
     due: Monotonic,
+    /// They were looked at before, and what was written meanwhile was seen.
+    was_seen: bool,
 }
 
 impl Unread {
@@ -246,7 +248,7 @@ impl Unread {
                 input.scan(now);
             }
         }
-        Self { inputs, due: now.monotonic }
+        Self { inputs, due: now.monotonic, was_seen: false }
     }
 
     /// Looks, if that is due, whether all were read to their end.
@@ -255,11 +257,19 @@ impl Unread {
             return false;
         }
         self.due = now.monotonic + LOOK_FOR_END;
+        let was_seen = std::mem::replace(&mut self.was_seen, true);
         let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
-        self.inputs.iter().all(|number| {
-            let Some(input) = scanner.input(*number) else { return true };
-            input.page(&all, now).files.iter().all(has_nothing_more)
-        })
+        let mut is_over = true;
+        for number in &self.inputs {
+            let Some(input) = scanner.input(*number) else { continue };
+            let files = input.page(&all, now).files;
+            // The last group of lines, say of `multiline`, gets no more of them: it does not wait for its timeout.
+            let has_no_end =
+                files.iter().any(|it| matches!(it.reason, Some(Reason::LineWithoutEnd)));
+            let waits = has_no_end && (!was_seen || input.complete_groups());
+            is_over &= !waits && files.iter().all(has_nothing_more);
+        }
+        is_over
     }
 }
 
