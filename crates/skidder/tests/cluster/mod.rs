@@ -1,5 +1,6 @@
 //! A cluster for tests: an API server that lists and watches, and a kubelet that writes, rotates, links and deletes the
 //! logs of pods as the real one does.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 #[path = "../../../skidder-lookups/tests/common/mod.rs"]
 mod http_api;
