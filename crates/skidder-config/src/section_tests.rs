@@ -308,7 +308,7 @@ fn a_text_is_a_truth_value_as_in_filebeat() {
         read(text, |root| ["a", "b", "c", "d", "e", "f", "g"].map(|key| root.bool(key).optional()));
     let no = Some(false);
     assert_eq!(values, [Some(true), Some(true), no, no, Some(true), None, None]);
-    assert_eq!(problems.matches("expected true or false").count(), 2, "{problems}");
+    assert_eq!(problems.matches("expected `true` or `false`").count(), 2, "{problems}");
 }
 
 #[test]

@@ -246,12 +246,14 @@ struct Unread {
     due: Monotonic,
     /// What the system still refuses then is left, as it is in the log.
     patience: Monotonic,
+    /// They were read to their end once before: what was written meanwhile was seen.
+    was_seen: bool,
 }
 
 impl Unread {
     fn new(inputs: Vec<usize>, scanner: &mut Scanner, now: Now) -> Self {
         let due = now.monotonic;
-        let this = Self { inputs, due, patience: due + REFUSED_MAX };
+        let this = Self { inputs, due, patience: due + REFUSED_MAX, was_seen: false };
         this.scan(scanner, now);
         this
     }
@@ -276,15 +278,14 @@ impl Unread {
         }
         // The last line may have come since the scan.
         self.scan(scanner, now);
-        self.have_nothing_more(scanner, now)
+        self.have_nothing_more(scanner, now) && !self.completes_groups(scanner, now)
     }
 
     fn have_nothing_more(&self, scanner: &mut Scanner, now: Now) -> bool {
         let is_patient = now.monotonic < self.patience;
-        let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
         self.inputs.iter().all(|number| {
             let Some(input) = scanner.input(*number) else { return true };
-            let page = input.page(&all, now);
+            let page = input.page(&all_files(), now);
             let is_refused = |file: &FileLook| matches!(file.reason, Some(Reason::Unopened(_)));
             if is_patient && (!page.unlisted.is_empty() || page.files.iter().any(is_refused)) {
                 input.scan(now);
@@ -293,6 +294,27 @@ impl Unread {
             page.files.iter().all(has_nothing_more)
         })
     }
+
+    /// Ends the last groups of lines, say of `multiline`, which get no more of them and do not wait for their timeout;
+    /// returns whether there are any. A line without an end may still get it until the next look.
+    fn completes_groups(&mut self, scanner: &mut Scanner, now: Now) -> bool {
+        let was_seen = std::mem::replace(&mut self.was_seen, true);
+        let mut is_any = false;
+        for number in &self.inputs {
+            let Some(input) = scanner.input(*number) else { continue };
+            let files = input.page(&all_files(), now).files;
+            let has_no_end = |file: &FileLook| matches!(file.reason, Some(Reason::LineWithoutEnd));
+            if files.iter().any(has_no_end) {
+                is_any |= !was_seen || input.complete_groups();
+            }
+        }
+        is_any
+    }
+}
+
+/// The states of all files.
+fn all_files() -> FileQuery {
+    FileQuery { after: None, limit: usize::MAX, paths: Vec::new() }
 }
 
 /// Whether all that can be read of a file has a verdict.

@@ -110,6 +110,11 @@ impl FileInput {
         page
     }
 
+    /// See [`Catalog::complete_groups`].
+    pub(crate) fn complete_groups(&self) -> bool {
+        self.catalog.complete_groups()
+    }
+
     /// Looks where something may have changed, or everywhere if that is due. `end` says when it is over.
     fn scan_watched(&mut self, watcher: &mut Watcher, now: Now, end: impl Fn() -> Monotonic) {
         let every = self.context.settings.check_interval;

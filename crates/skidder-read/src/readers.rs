@@ -223,6 +223,18 @@ impl Readers {
         flushes || (sleeps && has_time)
     }
 
+    /// The group of lines that a source sleeps with is complete: its file gets no more. Returns whether there is one.
+    pub(crate) fn complete_group(&self, id: SourceId) -> bool {
+        let mut state = self.lock();
+        let Some(slot) = state.slots.get_mut(&id) else { return false };
+        let completes = matches!(slot.phase, Phase::Idle(_)) && slot.flush_first();
+        if completes {
+            state.line_up(id);
+        }
+        self.call_one(state);
+        completes
+    }
+
     /// Whether the path of a source leads to the file that it is; `None` if it has a turn, or there is none.
     pub(crate) fn can_open_again(&self, id: SourceId) -> Option<bool> {
         let state = self.lock();

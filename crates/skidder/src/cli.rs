@@ -6,8 +6,8 @@ mod state;
 
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{
-    AutodiscoverCommand, ExportRegistry, Import, KeystoreCommand, Migrate, ModulesCommand,
-    RegistryCommand,
+    AutodiscoverCommand, ExportRegistry, GenerateCommand, Import, KeystoreCommand, Migrate,
+    ModulesCommand, RegistryCommand,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -182,8 +182,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: ModulesCommand,
     },
-    #[command(hide = true)]
-    Generate(NotYet),
+    /// Writes the beginnings of a module, or the fields of one
+    Generate {
+        #[command(subcommand)]
+        what: GenerateCommand,
+    },
     /// Prints what a shell needs to complete this command line
     Completion {
         /// Which shell
@@ -236,13 +239,6 @@ pub(crate) struct SetupArguments {
     /// Only dashboards, into Kibana
     #[arg(long)]
     pub(crate) dashboards: bool,
-}
-
-/// Arguments of a command of Filebeat that is not here yet.
-#[derive(Args, Debug)]
-pub(crate) struct NotYet {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) arguments: Vec<String>,
 }
 
 /// `skidder ship`.

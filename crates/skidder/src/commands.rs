@@ -66,7 +66,7 @@ pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
         Some(Command::Setup(what)) => set_up(*what, &line.global, &system),
         Some(Command::Keystore { what }) => keystore::dispatch(what, &line.global, &system),
         Some(Command::Modules { what }) => module_files::dispatch(what, &line.global, &system),
-        Some(Command::Generate(_)) => not_yet("generate"),
+        Some(Command::Generate { what }) => crate::generate::dispatch(what, &line.global, &system),
         Some(Command::Completion { shell }) => pages::completion(*shell),
         Some(Command::Man { directory }) => pages::man(directory.as_deref()),
         Some(Command::Help { words }) => pages::help(words),
@@ -95,10 +95,6 @@ fn modules_of(line: &CommandLine) -> Overrides {
         enable_all: setup.0,
         force: setup.1,
     }
-}
-
-fn not_yet(command: &str) -> Result<ExitCode> {
-    bail!("`{command}` is a command of Filebeat that skidder does not have yet")
 }
 
 fn run_command(global: &Global, system: &System) -> Result<ExitCode> {

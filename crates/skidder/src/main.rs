@@ -16,6 +16,7 @@ mod drafts;
 mod endpoint;
 mod files;
 mod filestream;
+mod generate;
 mod idle;
 mod input_plan;
 mod input_print;

@@ -17,6 +17,7 @@ use skidder_testkit::servers::Server;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// A place whose only inputs are made by a provider.
 fn place(server: &BulkServer, provider: &str) -> Place {
@@ -30,8 +31,26 @@ fn place(server: &BulkServer, provider: &str) -> Place {
     place
 }
 
-/// A provider of Kubernetes with hints; `more` are further settings of it.
-fn kubernetes(folder: &Path, more: &str) -> String {
+/// A cluster, and a place that reads the logs of its pods.
+struct World {
+    server: BulkServer,
+    /// The logs.
+    folder: TempDir,
+    cluster: Cluster,
+    place: Place,
+}
+
+impl World {
+    fn new(server: BulkServer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = Cluster::start(folder.path());
+        let place = place(&server, &kubernetes(folder.path()));
+        Self { server, folder, cluster, place }
+    }
+}
+
+/// A provider of Kubernetes with hints.
+fn kubernetes(folder: &Path) -> String {
     let folder = folder.display();
     format!(
         "- type: kubernetes\n  node: node-1\n  kube_config: {folder}/kubeconfig\n  \
@@ -39,7 +58,7 @@ fn kubernetes(folder: &Path, more: &str) -> String {
          type: filestream\n    id: container-${{data.kubernetes.container.id}}\n    \
          prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n    \
          backoff: {{init: 10ms, max: 50ms}}\n    parsers: [{{container: ~}}]\n    \
-         paths: ['{folder}/containers/*-${{data.kubernetes.container.id}}.log']\n{more}"
+         paths: ['{folder}/containers/*-${{data.kubernetes.container.id}}.log']\n"
     )
 }
 
@@ -63,10 +82,8 @@ fn events(server: &BulkServer) -> Vec<Json> {
 
 #[test]
 fn pods_come_and_go_and_all_of_their_lines_arrive_with_their_metadata() {
-    let server = BulkServer::paced(Duration::from_millis(1));
-    let folder = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let World { server, cluster, place, folder: _folder } =
+        World::new(BulkServer::paced(Duration::from_millis(1)));
     let mut program = place.start(&[]);
     program.await_log("skidder is running");
     let mut random = Random::new(seeds(1).start);
@@ -123,10 +140,7 @@ fn pods_come_and_go_and_all_of_their_lines_arrive_with_their_metadata() {
 
 #[test]
 fn a_pod_that_is_deleted_while_the_output_hangs_loses_nothing() {
-    let server = BulkServer::start();
-    let folder = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut program = place.start(&[]);
     program.await_log("skidder is running");
     server.hold();
@@ -151,11 +165,26 @@ fn a_pod_that_is_deleted_while_the_output_hangs_loses_nothing() {
 }
 
 #[test]
+fn the_last_group_of_lines_of_a_pod_that_has_ended_does_not_wait_for_more() {
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
+    let mut program = place.start(&[]);
+    let groups = json!({
+        "co.elastic.logs/multiline.pattern": "^pod", "co.elastic.logs/multiline.negate": "true",
+        "co.elastic.logs/multiline.match": "after", "co.elastic.logs/multiline.timeout": "1h",
+    });
+    let mut pod = Pod::create(&cluster, "pod", 1, groups);
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("all groups but the last one", || server.count() == 4);
+    let (label, lines) = pod.delete(&cluster, false);
+    program.await_that("the last group", || server.count() == lines);
+    accept("groups of a pod that ends", judge(&[(&label, lines)], &server.documents()), 0);
+    program.terminate().succeeded();
+}
+
+#[test]
 fn hints_change_while_lines_are_written() {
-    let server = BulkServer::start();
-    let folder = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut program = place.start(&[]);
     let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
     pod.run(&cluster);
@@ -181,10 +210,7 @@ fn hints_change_while_lines_are_written() {
 
 #[test]
 fn events_have_the_current_labels_also_after_a_reload() {
-    let server = BulkServer::start();
-    let folder = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut program = place.start(&[]);
     let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
     pod.run(&cluster);
@@ -205,10 +231,7 @@ fn events_have_the_current_labels_also_after_a_reload() {
 
 #[test]
 fn what_an_annotation_breaks_stops_only_its_own_input() {
-    let server = BulkServer::start();
-    let folder = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut program = place.start(&[]);
     let hostile = [
         json!({"co.elastic.logs/multiline.pattern": "(("}),
@@ -238,10 +261,7 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
 
 #[test]
 fn a_restart_goes_on_with_the_pods_that_are_there() {
-    let server = BulkServer::start();
-    let folder = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut pods: Vec<Pod> = (0..5)
         .map(|number| Pod::create(&cluster, &format!("pod{number}"), number, json!({})))
         .collect();

@@ -206,13 +206,6 @@ fn the_version_is_told_in_both_ways() {
 }
 
 #[test]
-fn a_command_that_filebeat_has_and_we_have_not_is_refused() {
-    let ended = run(Path::new("/"), &["generate", "module"]);
-    assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("`generate`"), "{}", ended.log);
-}
-
-#[test]
 fn setup_loads_the_template_and_says_where_dashboards_are_missing() {
     let server = BulkServer::start();
     let place = Place::new(&server);
@@ -468,7 +461,7 @@ fn shells_learn_all_commands_that_are_shown() {
         for word in ["deadletters", "redrive", "path.data", "registry", "completion", "modules"] {
             assert!(script.contains(word), "{shell} does not know {word}");
         }
-        assert!(!script.contains("generate"), "{shell} knows what is not there");
+        assert!(!script.contains("validate"), "{shell} shows what is hidden");
         let file = directory.path().join(shell);
         std::fs::write(&file, &script).unwrap();
         // The shell itself reads it, where there is one.
@@ -495,16 +488,9 @@ fn every_command_that_is_shown_has_a_page() {
     assert!(first.contains("path.data") && first.contains("deadletters"), "{first}");
     assert!(page("skidder-deadletters-redrive.1").contains("dry\\-run"));
     let hidden = |name: &str| pages.join(name).is_file();
-    assert!(!hidden("skidder-generate.1") && !hidden("skidder-validate.1"));
+    assert!(!hidden("skidder-validate.1"));
     let printed = run(directory.path(), &["man"]).succeeded();
     assert_eq!(printed.out, first, "the page of the program");
-}
-
-#[test]
-fn commands_of_filebeat_that_are_not_here_say_so() {
-    let ended = run(Path::new("/"), &["generate", "list", "--any"]);
-    assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("`generate` is a command of Filebeat"), "{}", ended.log);
 }
 
 #[test]

@@ -103,6 +103,47 @@ fn refused(place: &Place, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn a_generated_module_runs_when_it_is_enabled() {
+    let it = one_console("");
+    let place = &it.place;
+    let early = place.run(&["generate", "fileset", "shop", "orders"]);
+    assert!(early.code() == Some(1) && early.log.contains("generate module shop"), "{early:?}");
+    place.run(&["generate", "module", "shop"]).succeeded();
+    let ended = place.run(&["generate", "fileset", "shop", "orders"]).succeeded();
+    assert!(ended.out.contains("skidder modules enable shop"), "{}", ended.out);
+    for (arguments, part) in [
+        (&["module", "shop"][..], "is there already"),
+        (&["fileset", "shop", "orders"], "is there already"),
+        (&["module", "../etc"], "cannot be a name"),
+        (&["fields", "shop", "returns"], "pipeline.json"),
+    ] {
+        let ended = place.run(&[&["generate"], arguments].concat());
+        assert!(
+            ended.code() == Some(1) && ended.log.contains(part),
+            "{arguments:?}: {}",
+            ended.log
+        );
+    }
+    place.run(&["generate", "fields", "shop", "orders"]).succeeded();
+    let fields = fs::read_to_string(it.folder().join("shop/orders/_meta/fields.yml")).unwrap();
+    assert!(fields.contains("- name: shop\n") && fields.contains("- name: level\n"), "{fields}");
+
+    place.run(&["modules", "enable", "shop"]).succeeded();
+    let file = place.path().join("modules.d/shop.yml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(place.logs().join("orders.log"), lines("order", 0..3)).unwrap();
+    let paths = format!("var.paths: ['{}']\n", it.logs("orders.log"));
+    let (before, _) = text.split_once("# var.paths").unwrap();
+    fs::write(&file, format!("{before}{paths}")).unwrap();
+    let events = place.once(&[]).succeeded().out;
+    let events: Vec<serde_json::Value> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 3, "{events:?}");
+    assert_eq!(events[0]["event"]["dataset"], "shop.orders");
+    assert_eq!(events[0]["fileset"]["name"], "orders");
+}
+
+#[test]
 fn a_fileset_is_an_input_and_its_events_say_so() {
     let it = one_console("");
     let configuration = it.place.configuration();

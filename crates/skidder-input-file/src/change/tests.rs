@@ -4,6 +4,7 @@ use super::*;
 use crate::SavedCursors;
 use skidder_event::Unprocessed;
 use skidder_os::{Clock, Fs};
+use skidder_parse::chain::{Chain, Multiline, Parser, Rule};
 use skidder_pipeline::{Registrar, Ticket};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
@@ -16,6 +17,18 @@ use skidder_testkit::{Fault, Operation, SimClock, SimFs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Two lines make an event.
+fn pairs() -> Chain {
+    let multiline = Multiline {
+        rule: Rule::Count(2),
+        max_lines: Multiline::MAX_LINES,
+        max_bytes: 10 << 20,
+        timeout: Some(Multiline::TIMEOUT),
+        skip_newline: false,
+    };
+    Chain::new(vec![Parser::Multiline(multiline)], 20 << 20)
+}
 
 struct World {
     fs: SimFs,
@@ -46,11 +59,16 @@ impl World {
 
     /// An input of `/logs/*`.
     fn input(&self) -> FileInput {
+        self.input_of(Chain::default())
+    }
+
+    /// The same with these parsers.
+    fn input_of(&self, parsers: Chain) -> FileInput {
         let pattern = Pattern::parse("/logs/*", Path::new("/"), true).expect("a good pattern");
         let scan = ScanSettings { patterns: vec![pattern], ..ScanSettings::default() };
         let cursors = SavedCursors::new(Arc::clone(&self.settle), Arc::clone(&self.registry));
         let context = InputContext {
-            settings: FilestreamSettings::new("test", scan),
+            settings: FilestreamSettings { parsers, ..FilestreamSettings::new("test", scan) },
             bind: Unprocessed::bind(),
             cursors: Arc::new(cursors),
             fs: Arc::new(self.fs.clone()),
@@ -205,6 +223,42 @@ fn an_input_that_only_begins_waits_for_nothing() {
     assert!(world.step(&mut changing, &mut scanner));
     world.scan(&mut scanner);
     assert_eq!(world.read().0, 1);
+}
+
+#[test]
+fn the_last_group_of_lines_of_an_input_that_ends_does_not_wait_for_more() {
+    let world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\ntwo\nthree\n");
+    let mut scanner = Scanner::new(vec![world.input_of(pairs())], &world.fs);
+    world.scan(&mut scanner);
+    let (groups, first) = world.read();
+    assert_eq!(groups, 1, "the last group may get more lines");
+    assert_eq!(world.read().0, 0);
+    let change = InputChange {
+        remove: vec![0],
+        ending: Ending::WhenRead,
+        beside: true,
+        add: Vec::new(),
+        done: Box::new(|| {}),
+    };
+    let began = world.clock.monotonic();
+    let mut changing = Changing::begin(change, &mut scanner, world.now());
+    let mut last = None;
+    for _ in 0..4 {
+        assert!(!world.step(&mut changing, &mut scanner));
+        last = last.or(world.read().1);
+        world.clock.advance(LOOK_FOR_END);
+        world.scan(&mut scanner);
+    }
+    let last = last.expect("the last group");
+    assert!(world.clock.monotonic().since(began) < Duration::from_secs(2), "its timeout is 5 s");
+    first.expect("the first group").delivered(1);
+    last.delivered(1);
+    world.clock.advance(LOOK_FOR_END);
+    world.step(&mut changing, &mut scanner);
+    assert!(scanner.input(0).is_none(), "it has ended");
+    let total = world.settle.total();
+    assert_eq!((total.delivered(), total.in_flight()), (2, 0));
 }
 
 #[test]

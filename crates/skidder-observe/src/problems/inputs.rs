@@ -124,7 +124,8 @@ pub fn lost_before(task: &InputTask) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skidder_read::{Pattern, ScanSettings};
+    use skidder_read::glob::Pattern;
+    use skidder_read::scan::ScanSettings;
     use skidder_testkit::{SimClock, SimFs};
     use std::path::Path;
 

@@ -63,6 +63,15 @@ impl Catalog {
     }
 }
 
+impl Catalog {
+    /// Groups of lines that wait for more are complete in all files that were read to their end, which are not written
+    /// any more. Returns whether there were any.
+    pub fn complete_groups(&self) -> bool {
+        let ids = self.files.sources.ids_in_order().into_iter();
+        ids.filter(|id| self.files.readers.complete_group(*id)).count() > 0
+    }
+}
+
 impl Leaving {
     /// Checks again whether any reader has a turn. If none has, all of their batches have been admitted.
     pub fn is_at_rest(&mut self) -> bool {

@@ -11,8 +11,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Prepare a configuration",
         &[
-            "test", "process", "explain", "diff", "tune", "export", "modules", "setup", "keystore",
-            "migrate",
+            "test", "process", "explain", "diff", "tune", "export", "modules", "generate", "setup",
+            "keystore", "migrate",
         ],
     ),
     ("See what it does", &["status", "top", "page", "files", "autodiscover"]),
@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples of a command, by its words.
-const EXAMPLES: [(&str, [&str; 2]); 45] = [
+const EXAMPLES: [(&str, [&str; 2]); 49] = [
     ("run", ["skidder run -c filebeat.yml -e", "skidder run -c filebeat.yml --once"]),
     (
         "ship",
@@ -218,6 +218,28 @@ const EXAMPLES: [(&str, [&str; 2]); 45] = [
     (
         "modules disable",
         ["skidder modules disable nginx", "skidder modules disable -c filebeat.yml nginx system"],
+    ),
+    ("generate", ["skidder generate module shop", "skidder generate fileset shop orders"]),
+    (
+        "generate module",
+        [
+            "skidder generate module shop",
+            "skidder generate module shop --modules-path /etc/skidder",
+        ],
+    ),
+    (
+        "generate fileset",
+        [
+            "skidder generate fileset shop orders -c filebeat.yml",
+            "skidder generate fileset shop orders --modules-path /etc/skidder",
+        ],
+    ),
+    (
+        "generate fields",
+        [
+            "skidder generate fields shop orders -c filebeat.yml",
+            "skidder generate fields shop orders --without-documentation",
+        ],
     ),
     (
         "keystore",

@@ -36,6 +36,42 @@ pub(crate) enum ModulesCommand {
     },
 }
 
+/// `skidder generate …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GenerateCommand {
+    /// Writes the folder of a module, and a file for `modules enable`
+    Module {
+        /// Its name
+        name: String,
+        /// Writes to `module` in this folder; by default in `path.home`
+        #[arg(long, value_name = "DIR")]
+        modules_path: Option<PathBuf>,
+    },
+    /// Writes a fileset of a module: manifest, input and pipeline
+    Fileset {
+        /// The module
+        module: String,
+        /// Its name
+        fileset: String,
+        /// Writes to `module` in this folder; by default in `path.home`
+        #[arg(long, value_name = "DIR")]
+        modules_path: Option<PathBuf>,
+    },
+    /// Writes `_meta/fields.yml` of a fileset: the fields that the patterns of its pipeline name
+    Fields {
+        /// The module
+        module: String,
+        /// The fileset
+        fileset: String,
+        /// Leaves out descriptions
+        #[arg(long)]
+        without_documentation: bool,
+        /// Looks in `module` of this folder; by default of `path.home`
+        #[arg(long, value_name = "DIR")]
+        modules_path: Option<PathBuf>,
+    },
+}
+
 /// `skidder registry …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegistryCommand {

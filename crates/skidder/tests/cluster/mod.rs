@@ -1,4 +1,5 @@
 //! The API server of a cluster for tests: it lists and watches.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 #[path = "../../../skidder-lookups/tests/common/mod.rs"]
 mod http_api;
