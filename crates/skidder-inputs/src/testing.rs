@@ -176,6 +176,19 @@ impl Bench {
         self.input = next;
     }
 
+    /// Asks the input to end when its far side has no more, as autodiscover does; returns whether it has ended.
+    pub(crate) fn end_when_read(&self) -> tokio::sync::oneshot::Receiver<()> {
+        let (send, done) = tokio::sync::oneshot::channel();
+        let change = TasksChange {
+            remove: vec![self.slot],
+            when_read: true,
+            add: Vec::new(),
+            done: Box::new(move || send.send(()).unwrap_or_default()),
+        };
+        self.inputs.change(change).unwrap();
+        done
+    }
+
     /// Stops the input while nothing is taken.
     pub(crate) async fn stop_without_taking(&mut self) {
         let mut pipeline = self.pipeline.take().unwrap();

@@ -113,7 +113,6 @@ fn a_container_is_read_to_its_end_behind_an_output_that_hangs() {
     run_numbered(&engine, "many", 5000);
     program.await_that("a request is held", || server.held() > 0);
     program.await_log("an input ends");
-    std::thread::sleep(Duration::from_millis(500));
     server.release();
     program.await_that("all lines", || server.count() >= 5000);
     accept(

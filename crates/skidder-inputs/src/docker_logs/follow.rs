@@ -161,7 +161,8 @@ async fn look(
         Some(reading) => reading,
         none => none.insert(Reading::open(Arc::clone(settings), intake.clone(), details)?),
     };
-    let is_over = !details.is_running && reading.read_of.as_ref() == Some(&details.started);
+    let is_over = (!details.is_running || reading.is_refused)
+        && reading.read_of.as_ref() == Some(&details.started);
     if is_over {
         let is_last = intake.is_ending() || intake.is_once();
         return Ok(if is_last { Look::End } else { Look::Nothing });
@@ -172,6 +173,7 @@ async fn look(
         Err(ReadError::Http(HttpError::Status { status, body })) if status.as_u16() == 501 => {
             let error = format!("its log driver cannot be read: {body}");
             reading.source.failed(&error);
+            reading.is_refused = true;
             tracing::warn!(container = reading.id, error, "a container cannot be read");
             End::Read
         }
@@ -181,7 +183,7 @@ async fn look(
         return Ok(Look::End);
     }
     // Of one that runs, the answer ends when it does: the next look reads what is left without waiting for more.
-    if !details.is_running || intake.is_once() {
+    if !details.is_running || reading.is_refused || intake.is_once() {
         if reading.deliver(Ending::Last).await? == End::Stopped {
             return Ok(Look::End);
         }
@@ -242,6 +244,8 @@ struct Reading {
     settled: (u64, Place),
     /// All of it is read, for the run of the container that began then.
     read_of: Option<String>,
+    /// The engine cannot read its log driver.
+    is_refused: bool,
 }
 
 impl Reading {
@@ -284,6 +288,7 @@ impl Reading {
             ends: VecDeque::new(),
             settled: (offset, place),
             read_of: None,
+            is_refused: false,
         })
     }
 
@@ -306,6 +311,7 @@ impl Reading {
 
     /// Reads an answer to its end: that of the log, unless the container runs.
     async fn read(&mut self, is_running: bool, is_terminal: bool) -> Result<End, ReadError> {
+        self.is_refused = false;
         let path = self.path(is_running);
         let mut answer = tokio::select! {
             biased;
@@ -344,7 +350,7 @@ impl Reading {
             if matches!(result, Ok(false)) {
                 let (mut lines, mut ends) = (Vec::new(), VecDeque::new());
                 messages.finish(&bytes, |message| {
-                    self.add(message, &mut known, &mut lines, &mut ends)
+                    self.add(message, &mut known, &mut lines, &mut ends);
                 })?;
                 self.add_lines(lines, ends);
             }

@@ -174,6 +174,27 @@ async fn a_container_that_ended_is_read_to_its_end_and_goes_on_when_it_is_starte
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn asked_to_end_when_it_is_read_it_reads_on_until_the_container_has_ended() {
+    let engine = Engine::new();
+    engine.log(1, 1, "first\n");
+    let mut bench = Bench::start(input(&engine), 1);
+    bench.events(1).await;
+    let mut done = bench.end_when_read();
+    bench.is_stuck = true;
+    for number in 2..50 {
+        engine.log(number, 1, &format!("{}\n", line(number as usize)));
+    }
+    engine.end();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(done.try_recv().is_err(), "it waits for room");
+    bench.is_stuck = false;
+    bench.events(49).await;
+    bench.until("it ends", |bench| bench.input.state() == InputState::Ended).await;
+    bench.until("the change is over", |_| done.try_recv().is_ok()).await;
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_not_there_yet_is_waited_for_and_another_of_the_name_is_read_from_its_start() {
     let engine = Engine::new();
     engine.remove();
@@ -245,7 +266,8 @@ async fn a_log_driver_that_cannot_be_read_is_reported() {
     let engine = Engine::new();
     engine.refuse();
     let mut bench = Bench::start(input(&engine), 100);
-    bench.until("it is refused", |bench| bench.input.metrics().errors.get() > 0).await;
+    bench.until("it looks again", |_| engine.looks() > 2).await;
+    assert_eq!(bench.input.metrics().errors.get(), 1, "once for each start of the container");
     assert_eq!(bench.input.state(), InputState::Running);
     bench.stop().await;
 }

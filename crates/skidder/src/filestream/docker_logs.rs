@@ -36,3 +36,62 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
     };
     docker_logs::read(section, context, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+    use skidder_inputs::Wanted;
+    use skidder_net::Sockets;
+    use skidder_os::{RealFs, SystemClock};
+    use std::sync::Arc;
+
+    fn read_text(text: &str) -> (bool, String) {
+        let settings = Settings::parse("f.yml", text).unwrap();
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let context = Context {
+            fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock::new()),
+            sockets: Sockets::default(),
+            wanted: Wanted::default(),
+        };
+        let input = read(&root, &context);
+        root.finish();
+        (input.is_some_and(|input| input.has_cursors()), problems.to_string())
+    }
+
+    #[test]
+    fn the_settings_of_lines_are_those_of_filestream() {
+        let (is_read, problems) = read_text(
+            "{host: 'unix:///d.sock', ids: [web], stream: stderr, since: 1h, include_lines: ['^a'], \
+             exclude_lines: [b], keep_null: true, max_bytes: 1MiB, \
+             parsers: [{multiline: {pattern: '^ ', match: after}}, {ndjson: {target: ''}}]}",
+        );
+        assert!(is_read);
+        assert_eq!(problems, "");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_reported() {
+        let (is_read, problems) =
+            read_text("{ids: [web], parsers: [{container: {stream: stdout}}]}");
+        assert!(is_read);
+        assert!(
+            problems.contains("warning") && problems.contains("`stream` of the input"),
+            "{problems}"
+        );
+        for (text, expected) in [
+            (
+                "{ids: [web], parsers: [{multiline: {pattern: '(', match: after}}]}",
+                "unclosed group",
+            ),
+            ("{ids: [web], encoding: gbk}", "encoding"),
+            ("{ids: [web], paths: [/a]}", "paths"),
+            ("{}", "`ids` is missing"),
+        ] {
+            let (_, problems) = read_text(text);
+            assert!(problems.contains(expected), "{text}: {problems}");
+        }
+    }
+}

@@ -41,7 +41,7 @@ settings! {
     pub(crate) static PARSING = Group::new("filestream.parsing", "What makes events of lines.");
 
     PARSERS: Parts = Key::parts("parsers", &kinds::PARSER).default_words("`[]`").about(
-        "what makes events of lines, in this order; [below](#parsers). *Cost*: a way of its own from bytes to events: \
+        "what makes events of lines, in this order; [all of them](filestream.md#parsers). *Cost*: a way of its own from bytes to events: \
          without parsers, encoding and terminator lines are only cut",
     );
     MAX_BYTES: Size = Key::new("max_bytes").default(10 << 20).range(1, MESSAGE_MAX_BYTES_MAX as u64).about(
