@@ -5,13 +5,20 @@
 
 use crate::fact::{Fact, Version};
 use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+
+/// Kinds of facts that can be saved.
+const POD: &str = "pod";
+const DOCKER: &str = "docker";
 
 /// A fact in little memory.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptFact {
     /// Makes the fact of its value.
     make: fn(Json) -> Fact,
-    text: Box<str>,
+    text: Arc<str>,
+    /// Its kind, if it can be saved.
+    saved_as: Option<&'static str>,
     /// See [`Fact::created`].
     pub(crate) created: Option<Version>,
 }
@@ -31,7 +38,33 @@ impl KeptFact {
             Fact::Cluster(cluster) => (Fact::Cluster, cluster.clone()),
             Fact::Leader(id) => (leader, Json::from(id.as_str())),
         };
-        Self { make, text: value.to_string().into(), created: fact.created() }
+        let saved_as = match fact {
+            Fact::Pod(_) => Some(POD),
+            Fact::Docker(_) => Some(DOCKER),
+            _ => None,
+        };
+        Self { make, text: value.to_string().into(), saved_as, created: fact.created() }
+    }
+
+    /// One that was saved: of a pod, or of a container of Docker. `None` if it is not what such a fact is kept as.
+    pub(crate) fn saved(kind: &str, text: &str) -> Option<Self> {
+        let value: Json = serde_json::from_str(text).ok()?;
+        let fact = match kind {
+            POD => Fact::Pod(value),
+            DOCKER => Fact::Docker(value),
+            _ => return None,
+        };
+        (!fact.id().is_empty()).then(|| Self::of(&fact))
+    }
+
+    /// Its kind and its text, to be saved; `None` if inputs for it read no files of containers.
+    pub(crate) fn to_save(&self) -> Option<(&'static str, &Arc<str>)> {
+        Some((self.saved_as?, &self.text))
+    }
+
+    /// Whether another fact says the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.text == other.text
     }
 
     /// The fact.
@@ -58,15 +91,7 @@ fn each(list: &Json, reduce: impl Fn(&Json) -> Json) -> Json {
 /// What all objects of Kubernetes have.
 fn reduced_metadata(object: &Json) -> Json {
     let metadata = &object["metadata"];
-    let names = [
-        "name",
-        "namespace",
-        "uid",
-        "labels",
-        "annotations",
-        "creationTimestamp",
-        "resourceVersion",
-    ];
+    let names = ["name", "namespace", "uid", "labels", "annotations", "creationTimestamp"];
     let mut kept = some(metadata, &names);
     let owners =
         each(&metadata["ownerReferences"], |owner| some(owner, &["controller", "kind", "name"]));
@@ -182,7 +207,7 @@ mod tests {
             short,
             json!({
                 "metadata": {
-                    "name": "web-1", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+                    "name": "web-1", "namespace": "shop", "uid": "u",
                     "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"},
                     "annotations": {"a/b": "c"},
                     "ownerReferences": [{"controller": true, "kind": "Job", "name": "j"}],
@@ -231,5 +256,17 @@ mod tests {
     fn the_holder_of_a_lease_stays_what_it_is() {
         let kept = KeptFact::of(&Fact::Leader("me".to_owned()));
         assert!(matches!(kept.fact(), Fact::Leader(id) if id == "me"));
+    }
+
+    #[test]
+    fn what_was_saved_is_the_same_again_and_anything_else_is_refused() {
+        let pod = json!({"metadata": {"uid": "u", "name": "web"}, "spec": {}, "status": {}});
+        let kept = KeptFact::of(&Fact::Pod(pod));
+        let (kind, text) = kept.to_save().unwrap();
+        assert!(KeptFact::saved(kind, text).unwrap().is_same(&kept));
+        assert!(KeptFact::saved("pod", "{}").is_none());
+        assert!(KeptFact::saved("pod", "{").is_none());
+        assert!(KeptFact::saved("lease", "{}").is_none());
+        assert!(KeptFact::of(&Fact::Leader("me".to_owned())).to_save().is_none());
     }
 }

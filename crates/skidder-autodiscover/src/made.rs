@@ -2,7 +2,21 @@
 
 use serde_json::Value as Json;
 use skidder_config::Settings;
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// An object that has inputs, as it is saved for the next run. It has no secret but those in annotations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The number of the provider.
+    pub provider: usize,
+    /// The id of the object.
+    pub id: String,
+    /// What it is.
+    pub kind: Cow<'static, str>,
+    /// Its description, as JSON.
+    pub fact: Arc<str>,
+}
 
 /// An input that should run, made by a template or by hints.
 #[derive(Clone, Debug)]

@@ -93,6 +93,8 @@ struct AroundObject {
 pub(crate) struct Objects {
     pub(crate) all: BTreeMap<String, Object>,
     around: BTreeMap<(AroundKind, String), AroundObject>,
+    /// Objects that had inputs in the last run, until the first list says which of them are there.
+    pub(crate) remembered: BTreeMap<String, KeptFact>,
     is_full: bool,
 }
 
@@ -118,8 +120,14 @@ impl Objects {
         if is_over {
             return end(object, now);
         }
+        let kept = KeptFact::of(fact);
+        let is_same = object.fact.as_ref().is_some_and(|known| known.is_same(&kept));
+        if is_same && object.state == State::Alive {
+            // Only what no rule can name has changed.
+            return false;
+        }
         object.state = State::Alive;
-        object.fact = Some(KeptFact::of(fact));
+        object.fact = Some(kept);
         object.is_stale = true;
         true
     }
@@ -146,6 +154,17 @@ impl Objects {
     pub(crate) fn listed(&mut self, ids: &[String], now: Monotonic) -> bool {
         let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
         let mut changed = false;
+        for (id, fact) in std::mem::take(&mut self.remembered) {
+            let is_here = ids.contains(id.as_str()) || self.all.contains_key(&id);
+            if !is_here && !self.is_bound_reached() {
+                tracing::info!(
+                    id,
+                    "a container is gone since the last run; the rest of its log is read"
+                );
+                self.all.insert(id, Object::new(None, State::Ending(now), Some(fact)));
+                changed = true;
+            }
+        }
         for (id, object) in &mut self.all {
             match (ids.contains(id.as_str()), object.state) {
                 (false, State::Alive) => changed |= end(object, now),

@@ -5,8 +5,9 @@ use crate::candidates::{Built, Candidate, Considered, Rules};
 use crate::event::Event;
 use crate::fact::{Fact, Version};
 use crate::json::text;
+use crate::kept::KeptFact;
 use crate::kubernetes::{self, Around};
-use crate::made::Made;
+use crate::made::{Made, Saved};
 use crate::objects::{AroundKind, Object, Objects, State};
 use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
 use crate::secrets::{Secrets, WantedSecret};
@@ -148,6 +149,31 @@ impl Autodiscover {
         if let Some(objects) = self.objects.get_mut(provider) {
             self.changed |= objects.listed(ids, now);
         }
+    }
+
+    /// An object that had inputs in the last run, as [`Autodiscover::to_remember`] gave it. If the first list does not have
+    /// it, its inputs run for `cleanup_timeout`. `false` if it is no such object.
+    pub fn remember(&mut self, saved: &Saved) -> bool {
+        let Some(objects) = self.objects.get_mut(saved.provider) else { return false };
+        let Some(fact) = KeptFact::saved(&saved.kind, &saved.fact) else { return false };
+        objects.remembered.insert(saved.id.clone(), fact);
+        true
+    }
+
+    /// Objects for which there are inputs: after a restart some of them may be gone, and their logs not read to the end.
+    pub fn to_remember(&self) -> Vec<Saved> {
+        let mut all = Vec::new();
+        for (provider, objects) in self.objects.iter().enumerate() {
+            let with_inputs = objects.all.iter().filter(|(_, it)| it.candidates().next().is_some());
+            let facts = with_inputs.filter_map(|(id, object)| Some((id, object.fact.as_ref()?)));
+            for (id, fact) in facts.chain(&objects.remembered) {
+                if let Some((kind, fact)) = fact.to_save() {
+                    let (id, fact) = (id.clone(), Arc::clone(fact));
+                    all.push(Saved { provider, id, kind: kind.into(), fact });
+                }
+            }
+        }
+        all
     }
 
     /// When the next `cleanup_timeout` ends; `None` if no object is ending.

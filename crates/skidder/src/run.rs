@@ -10,6 +10,7 @@ mod outcome;
 mod output;
 mod output_changes;
 mod reload;
+mod remembered;
 mod trimming;
 mod watch;
 

@@ -291,6 +291,62 @@ fn a_restart_goes_on_with_the_pods_that_are_there() {
 }
 
 #[test]
+fn a_pod_that_is_deleted_after_a_crash_is_read_to_its_end() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path(), ""));
+    let mut program = place.start(&[]);
+    let mut pods: Vec<Pod> = (0..3)
+        .map(|number| Pod::create(&cluster, &format!("pod{number}"), number, json!({})))
+        .collect();
+    for pod in &mut pods {
+        pod.write(20);
+        pod.run(&cluster);
+    }
+    program.await_that("the first lines", || server.count() >= 60);
+    program.kill();
+    let mut logs: Vec<(String, usize)> = Vec::new();
+    for mut pod in pods.drain(1..) {
+        pod.write(30);
+        logs.push(pod.delete(&cluster, false));
+    }
+    let mut stays = pods.remove(0);
+    stays.write(5);
+    let mut program = place.start(&[]);
+    let is_here = |label: &str| {
+        let last = format!("{label} ");
+        server.documents().iter().filter(|message| message.starts_with(&last)).count() >= 50
+    };
+    program.await_that("the lines of pods that are gone", || is_here("pod1") && is_here("pod2"));
+    let file = place.data().join("autodiscover.jsonl");
+    program.await_that("the inputs of pods that are gone end, and are forgotten", || {
+        std::fs::read_to_string(&file).unwrap().matches("\"gone\":true").count() == 2
+    });
+    assert_eq!(place.get("/inputs/").matches("\"id\"").count(), 1);
+    logs.push((stays.label.clone(), stays.next));
+    let lines: usize = logs.iter().map(|(_, next)| next).sum();
+    program.await_that("all lines", || server.count() >= lines);
+    let gone: Vec<Json> = events(&server)
+        .into_iter()
+        .filter(|event| event["kubernetes"]["pod"]["name"] == "pod1")
+        .collect();
+    assert!(gone.iter().all(|event| event["kubernetes"]["labels"]["app"] == "web"));
+    let logs: Vec<(&str, usize)> = logs.iter().map(|(label, next)| (&**label, *next)).collect();
+    // A crash repeats what was not committed.
+    accept("pods that are gone after a crash", judge(&logs, &server.documents()), 60);
+    program.terminate().succeeded();
+    // They are forgotten.
+    let mut program = place.start(&[]);
+    program.await_log("an input begins");
+    stays.write(1);
+    let before = server.count();
+    program.await_that("the new line", || server.count() > before);
+    assert!(!program.log().contains("a container is gone since the last run"), "{}", program.log());
+    program.terminate().succeeded();
+}
+
+#[test]
 fn a_template_with_a_secret_of_its_namespace_waits_for_it() {
     let server = BulkServer::start();
     let folder = tempfile::tempdir().unwrap();

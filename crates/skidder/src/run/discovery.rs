@@ -6,13 +6,14 @@
 
 use super::Running;
 use super::changes::Exchange;
+use super::remembered::Remembered;
 use crate::input_print::InputPrint;
 use crate::input_reader::{Found, InputReader, acquaint, feeding};
 use crate::inputs::Input;
 use crate::made_fields::MadeFields;
 use crate::modules::{ModulePipelines, ModuleRenderer, Started};
 use crate::watchers::{News, Watchers, What};
-use skidder_autodiscover::{Autodiscover, Made, WantedSecret};
+use skidder_autodiscover::{Autodiscover, Made, Saved, WantedSecret};
 use skidder_config::Problems;
 use skidder_input_file::Ending;
 use skidder_os::Monotonic;
@@ -26,6 +27,8 @@ pub(super) const MADE_NUMBERS: usize = 1 << 16;
 pub(crate) struct Discovery {
     machine: Arc<Mutex<Autodiscover>>,
     watchers: Watchers,
+    /// For which objects there are inputs, for the next run.
+    remembered: Remembered,
     /// Those that run, by their keys.
     running: BTreeMap<String, RunningMade>,
     /// Those that end, by their keys: of how many outputs.
@@ -69,11 +72,21 @@ struct Switch {
 }
 
 impl Discovery {
-    /// Over the providers of `machine`, which the watchers follow.
-    pub(crate) fn new(machine: Arc<Mutex<Autodiscover>>, watchers: Watchers) -> Self {
+    /// Over the providers of `machine`, which the watchers follow; objects of the last run are `remembered`.
+    pub(super) fn new(
+        machine: Arc<Mutex<Autodiscover>>,
+        watchers: Watchers,
+        remembered: Remembered,
+    ) -> Self {
+        for saved in remembered.all() {
+            if !lock(&machine).remember(saved) {
+                tracing::debug!(id = saved.id, "no provider makes inputs for this object now");
+            }
+        }
         Self {
             machine,
             watchers,
+            remembered,
             running: BTreeMap::new(),
             ending: BTreeMap::new(),
             requested: BTreeSet::new(),
@@ -104,8 +117,10 @@ impl Discovery {
     pub(crate) fn step(&mut self, with: Readers<'_>, running: &mut Running, now: Monotonic) {
         let shared = Arc::clone(&self.machine);
         let mut machine = lock(&shared);
+        let mut is_listed = false;
         for News { provider, what } in self.watchers.take() {
             self.is_changed = true;
+            is_listed |= matches!(what, What::Listed(_));
             match what {
                 What::Seen(fact) => machine.seen(provider, fact, now),
                 What::Gone(id, Some(version)) => machine.gone_at(provider, &id, &version, now),
@@ -134,10 +149,24 @@ impl Discovery {
                 self.watchers.request(secret);
             }
         }
+        let to_remember = machine.to_remember();
         drop(machine);
+        // Before they begin: a crash may come at any time.
+        self.remember(to_remember);
         for switch in self.switches(&wanted) {
             self.switch(switch, with, running);
         }
+        if is_listed {
+            // A list is some kilobytes for each pod until it is read.
+            crate::allocator::give_back();
+        }
+    }
+
+    /// Saves for which objects there are inputs that run or end.
+    fn remember(&mut self, with_inputs: Vec<Saved>) {
+        let keys = self.running.keys().chain(self.ending.keys());
+        let ids: HashSet<&str> = keys.map(|key| id_of(key)).collect();
+        self.remembered.update(with_inputs, &|id| ids.contains(id));
     }
 
     /// What is to change, by container; what waits for the end of an input is left out.
@@ -298,4 +327,11 @@ fn render(renderer: &ModuleRenderer, made: &Made) -> Result<Started, String> {
 /// The container or other object that a made input is for: its key without the hash of the configuration.
 fn object_of(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(object, _)| object)
+}
+
+/// The id of the pod or container that a made input is for: `kubernetes/UID.CONTAINER/HASH`, `docker/ID/HASH`.
+fn id_of(key: &str) -> &str {
+    let object = object_of(key);
+    let id = object.split_once('/').map_or(object, |(_, id)| id);
+    id.split('.').next().unwrap_or(id)
 }

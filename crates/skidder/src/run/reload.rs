@@ -7,6 +7,7 @@
 
 use super::Running;
 use super::discovery::{Discovery, Readers, lock};
+use super::remembered::Remembered;
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
@@ -107,7 +108,9 @@ impl Reloader {
         let wake = running.wake_of_discovery();
         let watchers =
             Watchers::start(lock(&machine).providers(), &self.system, ended_since, wake)?;
-        self.discovery = Some(Discovery::new(machine, watchers));
+        let fs = Arc::clone(&self.system.fs);
+        let remembered = Remembered::open(fs, &self.settings.paths().data);
+        self.discovery = Some(Discovery::new(machine, watchers, remembered));
         Ok(())
     }
 
