@@ -30,12 +30,15 @@ settings! {
         .about("keys that are left out");
     PREFIX: String = Key::new("prefix")
         .default("")
+        .default_words("none")
         .about("a text before each key");
     TRIM_KEY: String = Key::new("trim_key")
         .default("")
+        .default_words("none")
         .about("characters that are removed from both ends of keys, as in the brackets of a regular expression");
     TRIM_VALUE: String = Key::new("trim_value")
         .default("")
+        .default_words("none")
         .about("the same for values");
     STRIP_BRACKETS: bool = Key::new("strip_brackets")
         .default(false)
