@@ -49,6 +49,11 @@ pub(crate) struct Agent {
     pub(crate) first_start: Timestamp,
 }
 
+/// The name of this machine.
+pub(crate) fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 impl Agent {
     /// An agent without a place to keep its id.
     pub(crate) fn temporary(name: Option<String>, now: Timestamp) -> Self {
@@ -96,7 +101,7 @@ impl Agent {
     }
 
     fn with_id(id: String, name: Option<String>, first_start: Timestamp) -> Self {
-        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let hostname = hostname();
         let ephemeral_id = uuid::Uuid::new_v4().to_string();
         let name = name.unwrap_or_else(|| hostname.clone());
         Self { id, ephemeral_id, name, hostname, first_start }

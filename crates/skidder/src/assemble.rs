@@ -115,9 +115,7 @@ pub(crate) fn assemble(
     let shared = Shared::new(settings, context, &agent, &output_ids, OwnLog::of(&log));
     let mut reading = Reading::new(settings, of_modules, shared, &output_ids, may_come);
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
-    if let (Some(discovery), Some(reader)) = (&discovery, reading.readers.first()) {
-        drafts::check(discovery, reader, renderer.as_ref(), problems);
-    }
+    drafts::check(discovery.as_ref(), reading.readers.first(), renderer.as_ref(), problems);
     let http = read_http(&root, context);
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
     let shutdown_timeout = beat.get(&root_settings::SHUTDOWN).value();

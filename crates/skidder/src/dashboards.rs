@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 /// Reads `setup.dashboards` and `setup.kibana`; reports mistakes there.
 pub(crate) fn read(setup: &Section<'_>, settings: &Settings) -> Dashboards {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = crate::agent::hostname();
     let entries = settings.node().entries();
     let output = entries.get("output").map(|output| output.entries());
     let output =

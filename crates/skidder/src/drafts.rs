@@ -9,11 +9,12 @@ use skidder_config::{Problem, Problems, Severity};
 /// Reports what is wrong with templates, `hints.default_config` and appenders, as far as it does not depend on the
 /// container.
 pub(crate) fn check(
-    discovery: &Autodiscover,
-    reader: &InputReader,
+    discovery: Option<&Autodiscover>,
+    reader: Option<&InputReader>,
     renderer: Option<&ModuleRenderer>,
     problems: &Problems,
 ) {
+    let (Some(discovery), Some(reader)) = (discovery, reader) else { return };
     let is_lenient = problems.unknown_severity() == Severity::Warning;
     let look = |draft: &Draft| {
         let found = Problems::new();

@@ -69,6 +69,11 @@ fn processors_of(context: &ConfigContext<'_>) -> Context {
     processors::OTHERS.iter().fold(bare, |context, kinds| context.with(kinds))
 }
 
+/// The same with addresses of its own, of which none is taken.
+fn apart(tasks: &skidder_inputs::Context) -> skidder_inputs::Context {
+    skidder_inputs::Context { wanted: skidder_inputs::Wanted::default(), ..tasks.clone() }
+}
+
 /// Reads inputs for one output: what processors and parsers remember is each output's own.
 pub(crate) struct InputReader {
     shared: Shared,
@@ -93,9 +98,7 @@ impl InputReader {
     /// For the output with this number and place. `root` has the settings that every input has a part in.
     pub(crate) fn new(root: &Section<'_>, shared: &Shared, output: usize, place: Place) -> Self {
         // The addresses that inputs listen on are those of one output.
-        let wanted = skidder_inputs::Wanted::default();
-        let tasks = skidder_inputs::Context { wanted, ..shared.tasks.clone() };
-        let shared = Shared { tasks, ..shared.clone() };
+        let shared = Shared { tasks: apart(&shared.tasks), ..shared.clone() };
         let processors = shared.processors.clone().with_data(&place.data);
         let common = Common::read(root, &processors, &shared.agent);
         Self { shared, output, place, processors, common }
@@ -115,9 +118,7 @@ impl InputReader {
 
     /// Finds the mistakes in an input that may never run, apart from all others: it can have their id and address.
     pub(crate) fn try_out(&self, item: &Item<'_>) {
-        let wanted = skidder_inputs::Wanted::default();
-        let tasks = skidder_inputs::Context { wanted, ..self.shared.tasks.clone() };
-        self.read_with(&tasks, item, 0, &mut |_| true, None);
+        self.read_with(&apart(&self.shared.tasks), item, 0, &mut |_| true, None);
     }
 
     fn read_with(

@@ -83,7 +83,7 @@ impl ModuleRenderer {
     }
 
     fn new(context: &OutputContext, settings: &Settings, folder: PathBuf) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = crate::agent::hostname();
         let builtins = Builtins::new(&context.beat, &context.version, &host);
         Self { fs: Arc::clone(&context.fs), folder, builtins, settings: settings.clone() }
     }

@@ -345,7 +345,7 @@ async fn follow_kubernetes(
 
 /// Reports that the lease is held, and that it is not.
 async fn follow_lease(api: Api, lease: LeaderLease, clock: Arc<dyn Clock>, report: &Report) {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = crate::agent::hostname();
     let identity = format!("skidder-{host}-{:016x}", RandomState::new().hash_one(&lease.name));
     let namespace = api.access().own_namespace.clone().unwrap_or_else(|| "default".to_owned());
     let settings = LeaseSettings {

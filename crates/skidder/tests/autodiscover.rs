@@ -295,7 +295,7 @@ fn a_pod_that_is_deleted_after_a_crash_is_read_to_its_end() {
     let server = BulkServer::start();
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::start(folder.path());
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let place = place(&server, &kubernetes(folder.path()));
     let mut program = place.start(&[]);
     let mut pods: Vec<Pod> = (0..3)
         .map(|number| Pod::create(&cluster, &format!("pod{number}"), number, json!({})))
@@ -368,7 +368,7 @@ fn a_watch_that_is_refused_makes_no_further_lists() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::start(folder.path());
     cluster.refuse_watches(true);
-    let place = place(&server, &kubernetes(folder.path(), ""));
+    let place = place(&server, &kubernetes(folder.path()));
     let mut program = place.start(&[]);
     program.await_log("cannot watch");
     program.await_that("it tries again", || cluster.requests().1 >= 3);

@@ -5,7 +5,7 @@
 //! if it is written `0.0.0.0`; of several addresses of a name the first one of IPv4 is bound.
 
 use super::listen::{BoundAddress, ListenError};
-use rustix::fs::{FileType, Gid, Mode, chmod, chown, lstat, unlink};
+use rustix::fs::{FileType, Gid, Mode, chmod, chown, fchmod, lstat, unlink};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with, sockopt,
@@ -139,11 +139,22 @@ impl UnixPlace {
         let refused = |error: Errno| self.refused(error);
         let address = SocketAddrUnix::new(&self.path).map_err(refused)?;
         self.remove_stale(&address, kind)?;
-        let socket = unix_socket(kind).map_err(refused)?;
-        bind(&socket, &address).map_err(refused)?;
+        let socket = self.create(&address, kind)?;
         let name = UnixName(self.path.clone());
         self.apply()?;
         Ok((socket, name))
+    }
+
+    /// A socket with its name. Datagrams could arrive before [`Self::apply`]: until then, the name has no rights for
+    /// others, if `mode` is set. Linux gives the name those of the socket.
+    fn create(&self, address: &SocketAddrUnix, kind: SocketType) -> Result<OwnedFd, ListenError> {
+        let refused = |error: Errno| self.refused(error);
+        let socket = unix_socket(kind).map_err(refused)?;
+        if let Some(mode) = self.mode {
+            fchmod(&socket, Mode::from_raw_mode(mode & 0o700)).map_err(refused)?;
+        }
+        bind(&socket, address).map_err(refused)?;
+        Ok(socket)
     }
 
     /// Sets permissions and group of the socket's name. No client can connect before `listen`, so both are right
@@ -288,5 +299,17 @@ mod tests {
         drop(socket);
         let (_socket, _name) = place.bind(SocketType::STREAM).unwrap();
         drop(name);
+    }
+
+    #[test]
+    fn a_name_is_closed_to_others_until_it_has_its_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = UnixPlace { path: folder.path().join("s"), mode: Some(0o766), group: None };
+        let address = SocketAddrUnix::new(&place.path).unwrap();
+        let _socket = place.create(&address, SocketType::DGRAM).unwrap();
+        let mode = || lstat(&place.path).unwrap().st_mode & 0o777;
+        assert_eq!(mode(), 0o700);
+        place.apply().unwrap();
+        assert_eq!(mode(), 0o766);
     }
 }

@@ -262,54 +262,11 @@ fn contains(answer: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::fake::Server;
     use crate::testing::context;
     use serde_json::json;
     use skidder_config::{Problems, Settings};
-    use std::collections::BTreeMap;
-    use std::convert::Infallible;
     use std::path::Path;
-
-    /// The existing documents, and the unknown paths.
-    #[derive(Default)]
-    struct Server {
-        has: BTreeMap<String, Value>,
-        unknown: &'static str,
-        forbidden: &'static str,
-        is_old: bool,
-        requests: Vec<String>,
-    }
-
-    impl Ask for Server {
-        type Error = Infallible;
-
-        async fn ask(
-            &mut self,
-            method: Method,
-            path: &str,
-            body: Option<&Value>,
-        ) -> Result<(u16, Vec<u8>), Infallible> {
-            self.requests.push(format!("{method} {path}"));
-            if !self.unknown.is_empty() && path.starts_with(self.unknown) {
-                return Ok((400, b"{\"error\":\"no handler found for uri\"}".to_vec()));
-            }
-            if !self.forbidden.is_empty() && path.starts_with(self.forbidden) {
-                return Ok((403, b"{}".to_vec()));
-            }
-            match body {
-                Some(body) if self.is_old && body.to_string().contains("match_only_text") => {
-                    let answer =
-                        b"No handler for type [match_only_text] declared on field [message]";
-                    Ok((400, answer.to_vec()))
-                }
-                Some(body) => {
-                    self.has.insert(path.to_owned(), body.clone());
-                    Ok((200, Vec::new()))
-                }
-                None if self.has.contains_key(path) => Ok((200, Vec::new())),
-                None => Ok((404, Vec::new())),
-            }
-        }
-    }
 
     fn installer(text: &str) -> Installer {
         let problems = Problems::new();

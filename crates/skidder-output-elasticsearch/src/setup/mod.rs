@@ -5,6 +5,8 @@
 //! kind a lifecycle in the template (DSL), OpenSearch neither.
 
 mod declared;
+#[cfg(test)]
+mod fake;
 mod fields;
 mod install;
 mod mapping;

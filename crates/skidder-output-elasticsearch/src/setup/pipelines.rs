@@ -250,9 +250,8 @@ fn refuse_missing<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::fake::Server;
     use serde_json::json;
-    use std::collections::BTreeMap;
-    use std::convert::Infallible;
 
     #[derive(Debug)]
     struct Fixed {
@@ -280,43 +279,6 @@ mod tests {
 
         fn overwrites(&self) -> bool {
             self.overwrites
-        }
-    }
-
-    /// What it has, and the requests that came.
-    #[derive(Default)]
-    struct Server {
-        has: BTreeMap<String, Value>,
-        refuses: Option<&'static str>,
-        requests: Vec<String>,
-    }
-
-    impl Ask for Server {
-        type Error = Infallible;
-
-        async fn ask(
-            &mut self,
-            method: Method,
-            path: &str,
-            body: Option<&Value>,
-        ) -> Result<(u16, Vec<u8>), Infallible> {
-            self.requests.push(format!("{method} {path}"));
-            if path == "/_nodes/ingest" {
-                let node = json!({ "ingest": { "processors": [{ "type": "geoip" }] } });
-                return Ok((200, json!({ "nodes": { "a": node } }).to_string().into_bytes()));
-            }
-            if method == Method::DELETE {
-                return Ok((if self.has.remove(path).is_some() { 200 } else { 404 }, Vec::new()));
-            }
-            match body {
-                Some(_) if self.refuses == Some(path) => Ok((400, b"no such processor".to_vec())),
-                Some(body) => {
-                    self.has.insert(path.to_owned(), body.clone());
-                    Ok((200, Vec::new()))
-                }
-                None if self.has.contains_key(path) => Ok((200, Vec::new())),
-                None => Ok((404, Vec::new())),
-            }
         }
     }
 

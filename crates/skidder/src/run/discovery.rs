@@ -7,6 +7,7 @@
 use super::Running;
 use super::changes::Exchange;
 use super::remembered::Remembered;
+use crate::assemble::Parts;
 use crate::input_print::InputPrint;
 use crate::input_reader::{Found, InputReader, acquaint, feeding};
 use crate::inputs::Input;
@@ -52,16 +53,27 @@ struct RunningMade {
 }
 
 /// What made inputs are read with.
-#[derive(Clone, Copy)]
-pub(crate) struct Readers<'a> {
+pub(crate) struct Readers {
     /// One for each output.
-    pub(crate) of_outputs: &'a [InputReader],
+    of_outputs: Vec<InputReader>,
     /// The ids of the `filestream` inputs of the configuration.
-    pub(crate) ids: &'a HashSet<String>,
+    ids: HashSet<String>,
     /// Renders modules that hints name, if there is a folder of them.
-    pub(crate) renderer: Option<&'a ModuleRenderer>,
+    renderer: Option<ModuleRenderer>,
     /// Where their pipelines go.
-    pub(crate) pipelines: &'a ModulePipelines,
+    pub(crate) pipelines: Arc<ModulePipelines>,
+}
+
+impl Readers {
+    /// Takes those of a configuration.
+    pub(crate) fn take(parts: &mut Parts) -> Self {
+        Self {
+            of_outputs: std::mem::take(&mut parts.readers),
+            ids: std::mem::take(&mut parts.input_ids),
+            renderer: parts.renderer.take(),
+            pipelines: Arc::clone(&parts.pipelines),
+        }
+    }
 }
 
 /// Inputs that end and begin together: those of one container.
@@ -114,7 +126,7 @@ impl Discovery {
     }
 
     /// Takes what the watchers report, and ends and begins inputs.
-    pub(crate) fn step(&mut self, with: Readers<'_>, running: &mut Running, now: Monotonic) {
+    pub(crate) fn step(&mut self, with: &Readers, running: &mut Running, now: Monotonic) {
         let shared = Arc::clone(&self.machine);
         let mut machine = lock(&shared);
         let mut is_listed = false;
@@ -194,7 +206,7 @@ impl Discovery {
     }
 
     /// Ends and begins inputs of a container.
-    fn switch(&mut self, switch: Switch, with: Readers<'_>, running: &mut Running) {
+    fn switch(&mut self, switch: Switch, with: &Readers, running: &mut Running) {
         let mut exchanges: BTreeMap<usize, Exchange> = BTreeMap::new();
         // What another input goes on with is not read to its end.
         let ending = if switch.begin.is_empty() { Ending::WhenRead } else { Ending::Now };
@@ -237,7 +249,7 @@ impl Discovery {
     }
 
     /// All that run, read anew for each output: for a reload.
-    pub(crate) fn anew(&mut self, with: Readers<'_>) -> Vec<(usize, Input)> {
+    pub(crate) fn anew(&mut self, with: &Readers) -> Vec<(usize, Input)> {
         let mut all = Vec::new();
         for (key, before) in std::mem::take(&mut self.running) {
             let made = Arc::clone(&before.made);
@@ -259,7 +271,7 @@ impl Discovery {
         made: &Arc<Made>,
         number: usize,
         fields: MadeFields,
-        with: Readers<'_>,
+        with: &Readers,
     ) -> Result<(Vec<(usize, Input)>, RunningMade), String> {
         let mut inputs = Vec::new();
         let mut id = None;
@@ -268,7 +280,7 @@ impl Discovery {
             id = Some(of.to_owned());
             !with.ids.contains(of) && !of_made(of)
         };
-        let rendered = match (made.is_module, with.renderer) {
+        let rendered = match (made.is_module, &with.renderer) {
             (true, Some(renderer)) => Some(render(renderer, made)?),
             (true, None) => {
                 return Err("it is a module, and there is no folder of modules".to_owned());

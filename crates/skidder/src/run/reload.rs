@@ -12,16 +12,13 @@ use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::Global;
 use crate::config_files::{AllConfigFiles, Stamp};
-use crate::input_reader::InputReader;
 use crate::load::{load_beside, load_settings};
-use crate::modules::{ModulePipelines, ModuleRenderer};
 use crate::system::System;
 use crate::watchers::Watchers;
 use anyhow::{Result, anyhow};
 use skidder_autodiscover::Autodiscover;
 use skidder_config::{Problems, Settings};
 use skidder_os::{Monotonic, Timestamp};
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,18 +43,13 @@ pub(crate) struct Reloader {
     agent: Agent,
     /// The settings in force.
     settings: Settings,
-    /// The ingest pipelines that the running outputs load.
-    pipelines: Arc<ModulePipelines>,
     period: Option<Duration>,
     due: Monotonic,
     /// The files beside the configuration, as they were read last.
     stamps: Vec<Stamp>,
     requested: bool,
-    /// Reads further inputs, for each output.
-    readers: Vec<InputReader>,
-    /// The ids of `filestream` inputs of the configuration.
-    ids: HashSet<String>,
-    renderer: Option<ModuleRenderer>,
+    /// Reads further inputs; its ingest pipelines are those that the running outputs load.
+    readers: Readers,
     /// What makes inputs while the program runs, with `filebeat.autodiscover`.
     discovery: Option<Discovery>,
 }
@@ -83,15 +75,12 @@ impl Reloader {
             system: system.clone(),
             agent: parts.agent.clone(),
             settings,
-            pipelines: Arc::clone(&parts.pipelines),
             period: parts.reload_period,
             due: Monotonic::default(),
             // Unknown: the first check finds all changes since the start.
             stamps: Vec::new(),
             requested: false,
-            readers: std::mem::take(&mut parts.readers),
-            ids: std::mem::take(&mut parts.input_ids),
-            renderer: parts.renderer.take(),
+            readers: Readers::take(parts),
             discovery: None,
         };
         reloader.plan(system.clock.monotonic());
@@ -135,14 +124,8 @@ impl Reloader {
     /// Reads again what is due, unless the last change is still under way, and takes what was discovered.
     pub(crate) fn step(&mut self, running: &mut Running) {
         self.reload(running);
-        let with = Readers {
-            of_outputs: &self.readers,
-            ids: &self.ids,
-            renderer: self.renderer.as_ref(),
-            pipelines: &self.pipelines,
-        };
         if let Some(discovery) = &mut self.discovery {
-            discovery.step(with, running, self.system.clock.monotonic());
+            discovery.step(&self.readers, running, self.system.clock.monotonic());
         }
     }
 
@@ -235,18 +218,13 @@ impl Reloader {
         let Fresh { settings, mut parts, idle } = fresh;
         self.period = parts.reload_period;
         // Before the first event that names one.
-        self.pipelines.replace(parts.pipelines.filesets());
-        self.readers = parts.readers;
-        self.ids = parts.input_ids;
-        self.renderer = parts.renderer;
-        let with = Readers {
-            of_outputs: &self.readers,
-            ids: &self.ids,
-            renderer: self.renderer.as_ref(),
-            pipelines: &self.pipelines,
-        };
+        let pipelines = Arc::clone(&self.readers.pipelines);
+        pipelines.replace(parts.pipelines.filesets());
+        self.readers = Readers::take(&mut parts);
+        // Running outputs load those that they know.
+        self.readers.pipelines = pipelines;
         if let Some(discovery) = &mut self.discovery {
-            for (output, input) in discovery.anew(with) {
+            for (output, input) in discovery.anew(&self.readers) {
                 parts.outputs[output].inputs.push(input);
             }
         }
