@@ -48,8 +48,8 @@ pub use explain::{
 pub use fact::Fact;
 pub use made::{Made, Saved};
 pub use provider::{
-    DockerProvider, KubernetesProvider, LeaderLease, NomadProvider, Provider, ProviderKind, Resource,
-    Scope,
+    DockerProvider, KubernetesProvider, LeaderLease, NomadProvider, Provider, ProviderKind,
+    Resource, Scope,
 };
 pub use secrets::WantedSecret;
 pub use settings::AUTODISCOVER;

@@ -74,7 +74,8 @@ fn each_task_of_the_group_has_an_event_with_the_fields_of_filebeat() {
         },
     });
     assert_eq!(*api.fields, json!({ "nomad": nomad }));
-    let hints = json!({ "elastic": { "logs/enabled": "true", "logs/multiline": { "pattern": "^x" } } });
+    let hints =
+        json!({ "elastic": { "logs/enabled": "true", "logs/multiline": { "pattern": "^x" } } });
     nomad["task"]["co"] = hints.clone();
     assert_eq!(
         api.facts,

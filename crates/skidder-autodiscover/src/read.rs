@@ -6,7 +6,9 @@ use crate::kubernetes::{Metadata, Selection};
 use crate::provider::{
     DockerProvider, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
 };
-use crate::settings::{AUTODISCOVER, PROVIDERS, common, docker, kubernetes as keys, nomad, provider};
+use crate::settings::{
+    AUTODISCOVER, PROVIDERS, common, docker, kubernetes as keys, nomad, provider,
+};
 use crate::state::{Autodiscover, Context};
 use crate::templates::Template;
 use skidder_config::{Item, Key, Part, Problem, Section, Severity, Subject};
@@ -35,11 +37,7 @@ fn errors(section: &Section<'_>) -> usize {
     problems.iter().filter(|problem| problem.severity == Severity::Error).count()
 }
 
-fn read_provider(
-    item: &Item<'_>,
-    section: &Section<'_>,
-    context: &Context,
-) -> Option<Provider> {
+fn read_provider(item: &Item<'_>, section: &Section<'_>, context: &Context) -> Option<Provider> {
     section.declared_by(&provider::OF_TYPE);
     let name = section.get(&provider::TYPE).required();
     match name.as_str() {

@@ -23,7 +23,11 @@ pub(crate) mod provider {
             .kinds(Kinds::by_tag("type", "", kinds).with(&[&OF_TYPE, &common::COMMON]));
 
     fn kinds() -> Vec<(&'static str, &'static Group)> {
-        vec![("docker", &docker::DOCKER), ("kubernetes", &kubernetes::KUBERNETES), ("nomad", &nomad::NOMAD)]
+        vec![
+            ("docker", &docker::DOCKER),
+            ("kubernetes", &kubernetes::KUBERNETES),
+            ("nomad", &nomad::NOMAD),
+        ]
     }
 
     settings! {

@@ -340,11 +340,9 @@ fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
         Fact::ReplicaSet(value) => (AroundKind::ReplicaSet, value),
         Fact::Job(value) => (AroundKind::Job, value),
         Fact::Cluster(value) => (AroundKind::Cluster, value),
-        Fact::Docker(_)
-        | Fact::Pod(_)
-        | Fact::Service(_)
-        | Fact::Leader(_)
-        | Fact::Nomad(_) => return false,
+        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) | Fact::Nomad(_) => {
+            return false;
+        }
     };
     match objects.seen_around(kind, fact, value) {
         Some(name) => concern(objects, kind, &name),

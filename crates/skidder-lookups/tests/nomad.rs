@@ -1,7 +1,8 @@
 //! Allocations of Nomad as blocking queries report them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
+#[path = "common/mod.rs"]
+mod http_api;
 mod nomad_agent;
 
 use nomad_agent::{Agent, NODE};

@@ -1,7 +1,7 @@
 //! An agent of Nomad whose allocations change, with blocking queries.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use crate::common::{Answer, Request, Requests, serve};
+use crate::http_api::{Answer, Request, Requests, serve};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
