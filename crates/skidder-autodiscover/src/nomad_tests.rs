@@ -1,3 +1,5 @@
+//! Events, fields and kept facts of allocations.
+
 use super::*;
 use crate::provider::Scope;
 use std::time::Duration;
