@@ -34,6 +34,9 @@ fn advice(first: &Candidate, second: &Candidate) -> &'static str {
              hint `raw`"
         }
         (false, true) => "give each input of the container its own `id`",
+        (_, false) if first.key.starts_with("nomad/") => {
+            "make it unique: `id: …-${data.nomad.allocation.id}-${data.nomad.task.name}`"
+        }
         (_, false) => "make it unique: `id: …-${data.container.id}`",
     }
 }

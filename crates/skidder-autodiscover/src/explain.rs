@@ -17,7 +17,7 @@ pub struct Explanation {
 /// One provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedProvider {
-    /// `docker` or `kubernetes`.
+    /// `docker`, `kubernetes` or `nomad`.
     pub kind: String,
     /// Where it stands: `filebeat.yml:3:5`.
     pub position: String,

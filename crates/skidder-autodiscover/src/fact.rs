@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 ///
 /// Each has an id, which [`Autodiscover::gone`](crate::Autodiscover::gone) and
 /// [`Autodiscover::listed`](crate::Autodiscover::listed) use: the full id of a container, the `uid` of an object of
-/// Kubernetes. Of several facts about one object the one with the highest version counts: the time of the start of a
-/// container, the `resourceVersion` of an object.
+/// Kubernetes, the id of an allocation. Of several facts about one object the one with the highest version counts: the time of the start of a
+/// container, the `resourceVersion` of an object, the `ModifyIndex` of an allocation.
 #[derive(Clone, Debug)]
 pub enum Fact {
     /// A container of Docker: the answer to `inspect`, or an item of the answer to `/containers/json`. An item has no
@@ -28,6 +28,8 @@ pub enum Fact {
     Job(Json),
     /// This instance holds the lease of a provider with `unique`. The text is the id, any that is not used again.
     Leader(String),
+    /// An allocation of Nomad, with its job.
+    Nomad(Json),
     /// The cluster: `name` and `url`, as far as they are known.
     Cluster(Json),
 }
@@ -44,6 +46,7 @@ impl Fact {
             | Self::ReplicaSet(object)
             | Self::Job(object) => text_or_empty(&object["metadata"]["uid"]),
             Self::Leader(id) => id.clone(),
+            Self::Nomad(allocation) => text_or_empty(&allocation["ID"]),
             Self::Cluster(_) => "cluster".to_owned(),
         }
     }
@@ -62,6 +65,7 @@ impl Fact {
             | Self::Job(object) => {
                 text(&object["metadata"]["resourceVersion"]).and_then(Version::of_number)
             }
+            Self::Nomad(allocation) => allocation["ModifyIndex"].as_u64().map(Version::of_index),
             Self::Leader(_) | Self::Cluster(_) => None,
         }
     }
@@ -76,13 +80,21 @@ impl Fact {
             Self::Pod(object) | Self::Node(object) | Self::Service(object) => {
                 text(&object["metadata"]["creationTimestamp"]).and_then(Version::of_time)
             }
+            Self::Nomad(allocation) => {
+                let at = allocation["CreateTime"].as_u64();
+                at.map(|nanoseconds| Version(u128::from(nanoseconds)))
+            }
             _ => None,
         };
         created.map(|Version(nanoseconds)| Version(nanoseconds / NANOSECONDS))
     }
 
-    /// Whether a container of Docker runs; an item without a state is of a list of running containers.
+    /// Whether a container of Docker, or an allocation of Nomad, has ended or not begun; an item of Docker without a state
+    /// is of a list of running containers.
     pub(crate) fn is_over(&self) -> bool {
+        if let Self::Nomad(allocation) = self {
+            return crate::nomad::is_over(allocation);
+        }
         let Self::Docker(container) = self else { return false };
         match &container["State"] {
             Json::String(state) => matches!(state.as_str(), "created" | "exited" | "dead"),
@@ -101,6 +113,11 @@ impl Version {
     /// Of a `resourceVersion`, which is a number that grows.
     pub(crate) fn of_number(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
+    }
+
+    /// Of a `ModifyIndex`, which grows.
+    fn of_index(index: u64) -> Self {
+        Self(u128::from(index))
     }
 
     /// Of a time like `2026-01-02T03:04:05.678Z`, in nanoseconds since 1970. `None` for an earlier one: Docker writes

@@ -34,8 +34,8 @@ pub(crate) struct AllowList {
 }
 
 impl HintSettings {
-    /// Reads `hints` and `prefix`. `None` without hints.
-    pub(crate) fn read(provider: &Section<'_>) -> Option<Self> {
+    /// Reads `hints` and `prefix` of a provider of this type. `None` without hints.
+    pub(crate) fn read(provider: &Section<'_>, kind: &str) -> Option<Self> {
         let prefix = provider.get(&keys::PREFIX).value();
         let section = provider.optional_part(&keys::HINTS)?;
         if !section.get(&keys::ENABLED).value() {
@@ -57,7 +57,7 @@ impl HintSettings {
         let own = rest.filter(|node| node.as_map().is_some_and(|map| !map.is_empty()));
         let api_config = own.is_none().then(|| built_in_api(provider));
         let default_path = path.filter(|_| own.is_some());
-        let default_config = own.unwrap_or_else(built_in);
+        let default_config = own.unwrap_or_else(|| built_in_of(kind));
         let types = section.get(&keys::ALLOWED_TYPES).value();
         let folders = folders(&default_config);
         let allow_list = section.get(&keys::ALLOWS).value().then_some(AllowList { types, folders });
@@ -86,6 +86,10 @@ impl HintSettings {
             .then(|| format!("{writes} that `hints.default_config` could read; {hint}"));
         Ok((&self.default_config, note))
     }
+}
+
+fn built_in_of(kind: &str) -> Node {
+    if kind == "nomad" { crate::nomad::built_in() } else { built_in() }
 }
 
 /// The input of a container without hints: its log, as the kubelet and as Docker name it. `close.on_state_change.removed`

@@ -10,6 +10,7 @@ use std::sync::Arc;
 /// Kinds of facts that can be saved.
 const POD: &str = "pod";
 const DOCKER: &str = "docker";
+const NOMAD: &str = "nomad";
 
 /// A fact in little memory.
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ impl KeptFact {
             Fact::Pod(pod) => (Fact::Pod, reduced_pod(pod)),
             Fact::Node(node) => (Fact::Node, reduced_node(node)),
             Fact::Service(service) => (Fact::Service, reduced_service(service)),
+            Fact::Nomad(allocation) => (Fact::Nomad, crate::nomad::reduced(allocation)),
             // Few, or never kept here.
             Fact::Namespace(object) => (Fact::Namespace, object.clone()),
             Fact::ReplicaSet(object) => (Fact::ReplicaSet, object.clone()),
@@ -41,17 +43,19 @@ impl KeptFact {
         let saved_as = match fact {
             Fact::Pod(_) => Some(POD),
             Fact::Docker(_) => Some(DOCKER),
+            Fact::Nomad(_) => Some(NOMAD),
             _ => None,
         };
         Self { make, text: value.to_string().into(), saved_as, created: fact.created() }
     }
 
-    /// One that was saved: of a pod, or of a container of Docker. `None` if it is not what such a fact is kept as.
+    /// One that was saved: of a pod, of a container of Docker, or of an allocation. `None` if it is not what such a fact is kept as.
     pub(crate) fn saved(kind: &str, text: &str) -> Option<Self> {
         let value: Json = serde_json::from_str(text).ok()?;
         let fact = match kind {
             POD => Fact::Pod(value),
             DOCKER => Fact::Docker(value),
+            NOMAD => Fact::Nomad(value),
             _ => return None,
         };
         (!fact.id().is_empty()).then(|| Self::of(&fact))
@@ -78,13 +82,13 @@ fn leader(id: Json) -> Fact {
 }
 
 /// Some members of an object; those that are missing stay so.
-fn some(object: &Json, names: &[&str]) -> Json {
+pub(crate) fn some(object: &Json, names: &[&str]) -> Json {
     let member = |name: &&str| Some(((*name).to_owned(), object.get(*name)?.clone()));
     Json::Object(names.iter().filter_map(member).collect())
 }
 
 /// The same of all items of a list.
-fn each(list: &Json, reduce: impl Fn(&Json) -> Json) -> Json {
+pub(crate) fn each(list: &Json, reduce: impl Fn(&Json) -> Json) -> Json {
     list.as_array().map_or(Json::Null, |items| items.iter().map(reduce).collect())
 }
 

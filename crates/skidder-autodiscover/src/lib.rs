@@ -31,6 +31,7 @@ mod kept;
 mod kubernetes;
 pub mod limits;
 mod made;
+mod nomad;
 mod objects;
 mod provider;
 mod read;
@@ -47,7 +48,8 @@ pub use explain::{
 pub use fact::Fact;
 pub use made::{Made, Saved};
 pub use provider::{
-    DockerProvider, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
+    DockerProvider, KubernetesProvider, LeaderLease, NomadProvider, Provider, ProviderKind,
+    Resource, Scope,
 };
 pub use secrets::WantedSecret;
 pub use settings::AUTODISCOVER;

@@ -5,7 +5,7 @@ use crate::hints_settings::HintSettings;
 use crate::kubernetes::Metadata;
 use crate::templates::Template;
 use serde::Serialize;
-use skidder_config::Position;
+use skidder_config::{Position, Secret};
 use skidder_tls::TlsSettings;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +38,8 @@ pub enum ProviderKind {
     Docker(Box<DockerProvider>),
     /// `type: kubernetes`.
     Kubernetes(Box<KubernetesProvider>),
+    /// `type: nomad`.
+    Nomad(Box<NomadProvider>),
 }
 
 impl ProviderKind {
@@ -46,6 +48,7 @@ impl ProviderKind {
         match self {
             Self::Docker(_) => "docker",
             Self::Kubernetes(_) => "kubernetes",
+            Self::Nomad(_) => "nomad",
         }
     }
 }
@@ -92,6 +95,33 @@ pub struct KubernetesProvider {
     /// `unique`: no objects are followed, but a lease; its holder reports [`Fact::Leader`](crate::Fact::Leader).
     pub unique: Option<LeaderLease>,
     pub(crate) metadata: Metadata,
+}
+
+/// A provider `nomad`.
+#[derive(Debug)]
+pub struct NomadProvider {
+    /// `address`: the API of an agent.
+    pub address: String,
+    /// `ssl`; `None` if it is not there or turned off.
+    pub tls: Option<TlsSettings>,
+    /// `region`; `None` for that of the agent.
+    pub region: Option<String>,
+    /// `namespace`; `None` for the default one.
+    pub namespace: Option<String>,
+    /// `secret_id`: the token.
+    pub token: Option<Secret>,
+    /// `node`; `None` for that of the agent.
+    pub node: Option<String>,
+    /// `scope`: one node or the cluster.
+    pub scope: Scope,
+    /// `wait_time`: how long a query waits for a change; zero for the agent's own limit.
+    pub wait: Duration,
+    /// `allow_stale`: any server may answer, not only the leader.
+    pub allows_stale: bool,
+    /// `include_labels`: of the metadata of a task; empty for all.
+    pub(crate) include: Vec<String>,
+    /// `exclude_labels`.
+    pub(crate) exclude: Vec<String>,
 }
 
 /// The lease of a provider with `unique`.

@@ -6,7 +6,9 @@ use crate::kubernetes::{Metadata, Selection};
 use crate::provider::{
     DockerProvider, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
 };
-use crate::settings::{AUTODISCOVER, PROVIDERS, common, docker, kubernetes as keys, provider};
+use crate::settings::{
+    AUTODISCOVER, PROVIDERS, common, docker, kubernetes as keys, nomad, provider,
+};
 use crate::state::{Autodiscover, Context};
 use crate::templates::Template;
 use skidder_config::{Item, Key, Part, Problem, Section, Severity, Subject};
@@ -14,7 +16,7 @@ use skidder_tls::{Pem, TlsSettings};
 use std::path::PathBuf;
 
 /// Providers of Filebeat that are not here.
-const UNSUPPORTED: [&str; 4] = ["nomad", "jolokia", "aws_ec2", "aws_elb"];
+const UNSUPPORTED: [&str; 3] = ["jolokia", "aws_ec2", "aws_elb"];
 
 impl Autodiscover {
     /// Reads and checks the section `filebeat.autodiscover`. Returns `None`, and reports the problems, if it has no
@@ -24,7 +26,7 @@ impl Autodiscover {
         let before = errors(section);
         let mut providers = Vec::new();
         for (item, section) in section.part_items(&PROVIDERS) {
-            providers.extend(read_provider(&item, &section));
+            providers.extend(read_provider(&item, &section, &context));
         }
         (errors(section) == before && !providers.is_empty()).then(|| Self::new(context, providers))
     }
@@ -35,12 +37,13 @@ fn errors(section: &Section<'_>) -> usize {
     problems.iter().filter(|problem| problem.severity == Severity::Error).count()
 }
 
-fn read_provider(item: &Item<'_>, section: &Section<'_>) -> Option<Provider> {
+fn read_provider(item: &Item<'_>, section: &Section<'_>, context: &Context) -> Option<Provider> {
     section.declared_by(&provider::OF_TYPE);
     let name = section.get(&provider::TYPE).required();
     match name.as_str() {
         "docker" => section.declared_by(&docker::DOCKER),
         "kubernetes" => section.declared_by(&keys::KUBERNETES),
+        "nomad" => section.declared_by(&nomad::NOMAD),
         _ => {
             report_type(item, section, &name);
             section.off();
@@ -49,17 +52,17 @@ fn read_provider(item: &Item<'_>, section: &Section<'_>) -> Option<Provider> {
     }
     section.declared_by(&common::COMMON);
     let templates = Template::read_all(section);
-    let hints = HintSettings::read(section);
+    let hints = HintSettings::read(section, &name);
     let appenders = Appender::read_all(section);
     let cleanup_timeout = section.get(&common::CLEANUP_TIMEOUT).value();
     if templates.is_empty() && hints.is_none() {
         let message = format!("`{}` has neither `templates` nor `hints`", item.path());
         item.problem(message, "set `hints.enabled: true`, or write `templates`");
     }
-    let kind = if name == "docker" {
-        ProviderKind::Docker(Box::new(read_docker(section)))
-    } else {
-        ProviderKind::Kubernetes(Box::new(read_kubernetes(section, hints.is_some())))
+    let kind = match name.as_str() {
+        "docker" => ProviderKind::Docker(Box::new(read_docker(section))),
+        "nomad" => ProviderKind::Nomad(Box::new(nomad::read(section, &context.environment))),
+        _ => ProviderKind::Kubernetes(Box::new(read_kubernetes(section, hints.is_some()))),
     };
     let position = item.node().position().clone();
     Some(Provider { kind, cleanup_timeout, position, templates, hints, appenders })
@@ -81,7 +84,7 @@ fn report_type(item: &Item<'_>, section: &Section<'_>, name: &str) {
         return;
     }
     let message = format!("`{}`: unknown autodiscover provider `{name}`", item.path());
-    section.problem(provider::TYPE.name(), message, "use `docker` or `kubernetes`");
+    section.problem(provider::TYPE.name(), message, "use `docker`, `kubernetes` or `nomad`");
 }
 
 fn read_docker(section: &Section<'_>) -> DockerProvider {

@@ -10,9 +10,11 @@ settings! {
         Key::parts("providers", &provider::PROVIDER).about("where containers are found, each with its rules");
 }
 
+pub(crate) mod nomad;
+
 pub(crate) mod provider {
     use super::{Group, Kinds};
-    use crate::settings::{common, docker, kubernetes};
+    use crate::settings::{common, docker, kubernetes, nomad};
     use skidder_config::{Key, settings};
 
     /// An item of `providers`.
@@ -21,14 +23,18 @@ pub(crate) mod provider {
             .kinds(Kinds::by_tag("type", "", kinds).with(&[&OF_TYPE, &common::COMMON]));
 
     fn kinds() -> Vec<(&'static str, &'static Group)> {
-        vec![("docker", &docker::DOCKER), ("kubernetes", &kubernetes::KUBERNETES)]
+        vec![
+            ("docker", &docker::DOCKER),
+            ("kubernetes", &kubernetes::KUBERNETES),
+            ("nomad", &nomad::NOMAD),
+        ]
     }
 
     settings! {
         /// The kind of a provider.
         pub(crate) static OF_TYPE = Group::new("autodiscover.type", "The kind of a provider.");
 
-        pub(crate) TYPE: String = Key::new("type").required().about("`docker` or `kubernetes`");
+        pub(crate) TYPE: String = Key::new("type").required().about("`docker`, `kubernetes` or `nomad`");
     }
 }
 
@@ -67,7 +73,7 @@ pub(crate) mod common {
         static TEMPLATE = Group::new("autodiscover.template", "Inputs for the containers that meet a condition.");
 
         pub(crate) CONDITION_OF: Part = Key::part("condition", &CONDITION).default_words("every container").about(
-            "on the facts of a container: `docker.container.*`, `kubernetes.*`, `container.*`, `host`, `port`",
+            "on the facts of a container: `docker.container.*`, `kubernetes.*`, `nomad.*`, `container.*`, `host`, `port`",
         );
         pub(crate) CONFIG: Any = Key::new("config").about(
             "a list of inputs. `${data.FIELD}` stands for a fact of the container, `${data.FIELD:default}` has a \

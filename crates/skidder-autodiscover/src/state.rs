@@ -113,12 +113,13 @@ impl Autodiscover {
             return;
         }
         self.changed |= match (&of.kind, &fact) {
-            (ProviderKind::Docker(_), Fact::Docker(_)) => objects.seen(&fact, now),
+            (ProviderKind::Docker(_), Fact::Docker(_))
+            | (ProviderKind::Nomad(_), Fact::Nomad(_)) => objects.seen(&fact, now),
             (ProviderKind::Kubernetes(own), _) if is_followed(own, &fact) => {
                 objects.seen(&fact, now)
             }
             (ProviderKind::Kubernetes(_), _) => seen_around(objects, &fact),
-            (ProviderKind::Docker(_), _) => false,
+            (ProviderKind::Docker(_) | ProviderKind::Nomad(_), _) => false,
         };
     }
 
@@ -128,7 +129,8 @@ impl Autodiscover {
         self.end(provider, id, None, now);
     }
 
-    /// Like [`Autodiscover::gone`] with the version of the end: the `resourceVersion` of the deleted object, or the time
+    /// Like [`Autodiscover::gone`] with the version of the end: the `resourceVersion` of the deleted object, the
+    /// `ModifyIndex` of the allocation, or the time
     /// of the end of a container, as a time like `2026-01-02T03:04:05.678Z` or in nanoseconds since 1970. So it is
     /// ignored if it comes late, and a fact from before the end is ignored if that comes late.
     pub fn gone_at(&mut self, provider: usize, id: &str, version: &str, now: Monotonic) {
@@ -338,7 +340,9 @@ fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
         Fact::ReplicaSet(value) => (AroundKind::ReplicaSet, value),
         Fact::Job(value) => (AroundKind::Job, value),
         Fact::Cluster(value) => (AroundKind::Cluster, value),
-        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) => return false,
+        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) | Fact::Nomad(_) => {
+            return false;
+        }
     };
     match objects.seen_around(kind, fact, value) {
         Some(name) => concern(objects, kind, &name),
@@ -395,6 +399,10 @@ fn events(provider: &Provider, objects: &Objects, fact: &Fact) -> Result<Vec<Eve
         (ProviderKind::Docker(own), Fact::Docker(object)) => {
             Ok(crate::docker::events(object, own.dedot))
         }
+        (ProviderKind::Nomad(own), Fact::Nomad(object)) => {
+            let prefix = provider.hints.as_ref().map(|hints| hints.prefix.as_str());
+            crate::nomad::events(object, own, prefix)
+        }
         (ProviderKind::Kubernetes(own), Fact::Pod(object)) => {
             kubernetes::pod_events(object, &own.metadata, around(object))
         }
@@ -413,6 +421,7 @@ fn events(provider: &Provider, objects: &Objects, fact: &Fact) -> Result<Vec<Eve
 pub(crate) fn name_of(fact: &Fact) -> String {
     match fact {
         Fact::Docker(object) => format!("container {}", crate::docker::name(object)),
+        Fact::Nomad(object) => crate::nomad::name(object),
         Fact::Pod(object) => format!("pod {}", kubernetes::name(object)),
         Fact::Node(object) => format!("node {}", kubernetes::name(object)),
         Fact::Service(object) => format!("service {}", kubernetes::name(object)),

@@ -96,11 +96,11 @@ fn mistakes_are_reported_with_their_place() {
         ("{type: docker, hints.enabled: false}", "has neither `templates` nor `hints`"),
         (
             "{type: podman}",
-            "unknown autodiscover provider `podman`\nhint: use `docker` or `kubernetes`",
+            "unknown autodiscover provider `podman`\nhint: use `docker`, `kubernetes` or `nomad`",
         ),
         (
-            "{type: nomad, hints.enabled: true}",
-            "the autodiscover provider `nomad` is known to Filebeat",
+            "{type: aws_ec2, hints.enabled: true}",
+            "the autodiscover provider `aws_ec2` is known to Filebeat",
         ),
         ("{hints.enabled: true}", "`filebeat.autodiscover.providers[0].type`"),
         (

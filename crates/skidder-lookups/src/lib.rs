@@ -16,7 +16,7 @@ pub mod kubernetes;
 mod labels;
 #[cfg(feature = "ldap")]
 mod ldap;
-mod nomad;
+pub mod nomad;
 mod put;
 mod store;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::redact::Redactor;
 use crate::route::{Host, Route, Stream};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST, USER_AGENT};
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode, response};
 use hyper::body::Incoming;
 use skidder_tls::TlsClient;
 use std::future::Future;
@@ -196,12 +196,20 @@ impl HttpClient {
         &self,
         request: HttpRequest<'_>,
     ) -> Result<(StatusCode, Vec<u8>), HttpError> {
+        let (head, body) = self.whole(request).await?;
+        Ok((head.status, body))
+    }
+
+    async fn whole(
+        &self,
+        request: HttpRequest<'_>,
+    ) -> Result<(response::Parts, Vec<u8>), HttpError> {
         self.within(async {
             let request = self.request(request)?;
             let mut body = Vec::new();
             let mut connection = self.connect().await?;
             let head = connection.exchange(request, &mut body, self.answer_bytes_max).await?;
-            Ok((head.status, body))
+            Ok((head, body))
         })
         .await
     }
@@ -223,6 +231,24 @@ impl HttpClient {
     /// As [`HttpClient::ask`], or the answer is not in JSON.
     pub async fn json(&self, request: HttpRequest<'_>) -> Result<serde_json::Value, HttpError> {
         Ok(serde_json::from_slice(&self.ask(request).await?)?)
+    }
+
+    /// Requests JSON, and returns the value of a header of the answer with it, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::json`].
+    pub async fn json_with_header(
+        &self,
+        request: HttpRequest<'_>,
+        name: &str,
+    ) -> Result<(serde_json::Value, Option<String>), HttpError> {
+        let (head, body) = self.whole(request).await?;
+        if !head.status.is_success() {
+            return Err(refused(head.status, &body));
+        }
+        let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+        Ok((serde_json::from_slice(&body)?, value.map(str::to_owned)))
     }
 
     /// Sends a request and reads the head of the answer within the time-out; the body is read from the result.
@@ -258,7 +284,7 @@ impl HttpClient {
             .header(USER_AGENT, "skidder");
         for (name, value) in request.headers {
             let mut value = HeaderValue::try_from(*value).map_err(http::Error::from)?;
-            value.set_sensitive(name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
+            value.set_sensitive(is_secret(name));
             built = built.header(*name, value);
         }
         Ok(built.body(Pieces::new(&[body]))?)
@@ -288,6 +314,12 @@ impl HttpClient {
     pub fn host(&self) -> &str {
         &self.host
     }
+}
+
+/// Whether a header of a request is a credential: `authorization`, and tokens such as `x-nomad-token`.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == AUTHORIZATION.as_str() || name.ends_with("-token")
 }
 
 fn refused(status: StatusCode, body: &[u8]) -> HttpError {

@@ -1,5 +1,7 @@
 //! The watchers of autodiscover: each provider has a thread that follows its API and reports what there is.
 
+mod nomad;
+
 use crate::system::System;
 use anyhow::{Context as _, Result, anyhow};
 use base64::Engine as _;
@@ -85,6 +87,10 @@ impl Watchers {
                     let with_drivers = provider.has_hints();
                     let work = follow_docker(server, since.clone(), with_drivers, report);
                     Background::start(name, work)
+                }
+                ProviderKind::Nomad(provider) => {
+                    let allocations = nomad::allocations(provider, ended_since, &system.fs)?;
+                    Background::start(name, nomad::follow(allocations, report))
                 }
                 ProviderKind::Kubernetes(kubernetes) => {
                     let path = kubernetes.kube_config.as_deref().map(|path| path.to_string_lossy());

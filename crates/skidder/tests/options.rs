@@ -393,13 +393,13 @@ fn a_lenient_configuration_runs_its_inputs_and_says_which_modules_are_missing() 
     .unwrap();
     place.configure(&format!(
         "{text}filebeat.config.modules.path: '{}/modules.d/*.yml'\n\
-         filebeat.autodiscover.providers: [{{type: nomad}}, {{type: docker, hints.enabled: true}}]\n",
+         filebeat.autodiscover.providers: [{{type: aws_ec2}}, {{type: docker, hints.enabled: true}}]\n",
         place.path().display()
     ));
     let ended = place.once(&[]).succeeded();
     assert_eq!(messages(&events(&ended)), ["one", "two"]);
     for missing in
-        ["modules are on, but none of", "the autodiscover provider `nomad` is known to Filebeat"]
+        ["modules are on, but none of", "the autodiscover provider `aws_ec2` is known to Filebeat"]
     {
         assert!(ended.log.contains(missing), "no {missing}: {}", ended.log);
     }

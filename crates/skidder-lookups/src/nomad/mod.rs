@@ -3,12 +3,15 @@
 //! The allocations of this node are requested every `refresh_interval`; the id of one is a part of the path of its
 //! logs, so that usually everything is a constant of the source.
 
+pub mod allocations;
+pub mod api;
 mod matchers;
 mod watch;
 
 use crate::background::Background;
 use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
+use api::NomadApi;
 use matchers::Matcher;
 use skidder_config::{Group, Key, OneOf, Secret, Section, settings};
 use skidder_event::{EventMut, Map, Path};
@@ -88,11 +91,9 @@ impl AddNomadMetadata {
         let token = settings.get(&SECRET_ID).optional();
         let server = read_server(settings, context);
         let watch = Watch {
-            server: server?,
+            api: NomadApi::new(server?, &query, token),
             store: Arc::clone(&store),
             scope,
-            query: watch::query(&query),
-            token: token.map(|token| token.reveal().to_owned()),
             indexers: indexers?,
             period,
         };

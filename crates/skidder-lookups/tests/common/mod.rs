@@ -31,6 +31,10 @@ impl Request {
 pub(crate) enum Answer {
     /// All at once.
     Now(u16, String),
+    /// All at once, with a header more.
+    With(Option<(&'static str, String)>, String),
+    /// The connection ends without one.
+    Broken,
     /// In chunks, until the other side of the channel is dropped.
     Chunks(Receiver<String>),
     /// Never.
@@ -97,6 +101,13 @@ fn answer(stream: impl Read + Write, seen: &Requests, make: &dyn Fn(&Request) ->
             let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
             drop(stream.write_all(format!("{head}{body}").as_bytes()));
         }
+        Answer::With(header, body) => {
+            let header = header.map(|(name, value)| format!("{name}: {value}\r\n"));
+            let header = header.unwrap_or_default();
+            let head = format!("HTTP/1.1 200 X\r\n{header}content-length: {}\r\n\r\n", body.len());
+            drop(stream.write_all(format!("{head}{body}").as_bytes()));
+        }
+        Answer::Broken => {}
         Answer::Chunks(chunks) => {
             let head = "HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n";
             let mut open = stream.write_all(head.as_bytes()).is_ok();
