@@ -28,6 +28,8 @@ pub enum Fact {
     Job(Json),
     /// This instance holds the lease of a provider with `unique`. The text is the id, any that is not used again.
     Leader(String),
+    /// A Jolokia agent, as [`JolokiaAgents`](crate::JolokiaAgents) reads its answer.
+    Jolokia(Json),
     /// The cluster: `name` and `url`, as far as they are known.
     Cluster(Json),
 }
@@ -44,6 +46,7 @@ impl Fact {
             | Self::ReplicaSet(object)
             | Self::Job(object) => text_or_empty(&object["metadata"]["uid"]),
             Self::Leader(id) => id.clone(),
+            Self::Jolokia(agent) => crate::jolokia::id(agent),
             Self::Cluster(_) => "cluster".to_owned(),
         }
     }
@@ -62,7 +65,7 @@ impl Fact {
             | Self::Job(object) => {
                 text(&object["metadata"]["resourceVersion"]).and_then(Version::of_number)
             }
-            Self::Leader(_) | Self::Cluster(_) => None,
+            Self::Leader(_) | Self::Jolokia(_) | Self::Cluster(_) => None,
         }
     }
 

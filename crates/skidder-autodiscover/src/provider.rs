@@ -2,6 +2,7 @@
 
 use crate::appenders::Appender;
 use crate::hints_settings::HintSettings;
+use crate::jolokia::JolokiaProvider;
 use crate::kubernetes::Metadata;
 use crate::templates::Template;
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub enum ProviderKind {
     Docker(Box<DockerProvider>),
     /// `type: kubernetes`.
     Kubernetes(Box<KubernetesProvider>),
+    /// `type: jolokia`.
+    Jolokia(JolokiaProvider),
 }
 
 impl ProviderKind {
@@ -46,6 +49,7 @@ impl ProviderKind {
         match self {
             Self::Docker(_) => "docker",
             Self::Kubernetes(_) => "kubernetes",
+            Self::Jolokia(_) => "jolokia",
         }
     }
 }

@@ -118,7 +118,8 @@ impl Autodiscover {
                 objects.seen(&fact, now)
             }
             (ProviderKind::Kubernetes(_), _) => seen_around(objects, &fact),
-            (ProviderKind::Docker(_), _) => false,
+            (ProviderKind::Jolokia(_), Fact::Jolokia(_)) => objects.seen(&fact, now),
+            (ProviderKind::Docker(_) | ProviderKind::Jolokia(_), _) => false,
         };
     }
 
@@ -338,7 +339,9 @@ fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
         Fact::ReplicaSet(value) => (AroundKind::ReplicaSet, value),
         Fact::Job(value) => (AroundKind::Job, value),
         Fact::Cluster(value) => (AroundKind::Cluster, value),
-        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) => return false,
+        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) | Fact::Jolokia(_) => {
+            return false;
+        }
     };
     match objects.seen_around(kind, fact, value) {
         Some(name) => concern(objects, kind, &name),
@@ -405,6 +408,7 @@ fn events(provider: &Provider, objects: &Objects, fact: &Fact) -> Result<Vec<Eve
             kubernetes::service_events(object, &own.metadata, around(object))
         }
         (ProviderKind::Kubernetes(_), Fact::Leader(id)) => Ok(kubernetes::leader_events(id)),
+        (ProviderKind::Jolokia(_), Fact::Jolokia(agent)) => Ok(crate::jolokia::events(agent)),
         _ => Err("nothing is made for such an object".to_owned()),
     }
 }
@@ -420,6 +424,7 @@ pub(crate) fn name_of(fact: &Fact) -> String {
         Fact::Namespace(object) | Fact::ReplicaSet(object) | Fact::Job(object) => {
             kubernetes::name(object)
         }
+        Fact::Jolokia(agent) => format!("Jolokia agent {}", crate::jolokia::id(agent)),
         Fact::Cluster(_) => "the cluster".to_owned(),
     }
 }
