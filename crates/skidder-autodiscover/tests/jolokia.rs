@@ -28,7 +28,8 @@ fn agent(id: &str, product: &str, secured: bool) -> Fact {
         "agent_id": id, "server_product": product, "server_version": "9", "secured": secured, "url": "http://h/",
     });
     let mut agents = JolokiaAgents::default();
-    agents.answered(answer.to_string().as_bytes(), GRACE, at(0)).unwrap().unwrap()
+    let answered = agents.answered(answer.to_string().as_bytes(), GRACE, at(0));
+    answered.expect("a valid answer").expect("a new agent")
 }
 
 #[test]
