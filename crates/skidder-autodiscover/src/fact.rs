@@ -30,6 +30,8 @@ pub enum Fact {
     Leader(String),
     /// An allocation of Nomad, with its job.
     Nomad(Json),
+    /// A Jolokia agent, as [`JolokiaAgents`](crate::JolokiaAgents) reads its answer.
+    Jolokia(Json),
     /// The cluster: `name` and `url`, as far as they are known.
     Cluster(Json),
 }
@@ -47,6 +49,7 @@ impl Fact {
             | Self::Job(object) => text_or_empty(&object["metadata"]["uid"]),
             Self::Leader(id) => id.clone(),
             Self::Nomad(allocation) => text_or_empty(&allocation["ID"]),
+            Self::Jolokia(agent) => crate::jolokia::id(agent),
             Self::Cluster(_) => "cluster".to_owned(),
         }
     }
@@ -66,7 +69,7 @@ impl Fact {
                 text(&object["metadata"]["resourceVersion"]).and_then(Version::of_number)
             }
             Self::Nomad(allocation) => allocation["ModifyIndex"].as_u64().map(Version::of_index),
-            Self::Leader(_) | Self::Cluster(_) => None,
+            Self::Leader(_) | Self::Jolokia(_) | Self::Cluster(_) => None,
         }
     }
 

@@ -37,6 +37,7 @@ impl KeptFact {
             Fact::Namespace(object) => (Fact::Namespace, object.clone()),
             Fact::ReplicaSet(object) => (Fact::ReplicaSet, object.clone()),
             Fact::Job(object) => (Fact::Job, object.clone()),
+            Fact::Jolokia(agent) => (Fact::Jolokia, agent.clone()),
             Fact::Cluster(cluster) => (Fact::Cluster, cluster.clone()),
             Fact::Leader(id) => (leader, Json::from(id.as_str())),
         };

@@ -26,6 +26,7 @@ mod fact;
 mod hints;
 mod hints_input;
 mod hints_settings;
+mod jolokia;
 mod json;
 mod kept;
 mod kubernetes;
@@ -46,6 +47,7 @@ pub use explain::{
     ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
 };
 pub use fact::Fact;
+pub use jolokia::{JolokiaAgents, JolokiaInterface, JolokiaProvider};
 pub use made::{Made, Saved};
 pub use provider::{
     DockerProvider, KubernetesProvider, LeaderLease, NomadProvider, Provider, ProviderKind,

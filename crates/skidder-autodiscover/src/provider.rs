@@ -2,6 +2,7 @@
 
 use crate::appenders::Appender;
 use crate::hints_settings::HintSettings;
+use crate::jolokia::JolokiaProvider;
 use crate::kubernetes::Metadata;
 use crate::templates::Template;
 use serde::Serialize;
@@ -40,6 +41,8 @@ pub enum ProviderKind {
     Kubernetes(Box<KubernetesProvider>),
     /// `type: nomad`.
     Nomad(Box<NomadProvider>),
+    /// `type: jolokia`.
+    Jolokia(JolokiaProvider),
 }
 
 impl ProviderKind {
@@ -49,6 +52,7 @@ impl ProviderKind {
             Self::Docker(_) => "docker",
             Self::Kubernetes(_) => "kubernetes",
             Self::Nomad(_) => "nomad",
+            Self::Jolokia(_) => "jolokia",
         }
     }
 }

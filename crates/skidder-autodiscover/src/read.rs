@@ -2,12 +2,13 @@
 
 use crate::appenders::Appender;
 use crate::hints_settings::HintSettings;
+use crate::jolokia::{JolokiaInterface, JolokiaProvider};
 use crate::kubernetes::{Metadata, Selection};
 use crate::provider::{
     DockerProvider, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
 };
 use crate::settings::{
-    AUTODISCOVER, PROVIDERS, common, docker, kubernetes as keys, nomad, provider,
+    AUTODISCOVER, PROVIDERS, common, docker, jolokia, kubernetes as keys, nomad, provider,
 };
 use crate::state::{Autodiscover, Context};
 use crate::templates::Template;
@@ -16,7 +17,7 @@ use skidder_tls::{Pem, TlsSettings};
 use std::path::PathBuf;
 
 /// Providers of Filebeat that are not here.
-const UNSUPPORTED: [&str; 3] = ["jolokia", "aws_ec2", "aws_elb"];
+const UNSUPPORTED: [&str; 2] = ["aws_ec2", "aws_elb"];
 
 impl Autodiscover {
     /// Reads and checks the section `filebeat.autodiscover`. Returns `None`, and reports the problems, if it has no
@@ -44,6 +45,7 @@ fn read_provider(item: &Item<'_>, section: &Section<'_>, context: &Context) -> O
         "docker" => section.declared_by(&docker::DOCKER),
         "kubernetes" => section.declared_by(&keys::KUBERNETES),
         "nomad" => section.declared_by(&nomad::NOMAD),
+        "jolokia" => section.declared_by(&jolokia::JOLOKIA),
         _ => {
             report_type(item, section, &name);
             section.off();
@@ -52,16 +54,25 @@ fn read_provider(item: &Item<'_>, section: &Section<'_>, context: &Context) -> O
     }
     section.declared_by(&common::COMMON);
     let templates = Template::read_all(section);
-    let hints = HintSettings::read(section, &name);
+    // Agents of Jolokia have no labels, and end for good after their grace period.
+    let is_jolokia = name == "jolokia";
+    let hints = if is_jolokia { None } else { HintSettings::read(section, &name) };
     let appenders = Appender::read_all(section);
-    let cleanup_timeout = section.get(&common::CLEANUP_TIMEOUT).value();
+    let cleanup = section.get(&common::CLEANUP_TIMEOUT);
+    let cleanup_timeout =
+        if is_jolokia { cleanup.optional().unwrap_or_default() } else { cleanup.value() };
     if templates.is_empty() && hints.is_none() {
-        let message = format!("`{}` has neither `templates` nor `hints`", item.path());
-        item.problem(message, "set `hints.enabled: true`, or write `templates`");
+        let (message, hint) = if is_jolokia {
+            ("no `templates`", "write `templates`")
+        } else {
+            ("neither `templates` nor `hints`", "set `hints.enabled: true`, or write `templates`")
+        };
+        item.problem(format!("`{}` has {message}", item.path()), hint);
     }
     let kind = match name.as_str() {
         "docker" => ProviderKind::Docker(Box::new(read_docker(section))),
         "nomad" => ProviderKind::Nomad(Box::new(nomad::read(section, &context.environment))),
+        "jolokia" => ProviderKind::Jolokia(read_jolokia(section)),
         _ => ProviderKind::Kubernetes(Box::new(read_kubernetes(section, hints.is_some()))),
     };
     let position = item.node().position().clone();
@@ -84,7 +95,8 @@ fn report_type(item: &Item<'_>, section: &Section<'_>, name: &str) {
         return;
     }
     let message = format!("`{}`: unknown autodiscover provider `{name}`", item.path());
-    section.problem(provider::TYPE.name(), message, "use `docker`, `kubernetes` or `nomad`");
+    let hint = "use `docker`, `kubernetes`, `nomad` or `jolokia`";
+    section.problem(provider::TYPE.name(), message, hint);
 }
 
 fn read_docker(section: &Section<'_>) -> DockerProvider {
@@ -100,6 +112,36 @@ fn read_docker(section: &Section<'_>) -> DockerProvider {
         tls: tls.filter(|tls| tls.enabled),
         dedot: section.get(&docker::DEDOT).value(),
     }
+}
+
+fn read_jolokia(section: &Section<'_>) -> JolokiaProvider {
+    let items = section.parts(&jolokia::INTERFACES);
+    let mut interfaces: Vec<JolokiaInterface> = items.iter().map(read_interface).collect();
+    if interfaces.is_empty() && section.item_of(&jolokia::INTERFACES).is_some() {
+        let message = format!("`{}` is empty", section.path_of(jolokia::INTERFACES.name()));
+        section.problem(jolokia::INTERFACES.name(), message, "leave it out to search on all");
+    } else if interfaces.is_empty() {
+        interfaces.push(JolokiaInterface::any());
+    }
+    JolokiaProvider { interfaces }
+}
+
+fn read_interface(section: &Section<'_>) -> JolokiaInterface {
+    let interface = JolokiaInterface {
+        name: section.get(&jolokia::NAME).required(),
+        interval: section.get(&jolokia::INTERVAL).value(),
+        probe_timeout: section.get(&jolokia::PROBE_TIMEOUT).value(),
+        grace_period: section.get(&jolokia::GRACE_PERIOD).value(),
+    };
+    if interface.grace_period <= interface.interval {
+        let path = section.path_of(jolokia::GRACE_PERIOD.name());
+        section.warning(
+            jolokia::GRACE_PERIOD.name(),
+            format!("`{path}` is not longer than `interval`: agents are gone between two queries"),
+            "make it some times as long as `interval`",
+        );
+    }
+    interface
 }
 
 fn read_kubernetes(section: &Section<'_>, has_hints: bool) -> KubernetesProvider {

@@ -14,7 +14,7 @@ pub(crate) mod nomad;
 
 pub(crate) mod provider {
     use super::{Group, Kinds};
-    use crate::settings::{common, docker, kubernetes, nomad};
+    use crate::settings::{common, docker, jolokia, kubernetes, nomad};
     use skidder_config::{Key, settings};
 
     /// An item of `providers`.
@@ -27,6 +27,7 @@ pub(crate) mod provider {
             ("docker", &docker::DOCKER),
             ("kubernetes", &kubernetes::KUBERNETES),
             ("nomad", &nomad::NOMAD),
+            ("jolokia", &jolokia::JOLOKIA),
         ]
     }
 
@@ -34,7 +35,8 @@ pub(crate) mod provider {
         /// The kind of a provider.
         pub(crate) static OF_TYPE = Group::new("autodiscover.type", "The kind of a provider.");
 
-        pub(crate) TYPE: String = Key::new("type").required().about("`docker`, `kubernetes` or `nomad`");
+        pub(crate) TYPE: String =
+            Key::new("type").required().about("`docker`, `kubernetes`, `nomad` or `jolokia`");
     }
 }
 
@@ -65,6 +67,7 @@ pub(crate) mod common {
             .about("how the names of hints begin: `co.elastic.logs/enabled`");
         pub(crate) CLEANUP_TIMEOUT: Duration = Key::new("cleanup_timeout")
             .default(Duration::from_mins(1))
+            .default_words("`1m`; `0s` for `jolokia`")
             .about("how long inputs of a container run on after it has ended, so that its last lines are read");
     }
 
@@ -144,6 +147,51 @@ pub(crate) mod docker {
 
         pub(crate) CERTIFICATE_AUTHORITY: String =
             Key::new("certificate_authority").about("one more of `certificate_authorities`");
+    }
+}
+
+pub(crate) mod jolokia {
+    use crate::jolokia::{GRACE_PERIOD as GRACE, INTERVAL as PAUSE, PROBE_TIMEOUT as PROBE};
+    use skidder_config::{Group, Key, Parts, settings};
+    use std::time::Duration;
+
+    /// A duration that is 0 would mean a query without a pause.
+    const SHORTEST: Duration = Duration::from_millis(1);
+    const LONGEST: Duration = Duration::from_hours(24);
+
+    settings! {
+        /// The provider `jolokia`.
+        pub(crate) static JOLOKIA = Group::new("autodiscover.jolokia", "JVMs with an agent of Jolokia, found by multicast.")
+            .without_effect(&[
+                ("hints.*", "agents of Jolokia have no labels; write `templates`"),
+                ("prefix", "agents of Jolokia have no labels; write `templates`"),
+            ]);
+
+        pub(crate) INTERFACES: Parts = Key::parts("interfaces", &INTERFACE)
+            .default_words("`name: any`")
+            .about("network interfaces on which agents are searched");
+    }
+
+    settings! {
+        /// An item of `interfaces`.
+        static INTERFACE = Group::new("autodiscover.jolokia.interface", "Network interfaces on which agents are searched.");
+
+        pub(crate) NAME: String = Key::new("name").required().about(
+            "the name of an interface, the beginning of names with `*` behind it, or `any`; those without an IPv4 \
+             address are left out",
+        );
+        pub(crate) INTERVAL: Duration = Key::new("interval")
+            .default(PAUSE)
+            .range(SHORTEST, LONGEST)
+            .about("the pause between two queries");
+        pub(crate) PROBE_TIMEOUT: Duration = Key::new("probe_timeout")
+            .default(PROBE)
+            .range(SHORTEST, LONGEST)
+            .about("how long answers to a query are received; not longer than `interval`");
+        pub(crate) GRACE_PERIOD: Duration = Key::new("grace_period")
+            .default(GRACE)
+            .range(SHORTEST, LONGEST)
+            .about("an agent that has not answered for this long is gone; longer than `interval`");
     }
 }
 

@@ -119,7 +119,10 @@ impl Autodiscover {
                 objects.seen(&fact, now)
             }
             (ProviderKind::Kubernetes(_), _) => seen_around(objects, &fact),
-            (ProviderKind::Docker(_) | ProviderKind::Nomad(_), _) => false,
+            (ProviderKind::Jolokia(_), Fact::Jolokia(_)) => objects.seen(&fact, now),
+            (ProviderKind::Docker(_) | ProviderKind::Nomad(_) | ProviderKind::Jolokia(_), _) => {
+                false
+            }
         };
     }
 
@@ -340,7 +343,12 @@ fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
         Fact::ReplicaSet(value) => (AroundKind::ReplicaSet, value),
         Fact::Job(value) => (AroundKind::Job, value),
         Fact::Cluster(value) => (AroundKind::Cluster, value),
-        Fact::Docker(_) | Fact::Pod(_) | Fact::Service(_) | Fact::Leader(_) | Fact::Nomad(_) => {
+        Fact::Docker(_)
+        | Fact::Pod(_)
+        | Fact::Service(_)
+        | Fact::Leader(_)
+        | Fact::Nomad(_)
+        | Fact::Jolokia(_) => {
             return false;
         }
     };
@@ -413,6 +421,7 @@ fn events(provider: &Provider, objects: &Objects, fact: &Fact) -> Result<Vec<Eve
             kubernetes::service_events(object, &own.metadata, around(object))
         }
         (ProviderKind::Kubernetes(_), Fact::Leader(id)) => Ok(kubernetes::leader_events(id)),
+        (ProviderKind::Jolokia(_), Fact::Jolokia(agent)) => Ok(crate::jolokia::events(agent)),
         _ => Err("nothing is made for such an object".to_owned()),
     }
 }
@@ -429,6 +438,7 @@ pub(crate) fn name_of(fact: &Fact) -> String {
         Fact::Namespace(object) | Fact::ReplicaSet(object) | Fact::Job(object) => {
             kubernetes::name(object)
         }
+        Fact::Jolokia(agent) => format!("Jolokia agent {}", crate::jolokia::id(agent)),
         Fact::Cluster(_) => "the cluster".to_owned(),
     }
 }

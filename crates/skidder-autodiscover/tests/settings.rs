@@ -96,7 +96,7 @@ fn mistakes_are_reported_with_their_place() {
         ("{type: docker, hints.enabled: false}", "has neither `templates` nor `hints`"),
         (
             "{type: podman}",
-            "unknown autodiscover provider `podman`\nhint: use `docker`, `kubernetes` or `nomad`",
+            "unknown autodiscover provider `podman`\nhint: use `docker`, `kubernetes`, `nomad` or `jolokia`",
         ),
         (
             "{type: aws_ec2, hints.enabled: true}",

@@ -1,11 +1,13 @@
 //! The watchers of autodiscover: each provider has a thread that follows its API and reports what there is.
 
+mod jolokia;
 mod nomad;
 
 use crate::system::System;
 use anyhow::{Context as _, Result, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jolokia::{DISCOVERY, follow_jolokia};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
     DockerProvider, Fact, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
@@ -105,6 +107,11 @@ impl Watchers {
                     let (ask, asked) = unbounded_channel();
                     secrets.insert(number, ask);
                     Background::start(name, follow_kubernetes(access, wanted, clock, report, asked))
+                }
+                ProviderKind::Jolokia(jolokia) => {
+                    let (interfaces, clock) =
+                        (jolokia.interfaces.clone(), Arc::clone(&system.clock));
+                    Background::start(name, follow_jolokia(interfaces, DISCOVERY, clock, report))
                 }
             };
             threads.push(started.context("no thread for a provider of autodiscover")?);
