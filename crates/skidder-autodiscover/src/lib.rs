@@ -45,7 +45,7 @@ pub use explain::{
     ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
 };
 pub use fact::Fact;
-pub use made::{Made, Saved};
+pub use made::{Fields, Made, Saved};
 pub use provider::{
     DockerProvider, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
 };

@@ -281,7 +281,7 @@ impl Autodiscover {
             let place = (*number, candidate.key.clone());
             if verdict == Verdict::Runs {
                 let known = before.remove(&candidate.key);
-                self.running.push(made(&self.context, candidate, known));
+                self.running.push(made(candidate, known));
                 continue;
             }
             if let Verdict::Refused(reason) = &verdict
@@ -300,21 +300,19 @@ impl Autodiscover {
 }
 
 /// The same input as before, if it was there with the same fields.
-fn made(context: &Context, candidate: &Candidate, known: Option<Arc<Made>>) -> Arc<Made> {
+fn made(candidate: &Candidate, known: Option<Arc<Made>>) -> Arc<Made> {
     if let Some(known) = known {
         if known.fields == candidate.fields {
             return known;
         }
-        let fields = Arc::clone(&candidate.fields);
+        let fields = candidate.fields.clone();
         return Arc::new(Made { fields, ..(*known).clone() });
     }
-    let settings =
-        context.settings.made(candidate.config.position(), vec![candidate.config.clone()]);
     Arc::new(Made {
         key: candidate.key.clone(),
-        settings: Arc::new(settings),
+        settings: Arc::clone(&candidate.settings),
         is_module: candidate.is_module,
-        fields: Arc::clone(&candidate.fields),
+        fields: candidate.fields.clone(),
         about: candidate.about.clone(),
     })
 }
