@@ -3,13 +3,14 @@
 use crate::condition::View;
 use crate::event::Event;
 use crate::hints_input;
+use crate::made::Fields;
 use crate::provider::Provider;
 use crate::resolve::Resolver;
 use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use skidder_config::{Lists, Node};
+use skidder_config::{Lists, Node, Settings};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,10 +37,19 @@ pub(crate) struct Candidate {
     /// Which template of the provider; hints come last.
     pub(crate) rank: usize,
     pub(crate) about: String,
-    pub(crate) config: Node,
+    /// See [`Made::settings`](crate::Made::settings).
+    pub(crate) settings: Arc<Settings>,
     pub(crate) is_module: bool,
-    pub(crate) fields: Arc<Json>,
+    pub(crate) fields: Fields,
     pub(crate) container_id: String,
+}
+
+impl Candidate {
+    /// The configuration as YAML, without secrets.
+    pub(crate) fn configuration(&self) -> String {
+        let list = self.settings.node().as_list().unwrap_or_default();
+        list.iter().map(Node::to_masked_yaml).collect()
+    }
 }
 
 /// What became of one event.
@@ -207,7 +217,7 @@ impl Rules<'_> {
         origin: String,
         config: Node,
     ) -> Candidate {
-        let value = config.to_json();
+        let (value, position) = (config.to_json(), config.position().clone());
         let hash = hash_of(&value);
         let is_module = config.at("module").is_some();
         let input_id =
@@ -227,8 +237,9 @@ impl Rules<'_> {
             rank,
             about,
             is_module,
-            config,
-            fields: Arc::clone(&event.fields),
+            // A clone has room for nothing more, which is half of what a tree that has grown takes.
+            settings: Arc::new(self.context.settings.made(&position, vec![config.clone()])),
+            fields: event.fields.clone(),
             container_id: event.container_id.clone(),
         }
     }

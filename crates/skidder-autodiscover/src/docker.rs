@@ -3,9 +3,9 @@
 use crate::event::{Event, note_of_ports};
 use crate::json::{dedotted, text, text_or_empty, texts, tree};
 use crate::limits::PORTS_MAX;
+use crate::made::Fields;
 use serde_json::{Map as Object, Value as Json, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What counts of a description.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
         "labels": labels,
     });
     let shown = if dedot { dedotted(&container.labels) } else { labels.clone() };
-    let fields = Arc::new(json!({
+    let fields = Fields::of(&json!({
         "container": {
             "id": container.id, "name": container.name, "image": { "name": container.image },
         },
@@ -128,7 +128,7 @@ pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
             note: note.clone(),
             log_driver: container.log_driver.clone(),
             namespace: String::new(),
-            fields: Arc::clone(&fields),
+            fields: fields.clone(),
         }
     };
     if container.ports.is_empty() {
@@ -185,7 +185,7 @@ mod tests {
             "container": { "id": "c1", "name": "web", "image": { "name": "nginx:1.27" } },
             "docker": { "container": { "labels": { "a_b": "1", "app": "x" } } },
         });
-        assert_eq!(*events[0].fields, fields);
+        assert_eq!(events[0].fields.value(), fields);
     }
 
     #[test]
@@ -214,6 +214,6 @@ mod tests {
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].facts["host"], "node7");
         assert_eq!(events[0].facts.get("port"), None);
-        assert_eq!(events[0].fields["docker"]["container"]["labels"], json!({}));
+        assert_eq!(events[0].fields.value()["docker"]["container"]["labels"], json!({}));
     }
 }

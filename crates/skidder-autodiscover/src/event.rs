@@ -1,8 +1,8 @@
 //! What templates and hints see of a container: one event for each of its ports.
 
 use crate::limits::PORTS_MAX;
+use crate::made::Fields;
 use serde_json::Value as Json;
-use std::sync::Arc;
 
 /// One combination of container and port, or a pod, a node, a service with a port.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Event {
     /// The log driver of a container of Docker; empty if it is not known.
     pub(crate) log_driver: String,
     /// Fields of the input's events.
-    pub(crate) fields: Arc<Json>,
+    pub(crate) fields: Fields,
 }
 
 /// What to say about ports that are too many; empty for nothing.

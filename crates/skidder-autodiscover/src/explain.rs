@@ -104,7 +104,7 @@ impl Autodiscover {
                         origin: candidate.origin.clone(),
                         runs: reason.is_empty(),
                         reason,
-                        configuration: candidate.config.to_masked_yaml(),
+                        configuration: candidate.configuration(),
                     }
                 })
                 .collect(),

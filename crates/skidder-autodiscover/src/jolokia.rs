@@ -6,10 +6,10 @@ use crate::event::Event;
 use crate::fact::Fact;
 use crate::json::{text, text_or_empty};
 use crate::limits::JOLOKIA_AGENTS_MAX;
+use crate::made::Fields;
 use serde_json::{Map as Object, Value as Json, json};
 use skidder_os::Monotonic;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Default of `interval`.
@@ -168,7 +168,7 @@ pub(crate) fn events(agent: &Json) -> Vec<Event> {
         namespace: String::new(),
         note: String::new(),
         log_driver: String::new(),
-        fields: Arc::new(json!({ "jolokia": agent })),
+        fields: Fields::of(&json!({ "jolokia": agent })),
     }]
 }
 

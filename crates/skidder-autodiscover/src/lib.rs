@@ -48,7 +48,8 @@ pub use explain::{
 };
 pub use fact::Fact;
 pub use jolokia::{JolokiaAgents, JolokiaInterface, JolokiaProvider};
-pub use made::{Made, Saved};
+pub use made::{Fields, Made, Saved};
+pub use objects::Failure;
 pub use provider::{
     DockerProvider, KubernetesProvider, LeaderLease, NomadProvider, Provider, ProviderKind,
     Resource, Scope,

@@ -6,11 +6,11 @@ use crate::event::Event;
 use crate::hints_settings::OUTSIDE;
 use crate::json::{get, is_empty, merge, set, text_or_empty, texts, tree};
 use crate::kept::{each, some};
+use crate::made::Fields;
 use crate::provider::NomadProvider;
 use serde_json::{Value as Json, json};
 use skidder_config::{Node, Position, Problems, Source};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Whether an allocation has ended, or has not begun.
 pub(crate) fn is_over(allocation: &Json) -> bool {
@@ -89,7 +89,7 @@ fn event(
         note: String::new(),
         log_driver: String::new(),
         namespace: String::new(),
-        fields: Arc::new(json!({ "nomad": fields })),
+        fields: Fields::of(&json!({ "nomad": fields })),
     }
 }
 

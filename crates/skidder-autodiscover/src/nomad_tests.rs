@@ -75,7 +75,7 @@ fn each_task_of_the_group_has_an_event_with_the_fields_of_filebeat() {
             "name": ["api", "api2"], "tags": ["t1", "t2", "t3"], "canary_tags": ["c"],
         },
     });
-    assert_eq!(*api.fields, json!({ "nomad": nomad }));
+    assert_eq!(api.fields.value(), json!({ "nomad": nomad }));
     let hints =
         json!({ "elastic": { "logs/enabled": "true", "logs/multiline": { "pattern": "^x" } } });
     nomad["task"]["co"] = hints.clone();
@@ -88,14 +88,14 @@ fn each_task_of_the_group_has_an_event_with_the_fields_of_filebeat() {
     assert_eq!(api.about, "task api of allocation shop.web[0]");
     let mut nomad = common();
     nomad["task"] = json!({ "name": "side", "owner": "team-a", "level": "group" });
-    assert_eq!(*side.fields, json!({ "nomad": nomad }));
+    assert_eq!(side.fields.value(), json!({ "nomad": nomad }));
 }
 
 #[test]
 fn labels_are_chosen_and_the_name_of_a_task_is_always_there() {
     let task = |include: &[&str], exclude: &[&str]| {
         let events = events(&allocation(), &provider(include, exclude), None).unwrap();
-        events[0].fields["nomad"]["task"].clone()
+        events[0].fields.value()["nomad"]["task"].clone()
     };
     let chosen = task(&["level", "a", "nothing"], &["a"]);
     assert_eq!(chosen, json!({ "name": "api", "level": "task" }));

@@ -24,6 +24,15 @@ pub(crate) enum State {
     Gone(Monotonic),
 }
 
+/// Why an input does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What it is for: `container web of pod shop/web-1`.
+    pub about: String,
+    /// The reason, with what to do.
+    pub reason: String,
+}
+
 /// An object.
 #[derive(Debug)]
 pub(crate) struct Object {
@@ -35,6 +44,8 @@ pub(crate) struct Object {
     pub(crate) inputs: Box<[Arc<Candidate>]>,
     /// Secrets that were named then.
     pub(crate) secrets: Box<[WantedSecret]>,
+    /// Why an input of it does not run, of those that the rules could not make; the first reason.
+    pub(crate) failure: Option<Box<Failure>>,
     /// The rules have to be applied again.
     pub(crate) is_stale: bool,
     /// Inputs of containers of a pod that were replaced; they run on for `cleanup_timeout`, as their last lines may not
@@ -45,7 +56,7 @@ pub(crate) struct Object {
 impl Object {
     fn new(version: Option<Version>, state: State, fact: Option<KeptFact>) -> Self {
         let (inputs, secrets, leaving) = (Box::default(), Box::default(), Vec::new());
-        Self { version, state, fact, inputs, secrets, is_stale: true, leaving }
+        Self { version, state, fact, inputs, secrets, failure: None, is_stale: true, leaving }
     }
 
     /// Takes over what the rules made of the newest fact.
@@ -60,6 +71,10 @@ impl Object {
         self.leaving.shrink_to_fit();
         self.inputs = built.candidates.into();
         self.secrets = built.secrets.into_iter().collect();
+        self.failure = built.events.into_iter().find_map(|event| {
+            let reason = event.failures.into_iter().next()?;
+            Some(Box::new(Failure { about: event.about, reason }))
+        });
         self.is_stale = false;
     }
 
@@ -188,6 +203,7 @@ impl Objects {
                 object.state = State::Gone(since + cleanup);
                 object.fact = None;
                 (object.inputs, object.secrets) = (Box::default(), Box::default());
+                object.failure = None;
                 object.leaving.clear();
                 changed = true;
             }

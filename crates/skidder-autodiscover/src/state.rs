@@ -8,7 +8,7 @@ use crate::json::text;
 use crate::kept::KeptFact;
 use crate::kubernetes::{self, Around};
 use crate::made::{Made, Saved};
-use crate::objects::{AroundKind, Object, Objects, State};
+use crate::objects::{AroundKind, Failure, Object, Objects, State};
 use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
 use crate::secrets::{Secrets, WantedSecret};
 use serde_json::Value as Json;
@@ -232,6 +232,28 @@ impl Autodiscover {
         }
     }
 
+    /// The inputs that should run and cannot: one for each object, as of the last [`Autodiscover::decide`].
+    pub fn failures(&self) -> Vec<Failure> {
+        let all = self.objects.iter().enumerate();
+        let all =
+            all.flat_map(|(number, objects)| objects.all.values().map(move |it| (number, it)));
+        let failure = |(number, object): (usize, &Object)| {
+            if object.state != State::Alive {
+                return None;
+            }
+            let refused = object.inputs.iter().find_map(|it| {
+                match self.verdicts.get(&(number, it.key.clone()))? {
+                    Verdict::Refused(reason) => {
+                        Some(Failure { about: it.about.clone(), reason: reason.clone() })
+                    }
+                    Verdict::Same(_) | Verdict::Runs => None,
+                }
+            });
+            object.failure.as_deref().cloned().or(refused)
+        };
+        all.filter_map(failure).collect()
+    }
+
     fn build(&mut self, now: Monotonic) {
         let Self { context, providers, objects, secrets, logged, .. } = self;
         for (number, (objects, provider)) in objects.iter_mut().zip(providers.iter()).enumerate() {
@@ -286,7 +308,7 @@ impl Autodiscover {
             let place = (*number, candidate.key.clone());
             if verdict == Verdict::Runs {
                 let known = before.remove(&candidate.key);
-                self.running.push(made(&self.context, candidate, known));
+                self.running.push(made(candidate, known));
                 continue;
             }
             if let Verdict::Refused(reason) = &verdict
@@ -305,21 +327,19 @@ impl Autodiscover {
 }
 
 /// The same input as before, if it was there with the same fields.
-fn made(context: &Context, candidate: &Candidate, known: Option<Arc<Made>>) -> Arc<Made> {
+fn made(candidate: &Candidate, known: Option<Arc<Made>>) -> Arc<Made> {
     if let Some(known) = known {
         if known.fields == candidate.fields {
             return known;
         }
-        let fields = Arc::clone(&candidate.fields);
+        let fields = candidate.fields.clone();
         return Arc::new(Made { fields, ..(*known).clone() });
     }
-    let settings =
-        context.settings.made(candidate.config.position(), vec![candidate.config.clone()]);
     Arc::new(Made {
         key: candidate.key.clone(),
-        settings: Arc::new(settings),
+        settings: Arc::clone(&candidate.settings),
         is_module: candidate.is_module,
-        fields: Arc::clone(&candidate.fields),
+        fields: candidate.fields.clone(),
         about: candidate.about.clone(),
     })
 }

@@ -143,7 +143,7 @@ fn fields_of_kubernetes_are_those_of_filebeat() {
         }
         ours.seen(0, main.1, at(0));
         let made = ours.decide(at(0));
-        let mut fields = (*made[0].fields).clone();
+        let mut fields = made[0].fields.value();
         // Of the container, which Filebeat's provider adds.
         fields.as_object_mut().unwrap().remove("container");
         let is_same = fields == case["fields"];

@@ -55,7 +55,7 @@ filebeat.autodiscover.providers:
     let made = ours.decide(at(0));
     let mut found: Vec<Json> = made
         .iter()
-        .map(|made| json!({ "jolokia": made.fields["jolokia"], "configs": [config(made)] }))
+        .map(|made| json!({ "jolokia": made.fields.value()["jolokia"], "configs": [config(made)] }))
         .collect();
     let mut expected = golden["agents"].as_array().unwrap().clone();
     for list in [&mut found, &mut expected] {

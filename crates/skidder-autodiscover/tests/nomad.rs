@@ -54,7 +54,7 @@ fn the_inputs_of_an_allocation_run_on_until_cleanup_timeout_is_over() {
         "/var/lib/nomad/alloc/a/alloc/logs/api.stderr.[0-9]*",
     ];
     assert_eq!(config(&first[0])["paths"], json!(paths));
-    assert_eq!(first[1].fields["nomad"]["task"], json!({ "name": "side" }));
+    assert_eq!(first[1].fields.value()["nomad"]["task"], json!({ "name": "side" }));
     all.gone_at(0, "a", "9", at(20));
     assert_eq!(all.wakes_at(), Some(at(35)));
     // What comes late does not bring it back.
@@ -241,7 +241,7 @@ fn fields_of_tasks_are_those_of_filebeat() {
         let settings = json!({ "filebeat.autodiscover.providers": [provider] });
         let mut all = autodiscover(&settings.to_string());
         all.seen(0, Fact::Nomad(case["allocation"].clone()), at(0));
-        let fields: Vec<Json> = all.decide(at(0)).iter().map(|one| (*one.fields).clone()).collect();
+        let fields: Vec<Json> = all.decide(at(0)).iter().map(|one| one.fields.value()).collect();
         assert_eq!(Json::Array(fields), case["fields"], "{}", case["name"]);
     }
 }

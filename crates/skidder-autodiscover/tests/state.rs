@@ -119,15 +119,15 @@ fn changed_fields_keep_the_input() {
     let mut all = autodiscover(KUBERNETES_HINTS);
     all.seen(0, Fact::Pod(pod("u", 1, json!({}))), at(1));
     let before = all.decide(at(1));
-    assert_eq!(before[0].fields["kubernetes"]["labels"], json!({ "app": "web" }));
-    assert_eq!(before[0].fields["kubernetes"]["container"], json!({ "name": "web" }));
-    assert_eq!(before[0].fields["container"]["id"], "id-of-u-web");
+    assert_eq!(before[0].fields.value()["kubernetes"]["labels"], json!({ "app": "web" }));
+    assert_eq!(before[0].fields.value()["kubernetes"]["container"], json!({ "name": "web" }));
+    assert_eq!(before[0].fields.value()["container"]["id"], "id-of-u-web");
     let mut changed = pod("u", 2, json!({}));
     changed["metadata"]["labels"]["app"] = "api".into();
     all.seen(0, Fact::Pod(changed), at(2));
     let after = all.decide(at(2));
     assert_eq!(before[0].key, after[0].key);
-    assert_eq!(after[0].fields["kubernetes"]["labels"], json!({ "app": "api" }));
+    assert_eq!(after[0].fields.value()["kubernetes"]["labels"], json!({ "app": "api" }));
     // An older fact changes nothing.
     all.seen(0, Fact::Pod(pod("u", 1, json!({}))), at(3));
     assert!(Arc::ptr_eq(&after[0], &all.decide(at(3))[0]));
@@ -398,7 +398,7 @@ fn the_pods_of_a_node_and_a_namespace_have_their_fields() {
     let mut all = autodiscover(KUBERNETES_HINTS);
     all.seen(0, Fact::Pod(pod("u", 1, json!({}))), at(1));
     let before = all.decide(at(1));
-    assert_eq!(before[0].fields["kubernetes"]["node"], json!({ "name": "n1" }));
+    assert_eq!(before[0].fields.value()["kubernetes"]["node"], json!({ "name": "n1" }));
     let node = json!({
         "metadata": { "uid": "n-1", "name": "n1", "resourceVersion": "3", "labels": { "zone.x": "a" } },
         "status": { "addresses": [{ "type": "Hostname", "address": "n1.local" }] },
@@ -412,9 +412,9 @@ fn the_pods_of_a_node_and_a_namespace_have_their_fields() {
     let after = all.decide(at(2));
     let node =
         json!({ "name": "n1", "uid": "n-1", "hostname": "n1.local", "labels": { "zone_x": "a" } });
-    assert_eq!(after[0].fields["kubernetes"]["node"], node);
-    assert_eq!(after[0].fields["kubernetes"]["namespace_labels"], json!({ "team": "t" }));
-    assert_eq!(after[0].fields["kubernetes"]["namespace_uid"], "ns-1");
+    assert_eq!(after[0].fields.value()["kubernetes"]["node"], node);
+    assert_eq!(after[0].fields.value()["kubernetes"]["namespace_labels"], json!({ "team": "t" }));
+    assert_eq!(after[0].fields.value()["kubernetes"]["namespace_uid"], "ns-1");
     assert_eq!(config(&after[0])["pipeline"], "shop");
     all.gone_at(0, "ns-1", "9", at(3));
     assert_eq!(config(&all.decide(at(3))[0]).get("pipeline"), None);
@@ -441,9 +441,9 @@ filebeat.autodiscover.providers:
     all.seen(0, Fact::ReplicaSet(above("r", "web-7", owner("Deployment", "web"))), at(2));
     all.seen(0, Fact::Job(above("j", "backup-9", owner("CronJob", "backup"))), at(2));
     let made = all.decide(at(2));
-    assert_eq!(made[0].fields["kubernetes"]["replicaset"]["name"], "web-7");
-    assert_eq!(made[0].fields["kubernetes"]["deployment"]["name"], "web");
-    assert_eq!(made[1].fields["kubernetes"]["cronjob"]["name"], "backup");
+    assert_eq!(made[0].fields.value()["kubernetes"]["replicaset"]["name"], "web-7");
+    assert_eq!(made[0].fields.value()["kubernetes"]["deployment"]["name"], "web");
+    assert_eq!(made[1].fields.value()["kubernetes"]["cronjob"]["name"], "backup");
 }
 
 #[test]

@@ -76,6 +76,12 @@ enum Verb {
     Network(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
+    /// Of these, pods that come and go alone, to profile them.
+    #[command(hide = true)]
+    Churn(RunArguments),
+    /// Of these, 500 idle inputs alone. Their memory is printed before the idle minutes.
+    #[command(hide = true)]
+    Inputs(RunArguments),
     /// CPU of a log with the metadata of its pod from a real API server.
     Kubernetes(RunArguments),
     /// Receive datagrams into a buffer until killed: what the CPU of `udp` is compared with.
@@ -188,6 +194,8 @@ fn main() -> Result<()> {
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
+        Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
+        Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),
         Verb::Kubernetes(arguments) => measure(&arguments, rows::kubernetes),
         Verb::Drain { port } => drain(port),
         Verb::Peers(arguments) => {

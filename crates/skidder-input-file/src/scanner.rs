@@ -164,7 +164,7 @@ impl FileInput {
 /// Scans all inputs.
 pub struct Scanner {
     /// By their numbers.
-    inputs: BTreeMap<usize, FileInput>,
+    inputs: BTreeMap<usize, Box<FileInput>>,
     watcher: Option<Watcher>,
     /// The pause while known files are written to all the time.
     steady_pause: Duration,
@@ -190,7 +190,7 @@ impl Scanner {
         }
         let wanted = inputs.iter().any(|input| input.context.settings.notify);
         let watcher = if wanted { watcher(fs) } else { None };
-        let inputs = inputs.into_iter().enumerate().collect();
+        let inputs = inputs.into_iter().map(Box::new).enumerate().collect();
         Self { inputs, watcher, steady_pause: REACTION_PAUSE, steady: 0 }
     }
 
@@ -209,7 +209,7 @@ impl Scanner {
         if input.context.settings.notify && self.watcher.is_none() {
             self.watcher = watcher(&*input.context.fs);
         }
-        self.inputs.insert(number, input);
+        self.inputs.insert(number, Box::new(input));
     }
 
     /// Ends an input; `None` if it has ended before.
@@ -320,7 +320,7 @@ impl Scanner {
 
     /// An input, for questions about it.
     pub(crate) fn input(&mut self, number: usize) -> Option<&mut FileInput> {
-        self.inputs.get_mut(&number)
+        self.inputs.get_mut(&number).map(|input| &mut **input)
     }
 
     /// How many files and directories of all inputs the system refuses.
@@ -338,7 +338,7 @@ impl Scanner {
 
     /// The inputs, when scanning is over.
     pub fn into_inputs(self) -> Vec<FileInput> {
-        self.inputs.into_values().collect()
+        self.inputs.into_values().map(|input| *input).collect()
     }
 }
 

@@ -140,9 +140,14 @@ pub struct OutputSource {
     pub dead_letters: Option<PathBuf>,
 }
 
-/// Answers why which inputs of autodiscover run, as JSON.
+/// What there is to say about the inputs of autodiscover.
 #[derive(Clone)]
-pub struct Explain(pub Arc<dyn Fn() -> serde_json::Value + Send + Sync>);
+pub struct Explain {
+    /// Answers why which inputs run, as JSON.
+    pub explain: Arc<dyn Fn() -> serde_json::Value + Send + Sync>,
+    /// Answers which should run and cannot: for each container or pod, what it is and why.
+    pub failures: Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+}
 
 /// Where all numbers of a run are.
 #[derive(Clone)]

@@ -172,6 +172,8 @@ pub(crate) struct Common {
     under_root: bool,
     processors: Vec<Compiled>,
     pub(crate) agent: Agent,
+    /// What adds the fields of the agent, without `host.name` and with it. It takes some kilobytes.
+    builtin: [Compiled; 2],
 }
 
 impl Common {
@@ -182,6 +184,7 @@ impl Common {
             under_root: root.get(&FIELDS_UNDER_ROOT).value(),
             processors: read_processors(root.items_of(&PROCESSORS), context),
             agent: agent.clone(),
+            builtin: [false, true].map(|host| Plan::builtin(&agent.fields(host))),
         }
     }
 }
@@ -237,7 +240,8 @@ pub(crate) fn read(
     processors.extend(made.map(|fields| Compiled::new(fields.clone(), None)));
     processors.extend(dated.map(|index| Compiled::new(index, None)));
     processors.extend(read_processors(section.items_of(&PROCESSORS), context));
-    let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
+    let builtin = std::slice::from_ref(&common.builtin[usize::from(host)]);
+    let plan = Plan::of_lists([&processors, builtin, &common.processors]);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if of.makes_fields { Shape::Any } else { Shape::Lines };
     let times = Arc::new(StepTimes::new(Arc::clone(&context.clock)));

@@ -1,13 +1,13 @@
 //! What autodiscover knows about the container or pod of an input, as fields of its events: they may change while the
 //! input runs.
 
-use serde_json::Value as Json;
+use skidder_autodiscover::Fields;
 use skidder_event::{EventMut, Map, Value};
 use skidder_processors::{
     AddFields, Constants, Failure, Footprint, Outcome, Processor, value_of_json,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The fields of one input. Clones are the same.
 #[derive(Clone, Debug)]
@@ -15,31 +15,52 @@ pub(crate) struct MadeFields(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    current: RwLock<Arc<AddFields>>,
+    current: Mutex<Current>,
     /// Grows with each change.
     epoch: AtomicU64,
 }
 
+#[derive(Debug)]
+struct Current {
+    fields: Fields,
+    /// What sources hold whose base does not have the fields in it. It is some kilobytes, and most inputs have no such
+    /// source.
+    adding: Weak<AddFields>,
+}
+
 impl MadeFields {
     /// With these fields at first.
-    pub(crate) fn new(fields: &Json) -> Self {
-        let current = RwLock::new(adding(fields));
-        Self(Arc::new(State { current, epoch: AtomicU64::new(0) }))
+    pub(crate) fn new(fields: &Fields) -> Self {
+        let current = Current { fields: fields.clone(), adding: Weak::new() };
+        Self(Arc::new(State { current: Mutex::new(current), epoch: AtomicU64::new(0) }))
     }
 
-    /// Other fields from the next batch on.
-    pub(crate) fn set(&self, fields: &Json) {
-        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = adding(fields);
-        self.0.epoch.fetch_add(1, Ordering::Release);
+    /// These fields from the next batch on.
+    pub(crate) fn set(&self, fields: &Fields) {
+        let mut current = self.lock();
+        if current.fields != *fields {
+            *current = Current { fields: fields.clone(), adding: Weak::new() };
+            drop(current);
+            self.0.epoch.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn current(&self) -> Arc<AddFields> {
-        Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner))
+        let mut current = self.lock();
+        current.adding.upgrade().unwrap_or_else(|| {
+            let adding = adding(&current.fields);
+            current.adding = Arc::downgrade(&adding);
+            adding
+        })
     }
 }
 
-fn adding(fields: &Json) -> Arc<AddFields> {
-    let fields = match value_of_json(fields.clone()) {
+fn adding(fields: &Fields) -> Arc<AddFields> {
+    let fields = match value_of_json(fields.value()) {
         Value::Map(fields) => fields,
         _ => Map::new(),
     };
@@ -65,6 +86,10 @@ impl Processor for MadeFields {
 
     fn bound(&self) -> Option<Arc<dyn Processor>> {
         Some(self.current())
+    }
+
+    fn looks_outside(&self) -> bool {
+        true
     }
 
     fn epoch(&self) -> u64 {

@@ -208,7 +208,15 @@ fn ended_since(agent: &Agent, clock: &dyn Clock) -> Timestamp {
 
 /// Answers why which inputs of autodiscover run.
 fn explain(machine: Arc<Mutex<Autodiscover>>) -> Explain {
-    Explain(Arc::new(move || json!(discovery::lock(&machine).explain())))
+    let shared = Arc::clone(&machine);
+    let failures = move || {
+        let failures = discovery::lock(&shared).failures();
+        failures.into_iter().map(|failure| (failure.about, failure.reason)).collect()
+    };
+    Explain {
+        explain: Arc::new(move || json!(discovery::lock(&machine).explain())),
+        failures: Arc::new(failures),
+    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.

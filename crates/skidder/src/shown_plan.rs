@@ -11,26 +11,36 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct ShownPlan {
     plan: Arc<InputPlan>,
-    fields: Map,
+    /// The path of the file, if the input reads files.
+    path: Option<Box<str>>,
+    kind: &'static str,
 }
 
 impl ShownPlan {
     /// For a file at `path`; without one the first pattern is its name. Or for any source, if the input reads
     /// no files.
     pub(crate) fn of(input: &Input, path: Option<&str>) -> Self {
-        let mut fields = Map::new();
-        if let Some(settings) = input.files() {
+        let path = input.files().map(|settings| {
             let first = settings.scan.patterns.first().map(skidder_read::glob::Pattern::as_str);
-            fields.insert_path("log.file.path", path.or(first).unwrap_or_default());
+            path.or(first).unwrap_or_default().into()
+        });
+        Self { plan: Arc::clone(&input.plan), path, kind: input.kind() }
+    }
+
+    /// The fields of the file.
+    fn fields(&self) -> Map {
+        let mut fields = Map::new();
+        if let Some(path) = &self.path {
+            fields.insert_path("log.file.path", &**path);
         }
-        fields.insert_path("input.type", input.kind());
-        Self { plan: Arc::clone(&input.plan), fields }
+        fields.insert_path("input.type", self.kind);
+        fields
     }
 }
 
 impl Describe for ShownPlan {
     fn steps(&self) -> Vec<Step> {
-        let notes = self.plan.describe(&self.fields);
+        let notes = self.plan.describe(&self.fields());
         // The condition of the output is behind them, and is not timed.
         let conditions = usize::from(self.plan.condition().is_some());
         let left = notes.iter().filter(|note| note.fate.is_left()).count() - conditions;

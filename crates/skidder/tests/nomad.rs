@@ -70,7 +70,7 @@ impl Task {
     /// Nomad goes on in the next file, and keeps the old one.
     fn rotate(&mut self, number: usize) {
         let next = self.logs.join("new");
-        self.log.path = next.clone();
+        self.log.path.clone_from(&next);
         self.log.reopen();
         std::fs::rename(&next, self.logs.join(format!("web.stdout.{number}"))).unwrap();
     }

@@ -11,8 +11,8 @@ pub(crate) use metadata::{Metadata, Selection};
 
 use crate::event::Event;
 use crate::json::text;
+use crate::made::Fields;
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 
 /// Objects around a pod, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +42,7 @@ pub(crate) fn leader_events(id: &str) -> Vec<Event> {
         note: String::new(),
         log_driver: String::new(),
         namespace: String::new(),
-        fields: Arc::new(json!({})),
+        fields: Fields::of(&json!({})),
     }]
 }
 

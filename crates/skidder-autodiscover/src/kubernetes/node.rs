@@ -4,8 +4,8 @@ use super::metadata::{address_of, with_cluster};
 use super::{Around, Metadata};
 use crate::event::Event;
 use crate::json::{set, texts, tree};
+use crate::made::Fields;
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 
 /// The events of a node; the reason if there is none.
 pub(crate) fn events(
@@ -39,6 +39,6 @@ pub(crate) fn events(
         note: String::new(),
         log_driver: String::new(),
         namespace: String::new(),
-        fields: Arc::new(fields),
+        fields: Fields::of(&fields),
     }])
 }

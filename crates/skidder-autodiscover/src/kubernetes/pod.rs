@@ -5,8 +5,8 @@ use super::{Around, Metadata};
 use crate::event::{Event, note_of_ports};
 use crate::json::{is_empty, merge_missing, set, text, text_or_empty, texts, tree};
 use crate::limits::PORTS_MAX;
+use crate::made::Fields;
 use serde_json::{Map as Object, Value as Json, json};
-use std::sync::Arc;
 
 /// A container of a pod with its state.
 struct Container<'a> {
@@ -85,7 +85,7 @@ impl Shared<'_> {
             note: String::new(),
             log_driver: String::new(),
             namespace: text_or_empty(&self.pod["metadata"]["namespace"]),
-            fields: Arc::new(with_cluster(self.kubernetes.clone(), self.cluster)),
+            fields: Fields::of(&with_cluster(self.kubernetes.clone(), self.cluster)),
         }
     }
 
@@ -107,7 +107,7 @@ impl Shared<'_> {
         let mut fields = with_cluster(self.kubernetes.clone(), self.cluster);
         set(&mut fields, "kubernetes.container.name", container.name);
         set(&mut fields, "container", ecs);
-        let fields = Arc::new(fields);
+        let fields = Fields::of(&fields);
         let specs = container.spec["ports"].as_array();
         let mut numbers: Vec<u64> = Vec::new();
         for port in specs.into_iter().flatten() {
@@ -130,7 +130,7 @@ impl Shared<'_> {
                 about = format!("{about}, port {number}");
             }
             let event = self.event(about, &id, Some(&facts));
-            let mut event = Event { fields: Arc::clone(&fields), note: note.clone(), ..event };
+            let mut event = Event { fields: fields.clone(), note: note.clone(), ..event };
             if container.is_running {
                 for facts in [&mut event.facts, &mut event.hint_facts] {
                     set(facts, "host", text_or_empty(&self.pod["status"]["podIP"]));

@@ -5,8 +5,8 @@ use super::{Around, Metadata};
 use crate::event::{Event, note_of_ports};
 use crate::json::{merge_missing, set, text, text_or_empty, texts, tree};
 use crate::limits::PORTS_MAX;
+use crate::made::Fields;
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 
 /// The events of a service; the reason if there is none.
 pub(crate) fn events(
@@ -18,7 +18,7 @@ pub(crate) fn events(
         return Err("the service has no address".to_owned());
     };
     let mut kubernetes = metadata.of_service(service, around.namespace);
-    let fields = Arc::new(with_cluster(kubernetes.clone(), around.cluster));
+    let fields = Fields::of(&with_cluster(kubernetes.clone(), around.cluster));
     let own = tree(&texts(&service["metadata"]["annotations"]));
     set(&mut kubernetes, "annotations", own.clone());
     let mut annotations = own;
@@ -39,7 +39,7 @@ pub(crate) fn events(
         note: note.clone(),
         log_driver: String::new(),
         namespace: text_or_empty(&service["metadata"]["namespace"]),
-        fields: Arc::clone(&fields),
+        fields: fields.clone(),
     };
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
     Ok(ports.filter_map(|port| port["port"].as_u64()).take(PORTS_MAX).map(event).collect())

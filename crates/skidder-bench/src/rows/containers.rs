@@ -77,6 +77,16 @@ pub fn containers(stage: &Stage) -> Vec<Row> {
     })
 }
 
+/// The rows of the churn without a kill, to profile it alone.
+pub fn churn_alone(stage: &Stage) -> Vec<Row> {
+    rows_or_why(&CHURN, churn(stage, false))
+}
+
+/// The rows of idle inputs, to profile them alone. Their memory is a note before the idle minutes.
+pub fn inputs_alone(stage: &Stage) -> Vec<Row> {
+    rows_or_why(&[INPUT, REQUESTS], inputs(stage))
+}
+
 /// A cluster, its node, and where the events go.
 struct World {
     folder: TempDir,
@@ -252,11 +262,12 @@ fn inputs(stage: &Stage) -> Result<Vec<Row>> {
     ensure!(came == world.kubelet.lines(), "only {came} lines came");
     pause(SETTLE);
     let (all, before, cpu) = (program.memory()?, world.cluster.requests(), program.cpu()?);
+    let each = all.saturating_sub(one) as f64 / PODS as f64 / 1e3;
+    measure::note(&format!("each of {PODS} inputs takes {each:.1} KB"));
     pause(IDLE);
     let after = world.cluster.requests();
     let percent = program.cpu()?.saturating_sub(cpu).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
     drop((program, kept, more));
-    let each = all.saturating_sub(one) as f64 / PODS as f64 / 1e3;
     let memory = format!(
         "{:.1} MB with one, {:.1} MB with all; idle they take {percent:.2} % of a core",
         one as f64 / 1e6,

@@ -26,7 +26,7 @@ pub use allocations::allocations;
 pub use answers::answers;
 pub use bodies::bodies;
 pub use codecs::codecs;
-pub use containers::containers;
+pub use containers::{churn_alone, containers, inputs_alone};
 pub use cpu::cpu;
 pub use encoded::encoded;
 pub use idle::idle;

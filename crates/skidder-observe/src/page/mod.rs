@@ -235,7 +235,7 @@ impl Page {
 
     /// For `/autodiscover`.
     pub(crate) async fn autodiscover(&self) -> Answer {
-        let Some(Explain(explain)) = self.sources.explain.clone() else {
+        let Some(Explain { explain, .. }) = self.sources.explain.clone() else {
             return failed(StatusCode::NOT_FOUND, NO_AUTODISCOVER);
         };
         let explained = blocking(move || Ok(explain())).await;
@@ -244,7 +244,7 @@ impl Page {
 
     /// A part of the same, for the view.
     async fn containers(&self, query: Query) -> Answer {
-        let Some(Explain(explain)) = self.sources.explain.clone() else {
+        let Some(Explain { explain, .. }) = self.sources.explain.clone() else {
             return failed(StatusCode::NOT_FOUND, NO_AUTODISCOVER);
         };
         let found = blocking(move || containers::containers(&explain(), &query)).await;

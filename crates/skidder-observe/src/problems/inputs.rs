@@ -75,8 +75,24 @@ impl Problems {
                 }
             }
         }
+        problems.extend(of_autodiscover(sources));
         problems
     }
+}
+
+/// Containers and pods that autodiscover cannot read: one problem for all, with the first of them.
+fn of_autodiscover(sources: &Sources) -> Option<Problem> {
+    let failures = (sources.explain.as_ref()?.failures)();
+    let (about, reason) = failures.first()?;
+    let what = match failures.len() {
+        1 => format!("autodiscover: an input of {about} does not run"),
+        more => format!(
+            "autodiscover: inputs of {} objects do not run, such as {about}",
+            grouped(more as u64)
+        ),
+    };
+    let remedy = "`skidder autodiscover explain` has all of them";
+    Some(Problem::error("not_discovered", what).because(reason).remedy(remedy))
 }
 
 fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {

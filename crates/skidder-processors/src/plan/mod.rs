@@ -63,11 +63,18 @@ impl Plan {
         builtin: &Map,
         global_processors: &[Compiled],
     ) -> Self {
-        let mut steps = input_processors.to_vec();
-        if !builtin.is_empty() {
-            steps.push(Compiled::new(Builtin::new(builtin), None));
-        }
-        steps.extend_from_slice(global_processors);
+        let builtin = (!builtin.is_empty()).then(|| Self::builtin(builtin));
+        Self::of_lists([input_processors, builtin.as_slice(), global_processors])
+    }
+
+    /// The step that adds fields that are missing. Plans share it, see [`Plan::of_lists`].
+    pub fn builtin(fields: &Map) -> Compiled {
+        Compiled::new(Builtin::new(fields), None)
+    }
+
+    /// Puts the lists of an input together: its processors, what is [builtin](Plan::builtin), and those of all inputs.
+    pub fn of_lists(lists: [&[Compiled]; 3]) -> Self {
+        let steps = lists.concat();
         let looks_outside = |processor: &&Arc<dyn Processor>| processor.looks_outside();
         let all = processors(&steps);
         let outside = all.iter().map(|(processor, _)| *processor).filter(looks_outside);

@@ -191,9 +191,7 @@ impl Discovery {
         for made in wanted {
             match self.running.get(&made.key) {
                 Some(running) => {
-                    if running.made.fields != made.fields {
-                        running.fields.set(&made.fields);
-                    }
+                    running.fields.set(&made.fields);
                 }
                 None => {
                     switches.entry(object_of(&made.key)).or_default().begin.push(Arc::clone(made));
