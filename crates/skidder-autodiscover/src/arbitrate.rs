@@ -81,8 +81,16 @@ impl<'a> Judge<'a> {
             let readers = self.logs.get(&(candidate.container_id.as_str(), file.as_str()));
             let other = readers.into_iter().flatten().find(|other| {
                 let overlaps = other.stream == stream || other.stream == "all" || stream == "all";
-                other.rule != rule && overlaps
+                let is_alone = candidate.reads_alone && other.candidate.reads_alone;
+                (other.rule != rule || is_alone) && overlaps
             });
+            if let Some(other) = other.filter(|other| other.rule == rule) {
+                return Verdict::Refused(format!(
+                    "the log of the container is read by {}, and only one input of the types `container` and `log` \
+                     can read a file; use the type `filestream` with an `id` for each",
+                    other.candidate.about
+                ));
+            }
             if let Some(other) = other {
                 return Verdict::Refused(format!(
                     "the log of the container is read by {}; to read it twice, put both inputs into the `config` of \

@@ -40,6 +40,8 @@ pub(crate) struct Candidate {
     /// See [`Made::settings`](crate::Made::settings).
     pub(crate) settings: Arc<Settings>,
     pub(crate) is_module: bool,
+    /// Inputs of its type know a file by its inode alone: only one of them reads it.
+    pub(crate) reads_alone: bool,
     pub(crate) fields: Fields,
     pub(crate) container_id: String,
 }
@@ -219,6 +221,7 @@ impl Rules<'_> {
     ) -> Candidate {
         let (value, position) = (config.to_json(), config.position().clone());
         let hash = hash_of(&value);
+        let kind = config.at("type").and_then(Node::text).unwrap_or("log");
         let is_module = config.at("module").is_some();
         let input_id =
             config.at("id").and_then(Node::scalar_text).filter(|id| !id.is_empty() && !is_module);
@@ -237,6 +240,7 @@ impl Rules<'_> {
             rank,
             about,
             is_module,
+            reads_alone: !is_module && ["log", "container", "docker"].contains(&kind),
             // A clone has room for nothing more, which is half of what a tree that has grown takes.
             settings: Arc::new(self.context.settings.made(&position, vec![config.clone()])),
             fields: event.fields.clone(),

@@ -253,12 +253,19 @@ filebeat.autodiscover.providers:
 - type: docker
   templates:
   - config:
-    - {type: container, pipeline: one, paths: ['/c/${data.docker.container.id}/*.log']}
-    - {type: container, pipeline: two, paths: ['/c/${data.docker.container.id}/*.log']}
+    - {type: TYPE, id: a, pipeline: one, paths: ['/c/${data.docker.container.id}/*.log']}
+    - {type: TYPE, id: b, pipeline: two, paths: ['/c/${data.docker.container.id}/*.log']}
 ";
-    let mut all = autodiscover(twice);
-    all.seen(0, docker("a1b2c3", 1), at(1));
-    assert_eq!(all.decide(at(1)).len(), 2);
+    for (kind, inputs) in [("filestream", 2), ("container", 1), ("log", 1)] {
+        let mut all = autodiscover(&twice.replace("TYPE", kind));
+        all.seen(0, docker("a1b2c3", 1), at(1));
+        assert_eq!(all.decide(at(1)).len(), inputs, "{kind}");
+        assert_eq!(all.failures().len(), 2 - inputs, "{kind}");
+        if inputs == 1 {
+            let notes = notes(&all);
+            assert!(notes.contains("use the type `filestream` with an `id` for each"), "{notes}");
+        }
+    }
 }
 
 #[test]

@@ -236,7 +236,8 @@ fn end(inputs: &[usize], scanner: &mut Scanner, now: Now) -> Vec<Leaving> {
     inputs.iter().filter_map(|number| scanner.end(*number, now)).collect()
 }
 
-/// How long inputs that should end wait for files and directories that the system refuses.
+/// How long inputs that should end wait for files and directories that the system refuses, and for files of which it is not
+/// known yet what they are: another input may read them.
 const REFUSED_MAX: Duration = Duration::from_mins(1);
 
 /// Inputs that are read to their end before they end.
@@ -286,7 +287,9 @@ impl Unread {
         self.inputs.iter().all(|number| {
             let Some(input) = scanner.input(*number) else { return true };
             let page = input.page(&all_files(), now);
-            let is_refused = |file: &FileLook| matches!(file.reason, Some(Reason::Unopened(_)));
+            let is_refused = |file: &FileLook| {
+                matches!(file.reason, Some(Reason::Unopened(_) | Reason::NextScan))
+            };
             if is_patient && (!page.unlisted.is_empty() || page.files.iter().any(is_refused)) {
                 input.scan(now);
                 return false;
@@ -321,9 +324,13 @@ fn all_files() -> FileQuery {
 fn has_nothing_more(file: &FileLook) -> bool {
     match file.reason {
         // It is not known yet what it is.
-        Some(Reason::Comparing(_) | Reason::NextScan) => return false,
+        Some(Reason::Comparing(_)) => return false,
         Some(
-            Reason::LineWithoutEnd | Reason::TooShort | Reason::Damaged(_) | Reason::Unopened(_),
+            Reason::LineWithoutEnd
+            | Reason::TooShort
+            | Reason::Damaged(_)
+            | Reason::Unopened(_)
+            | Reason::NextScan,
         ) if !matches!(file.state, FileState::Reading | FileState::Waiting) => return true,
         _ => {}
     }

@@ -4,6 +4,7 @@ use crate::numbers::{ReadNumbers, SourceNumbers};
 use crate::snapshot::InputSource;
 use skidder_input::InputTask;
 use skidder_read::{FileError, ReadMetrics};
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Where the counters of an input are.
@@ -64,13 +65,11 @@ impl Counts {
         }
     }
 
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Files(one), Self::Files(other)) => Arc::ptr_eq(one, other),
-            (Self::Task { task: one, .. }, Self::Task { task: other, .. }) => {
-                Arc::ptr_eq(one, other)
-            }
-            _ => false,
+    /// Equal for those of one input: where its counters are.
+    fn place(&self) -> usize {
+        match self {
+            Self::Files(metrics) => Arc::as_ptr(metrics).addr(),
+            Self::Task { task, .. } => Arc::as_ptr(task).addr(),
         }
     }
 }
@@ -104,13 +103,11 @@ impl InputList {
     /// Other inputs from now on. What those have counted that are not among them stays in the sums.
     pub fn replace(&self, inputs: Vec<InputSource>) {
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let stays = |counts: &Counts| inputs.iter().any(|input| input.counts.is(counts));
+        let mut known: HashSet<usize> = inputs.iter().map(|input| input.counts.place()).collect();
+        known.extend(lists.leaving.iter().map(Counts::place));
         let before = Arc::clone(&lists.now);
-        for input in before.iter().filter(|input| !stays(&input.counts)) {
-            if !lists.leaving.iter().any(|other| other.is(&input.counts)) {
-                lists.leaving.push(input.counts.clone());
-            }
-        }
+        let gone = before.iter().filter(|input| known.insert(input.counts.place()));
+        lists.leaving.extend(gone.map(|input| input.counts.clone()));
         lists.now = inputs.into();
     }
 
@@ -118,7 +115,8 @@ impl InputList {
     pub fn forget_gone(&self, gone: &[Counts]) {
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let Lists { leaving, gone: sum, .. } = &mut *lists;
-        for counts in leaving.extract_if(.., |counts| gone.iter().any(|one| one.is(counts))) {
+        let gone: HashSet<usize> = gone.iter().map(Counts::place).collect();
+        for counts in leaving.extract_if(.., |counts| gone.contains(&counts.place())) {
             sum.add(&counts.in_sum());
         }
     }
@@ -146,13 +144,10 @@ impl InputList {
     pub(crate) fn total(&self) -> ReadNumbers {
         let lists = self.read();
         let mut total = lists.gone;
-        let mut seen: Vec<&Counts> = Vec::new();
+        let mut seen = HashSet::new();
         let now = lists.now.iter().map(|input| &input.counts);
-        for counts in now.chain(&lists.leaving) {
-            if !seen.iter().any(|other| other.is(counts)) {
-                total.add(&counts.in_sum());
-                seen.push(counts);
-            }
+        for counts in now.chain(&lists.leaving).filter(|counts| seen.insert(counts.place())) {
+            total.add(&counts.in_sum());
         }
         total
     }

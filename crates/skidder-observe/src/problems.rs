@@ -22,6 +22,9 @@ use std::time::Duration;
 /// The kind of a problem whose cause may quote an event.
 const REFUSED: &str = "refused";
 
+/// The kind of a problem whose cause may quote annotations.
+const NOT_DISCOVERED: &str = "not_discovered";
+
 /// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,8 +84,8 @@ impl Problems {
         problems
     }
 
-    /// Answers `/problems?behind_ms=N`; blocks. A server's reason for a refusal may quote the event: hidden from clients
-    /// that may not see events.
+    /// Answers `/problems?behind_ms=N`; blocks. A server's reason for a refusal may quote the event, and a reason of
+    /// autodiscover an annotation: hidden from clients that may not see events.
     pub(crate) fn answer(
         sources: &Arc<Sources>,
         query: &Query,
@@ -90,7 +93,8 @@ impl Problems {
     ) -> Result<Json, String> {
         let behind = query.number("behind_ms")?.map_or(Self::BEHIND, Duration::from_millis);
         let mut problems = Self { behind, ..Self::default() }.of(sources);
-        for problem in problems.iter_mut().filter(|it| it.kind == REFUSED && !sees_events) {
+        let quotes = |it: &&mut Problem| it.kind == REFUSED || it.kind == NOT_DISCOVERED;
+        for problem in problems.iter_mut().filter(|it| quotes(it) && !sees_events) {
             problem.cause = None;
         }
         Ok(json!({

@@ -271,7 +271,6 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
     assert_eq!((session.header("set-cookie"), &session.json()["key"]), (None, &Json::Null));
 }
 
-/// Polls as a viewer until so many events came, and returns their numbers and how many were missed.
 /// A run with autodiscover, which has seen a container.
 fn with_autodiscover() -> Arc<Sources> {
     let mut sources = (*Run::busy().sources).clone();
@@ -280,7 +279,11 @@ fn with_autodiscover() -> Arc<Sources> {
             {"key": "k", "origin": "hints", "runs": true, "reason": "", "configuration": "type: filestream"},
         ]},
     ]}]});
-    sources.explain = Some(Explain(Arc::new(move || explanation.clone())));
+    let failures = vec![("container web".to_owned(), "the hint is wrong".to_owned()); 2];
+    sources.explain = Some(Explain {
+        explain: Arc::new(move || explanation.clone()),
+        failures: Arc::new(move || failures.clone()),
+    });
     Arc::new(sources)
 }
 
@@ -298,11 +301,23 @@ async fn containers_are_searched_on_the_server_and_configurations_are_for_the_ow
     assert_eq!((&none["matched"], &none["total"]), (&0.into(), &1.into()));
     assert_eq!(server.ask("/ui/autodiscover?state=x", OWNER).await.status, 400);
 
+    let problem = |problems: Json| {
+        let all = problems["problems"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one["kind"] == "not_discovered")
+    };
+    let seen = problem(server.ask("/problems", OWNER).await.json()).unwrap();
+    assert_eq!(seen["what"], "autodiscover: inputs of 2 objects do not run, such as container web");
+    assert_eq!((&seen["severity"], &seen["cause"]), (&"error".into(), &"the hint is wrong".into()));
+    let hidden = problem(server.ask("/problems", "").await.json()).unwrap();
+    assert_eq!(hidden["cause"], Json::Null, "it may quote an annotation");
+
     let without = start("localhost", by_default()).await;
     assert_eq!(without.ask("/ui/live", "").await.json()["autodiscover"], false);
+    assert!(problem(without.ask("/problems", OWNER).await.json()).is_none());
     assert_eq!(without.ask("/ui/autodiscover", OWNER).await.status, 404);
 }
 
+/// Polls as a viewer until so many events came, and returns their numbers and how many were missed.
 async fn watch(server: &Server, question: &str, events: usize) -> (BTreeSet<u64>, u64) {
     let (mut seen, mut missed) = (BTreeSet::new(), 0);
     let look = async {

@@ -1,6 +1,6 @@
 //! Problems of inputs: paths without a file, files that cannot be read, compressed files that are read as text.
 
-use super::{Problem, Problems};
+use super::{NOT_DISCOVERED, Problem, Problems};
 use crate::snapshot::{InputSource, Sources};
 use crate::summary::grouped;
 use skidder_input::{InputState, InputTask};
@@ -92,7 +92,7 @@ fn of_autodiscover(sources: &Sources) -> Option<Problem> {
         ),
     };
     let remedy = "`skidder autodiscover explain` has all of them";
-    Some(Problem::error("not_discovered", what).because(reason).remedy(remedy))
+    Some(Problem::error(NOT_DISCOVERED, what).because(reason).remedy(remedy))
 }
 
 fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {

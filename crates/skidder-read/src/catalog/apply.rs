@@ -234,8 +234,9 @@ impl Catalog {
         let key: Arc<str> = key.into();
         if self.files.input.settings.shares_keys && !self.files.sources.claim_key(&key, id) {
             if !matches!(before, Some(Content::Nothing)) {
-                tracing::info!(path = %path.display(), key = &*key,
-                    "another input reads this file and has the same key for it; it is not read twice");
+                tracing::warn!(path = %path.display(), input = self.files.input.settings.id, key = &*key,
+                    "another input reads this file and has the same key for it, so that it is not read twice; \
+                     two inputs of type `filestream` with an `id` each can read it");
             }
             self.put_place(path, &found, Content::Nothing, true);
             return;

@@ -19,6 +19,9 @@ use smallvec::SmallVec;
 use split::{Class, Splitter};
 use std::ops::Range;
 
+/// Levels that the dots of a name make.
+const LEVELS_MAX: usize = 64;
+
 /// Pairs of a text. Keys are compared one by one.
 const PAIRS_MAX: usize = 1024;
 
@@ -132,6 +135,10 @@ impl Kv {
                 Some(target) => format!("{target}.{}{name}", self.prefix),
                 None => format!("{}{name}", self.prefix),
             };
+            // Each level is one more call when the event is written.
+            if name.bytes().filter(|byte| *byte == b'.').count() >= LEVELS_MAX {
+                return Err(self.no_place(name.as_bytes()));
+            }
             let path = Path::parse(&name).map_err(|error| self.failure(format_args!("{error}")))?;
             let there = if path == self.field { None } else { event.copy(&path) };
             let cell = self.value(event, text, pair, there);
@@ -172,7 +179,8 @@ impl Kv {
     fn no_place(&self, name: &[u8]) -> Failure {
         let name = String::from_utf8_lossy(&name[..name.len().min(64)]);
         self.failure(format_args!(
-            "`{name}` cannot be set: the text names it twice, or a part of it is no object"
+            "`{name}` cannot be set: the text names it twice, a part of it is no object, or it has more than \
+             {LEVELS_MAX} levels"
         ))
     }
 }
@@ -188,9 +196,10 @@ fn span(event: &mut EventMut<'_>, text: Text, part: &Range<usize>) -> Text {
     event.store_text(&half)
 }
 
-/// Whether all parts of a name are there.
+/// Whether all parts of a name are there, and not too many.
 fn is_path(name: &[u8]) -> bool {
-    name.split(|byte| *byte == b'.').all(|part| !part.is_empty())
+    let parts = || name.split(|byte| *byte == b'.');
+    parts().all(|part| !part.is_empty()) && parts().nth(LEVELS_MAX).is_none()
 }
 
 /// Without a bracket or quote at each end.
