@@ -49,6 +49,11 @@ impl Reloads {
         numbers.last = Some((at, Some(error)));
     }
 
+    /// Whether the last configuration that was read was refused.
+    pub fn was_refused(&self) -> bool {
+        matches!(self.lock().last, Some((_, Some(_))))
+    }
+
     /// The counts.
     pub fn numbers(&self) -> ReloadNumbers {
         self.lock().clone()

@@ -200,6 +200,9 @@ fn a_bad_file_is_refused_and_what_was_there_goes_on() {
     assert!(error.contains("a.yml:6:"), "{error}");
     assert!(here.get("/metrics").contains("\nskidder_config_last_reload_successful 0\n"));
     here.take("b");
+    here.put("a", &here.text("a", ""));
+    let is_good = "\nskidder_config_last_reload_successful 1\n";
+    program.await_that("what runs is taken, too", || here.get("/metrics").contains(is_good));
     changed(&mut program, |_| here.put("a", &here.text("a", "  tags: [good]\n")), || log.append(1));
     program.await_that("all lines come", || server.count() == log.next);
     assert!(here.get("/metrics").contains("\nskidder_config_last_reload_successful 1\n"));

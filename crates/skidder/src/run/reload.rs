@@ -154,7 +154,8 @@ impl Reloader {
         }
         let at = self.system.clock.wall();
         match taken {
-            Ok(None) if !is_requested => {}
+            // What was refused may be as it was before.
+            Ok(None) if !is_requested && !running.reloads.was_refused() => {}
             Ok(counts) => {
                 let (began, ended) = counts.unwrap_or_default();
                 running.reloads.taken(at, began, ended);
