@@ -2,7 +2,7 @@
 //!
 //! <https://docs.docker.com/reference/api/engine/>, "Get container logs". Events are those of the `container` input, without
 //! `log.file.path` and `log.offset`: each message becomes a line in the format of the container runtime interface, which the
-//! same parsers read. The cursor is a time and a number of messages ([`place`]).
+//! same parsers read. The cursor is a time and a number of messages (see `place.rs`).
 
 mod follow;
 mod messages;
