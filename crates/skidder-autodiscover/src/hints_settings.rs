@@ -55,7 +55,8 @@ impl HintSettings {
         let reads_all = enabled.is_none_or(|text| !matches!(text, "false" | "off" | "no"));
         let rest = own.map(|node| node.without("enabled"));
         let own = rest.filter(|node| node.as_map().is_some_and(|map| !map.is_empty()));
-        let api_config = own.is_none().then(|| built_in_api(provider));
+        let is_docker = kind == "docker";
+        let api_config = (is_docker && own.is_none()).then(|| built_in_api(provider));
         let default_path = path.filter(|_| own.is_some());
         let default_config = own.unwrap_or_else(|| built_in_of(kind));
         let types = section.get(&keys::ALLOWED_TYPES).value();

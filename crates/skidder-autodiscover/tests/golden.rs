@@ -10,7 +10,11 @@ const CASES: &str = include_str!("golden/filebeat-9.6.json");
 const METADATA: &str = include_str!("golden/metadata-9.6.json");
 
 /// Cases in which we differ on purpose.
-const DIFFERENT: [&str; 2] = [
+const DIFFERENT: [&str; 5] = [
+    // Only one input of type `container` can read a log: the first set runs, the others are explained.
+    "docker: numbered sets",
+    "docker: numbered sets and others",
+    "docker: numbered set with enabled",
     // An input without a type cannot run: an empty map counts as none.
     "docker: empty default config",
     // Filebeat adds a `deployment.name` that is `null`.
