@@ -32,7 +32,8 @@ impl<'a> Container<'a> {
         let networks: BTreeMap<&String, &Json> = networks.into_iter().flatten().collect();
         let address = networks.values().find_map(|network| text(&network["IPAddress"]));
         // A container without an own address is in the network of the host.
-        let host = address.or_else(|| text(&config["Hostname"])).unwrap_or_default();
+        let name_of_host = || text(&config["Hostname"]).or_else(|| text(&object["Hostname"]));
+        let host = address.or_else(name_of_host).unwrap_or_default();
         Self {
             id: text_or_empty(&object["Id"]),
             name: name.strip_prefix('/').unwrap_or(name).to_owned(),
@@ -213,6 +214,10 @@ mod tests {
         let events = events(&object, false);
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].facts["host"], "node7");
+        // The watcher adds it to an item of a list.
+        let listed = json!({ "Id": "c2", "Names": ["/job"], "Image": "i", "Hostname": "node7" });
+        let listed = super::events(&listed, false);
+        assert_eq!(listed[0].facts, events[0].facts);
         assert_eq!(events[0].facts.get("port"), None);
         assert_eq!(events[0].fields.value()["docker"]["container"]["labels"], json!({}));
     }

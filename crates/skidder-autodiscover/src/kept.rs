@@ -155,7 +155,7 @@ fn reduced_service(service: &Json) -> Json {
 }
 
 fn reduced_container(container: &Json) -> Json {
-    let names = ["Id", "Name", "Names", "Image", "Labels", "Ports", "State", "Created"];
+    let names = ["Id", "Name", "Names", "Image", "Labels", "Ports", "State", "Created", "Hostname"];
     let mut kept = some(container, &names);
     if container["Config"].is_object() {
         let names = ["Labels", "Image", "Hostname", "ExposedPorts"];

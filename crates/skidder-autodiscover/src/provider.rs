@@ -25,13 +25,6 @@ pub struct Provider {
     pub(crate) appenders: Vec<Appender>,
 }
 
-impl Provider {
-    /// Whether hints are looked at.
-    pub fn has_hints(&self) -> bool {
-        self.hints.is_some()
-    }
-}
-
 /// What the watcher of a provider needs.
 #[derive(Debug)]
 pub enum ProviderKind {

@@ -86,8 +86,7 @@ impl Watchers {
             let started = match &provider.kind {
                 ProviderKind::Docker(docker) => {
                     let server = docker_server(docker, &system.fs)?;
-                    let with_drivers = provider.has_hints();
-                    let work = follow_docker(server, since.clone(), with_drivers, report);
+                    let work = follow_docker(server, since.clone(), report);
                     Background::start(name, work)
                 }
                 ProviderKind::Nomad(provider) => {
@@ -155,13 +154,8 @@ fn docker_server(docker: &DockerProvider, fs: &Arc<dyn Fs>) -> Result<HttpClient
         .map_err(|error| anyhow!("`host` of the provider `docker` is `{}`; {error}", docker.host))
 }
 
-/// Follows the containers of an engine; `with_drivers` says whether their log drivers are of interest.
-async fn follow_docker(
-    server: HttpClient,
-    since: Option<String>,
-    with_drivers: bool,
-    report: Report,
-) {
+/// Follows the containers of an engine.
+async fn follow_docker(server: HttpClient, since: Option<String>, report: Report) {
     let mut containers = Containers::new(server.clone(), true).with_ended_since(since);
     let mut is_broken = false;
     loop {
@@ -170,7 +164,7 @@ async fn follow_docker(
                 if std::mem::replace(&mut is_broken, false) {
                     tracing::info!(host = ?server, "Docker is followed again");
                 }
-                report_docker(change, with_drivers.then_some(&server), &report).await;
+                report_docker(change, &server, &report).await;
                 continue;
             }
             Ok(None) => {}
@@ -183,13 +177,13 @@ async fn follow_docker(
     }
 }
 
-async fn report_docker(change: DockerChange, drivers: Option<&HttpClient>, report: &Report) {
+async fn report_docker(change: DockerChange, server: &HttpClient, report: &Report) {
     match change {
         DockerChange::Listed(containers) => {
             let ids = containers.iter().filter_map(|one| one["Id"].as_str().map(str::to_owned));
             let ids: Vec<String> = ids.collect();
             for mut container in containers {
-                note_driver(&mut container, drivers).await;
+                add_details(&mut container, server).await;
                 // One that has ended while skidder did not run is reported as such next.
                 container["State"] = "running".into();
                 report.report(What::Seen(Fact::Docker(container)));
@@ -197,7 +191,7 @@ async fn report_docker(change: DockerChange, drivers: Option<&HttpClient>, repor
             report.report(What::Listed(ids));
         }
         DockerChange::Started(mut container) => {
-            note_driver(&mut container, drivers).await;
+            add_details(&mut container, server).await;
             // One that has ended by now is reported as such next.
             container["State"] = "running".into();
             report.report(What::Seen(Fact::Docker(container)));
@@ -206,16 +200,19 @@ async fn report_docker(change: DockerChange, drivers: Option<&HttpClient>, repor
     }
 }
 
-/// Adds the log driver to an item of a list, which has none.
-async fn note_driver(container: &mut Json, server: Option<&HttpClient>) {
-    let (Some(server), Some(id)) = (server, container["Id"].as_str()) else { return };
+/// Adds to an item of a list what it does not have: the log driver, and the name of the host.
+async fn add_details(container: &mut Json, server: &HttpClient) {
+    let Some(id) = container["Id"].as_str() else { return };
     let path = format!("/containers/{}/json", percent_encoded(id));
     match server.json(HttpRequest::get(&path)).await {
         Ok(mut details) => {
             container["HostConfig"]["LogConfig"] = details["HostConfig"]["LogConfig"].take();
+            container["Hostname"] = details["Config"]["Hostname"].take();
         }
         // One that was removed meanwhile has no log either.
-        Err(error) => tracing::debug!(id, %error, "the log driver of a container is not known"),
+        Err(error) => {
+            tracing::debug!(id, %error, "the log driver and the name of the host of a container are not known");
+        }
     }
 }
 
