@@ -255,19 +255,22 @@ fn a_line_that_is_no_json_has_the_field_of_the_message_beside_the_note() {
 
 #[test]
 fn broken_lines_leave_documents_and_what_is_not_decoded_stays() {
-    let settings = || Settings {
-        expand_keys: true,
-        message_key: Some("msg".into()),
-        document_id: Some("a.id".into()),
-        ..overwriting()
-    };
-    let mut parser = Ndjson::new(settings());
     let lines = [
         r#"{"@timestamp":"2026-11-21T20:52:57.123Z","a.id":"x","a":{"b":1},"msg":"a \"b\"","type":"t"}"#,
         r#"{"log":{"offset":1,"file.path":"x","level":"info"},"message":"m","@metadata":{"pipeline":"p"},"error":{"message":"e"}}"#,
     ];
-    crate::testing::survives(&lines, |event| {
-        let done = parser.apply(event);
-        !matches!(done, Err(NdjsonError::Undecoded(_) | NdjsonError::Expand(_)))
-    });
+    // With both, what is not decoded has the field of the message, too.
+    for (add_error_key, message_key) in [(true, None), (false, Some("msg".into()))] {
+        let mut parser = Ndjson::new(Settings {
+            add_error_key,
+            expand_keys: true,
+            message_key,
+            document_id: Some("a.id".into()),
+            ..overwriting()
+        });
+        crate::testing::survives(&lines, |event| {
+            let done = parser.apply(event);
+            !matches!(done, Err(NdjsonError::Undecoded(_) | NdjsonError::Expand(_)))
+        });
+    }
 }
