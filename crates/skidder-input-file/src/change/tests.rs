@@ -129,6 +129,18 @@ impl World {
     }
 }
 
+/// An input that ends when it is read to its end.
+fn when_read(world: &World, scanner: &mut Scanner) -> Changing {
+    let change = InputChange {
+        remove: vec![0],
+        ending: Ending::WhenRead,
+        beside: true,
+        add: Vec::new(),
+        done: Box::new(|| {}),
+    };
+    Changing::begin(change, scanner, world.now())
+}
+
 #[test]
 fn the_next_input_begins_behind_the_verdicts_and_the_commit() {
     let mut world = World::new();
@@ -234,15 +246,8 @@ fn the_last_group_of_lines_of_an_input_that_ends_does_not_wait_for_more() {
     let (groups, first) = world.read();
     assert_eq!(groups, 1, "the last group may get more lines");
     assert_eq!(world.read().0, 0);
-    let change = InputChange {
-        remove: vec![0],
-        ending: Ending::WhenRead,
-        beside: true,
-        add: Vec::new(),
-        done: Box::new(|| {}),
-    };
     let began = world.clock.monotonic();
-    let mut changing = Changing::begin(change, &mut scanner, world.now());
+    let mut changing = when_read(&world, &mut scanner);
     let mut last = None;
     for _ in 0..4 {
         assert!(!world.step(&mut changing, &mut scanner));
@@ -270,14 +275,7 @@ fn an_input_whose_files_get_no_more_is_read_to_its_end_first() {
     // Nothing of it was read yet.
     world.fs.append_as_other("/logs/a", b"two\n");
     world.fs.write_as_other("/logs/b", b"three\n");
-    let change = InputChange {
-        remove: vec![0],
-        ending: Ending::WhenRead,
-        beside: true,
-        add: Vec::new(),
-        done: Box::new(|| {}),
-    };
-    let mut changing = Changing::begin(change, &mut scanner, world.now());
+    let mut changing = when_read(&world, &mut scanner);
     let mut tickets = Vec::new();
     let mut lines = 0;
     while lines < 3 {
@@ -306,18 +304,6 @@ fn an_input_whose_files_get_no_more_is_read_to_its_end_first() {
     assert!(world.step(&mut changing, &mut scanner));
     let total = world.settle.total();
     assert_eq!((total.read(), total.delivered(), total.in_flight()), (3, 3, 0));
-}
-
-/// An input that ends when it is read to its end.
-fn when_read(world: &World, scanner: &mut Scanner) -> Changing {
-    let change = InputChange {
-        remove: vec![0],
-        ending: Ending::WhenRead,
-        beside: true,
-        add: Vec::new(),
-        done: Box::new(|| {}),
-    };
-    Changing::begin(change, scanner, world.now())
 }
 
 #[test]
