@@ -87,7 +87,7 @@ impl JolokiaAgents {
         now: Monotonic,
     ) -> Result<Option<Fact>, String> {
         let agent = read(answer)?;
-        let id = text_or_empty(&agent["agent"]["id"]);
+        let id = id(&agent);
         if let Some(last) = self.known.get_mut(&id) {
             *last = LastAnswer { at: now, grace_period };
             return Ok(None);

@@ -1,6 +1,7 @@
 //! Texts of events, for processors that work on one.
 
 use skidder_event::{Cell, EventMut, Path, Text, ValueRef};
+use std::ops::Range;
 
 /// Why there is not a text at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,4 +31,10 @@ pub(crate) fn text_of(event: &mut EventMut<'_>, path: &Path) -> Result<Text, NoT
         Some(Cell::Str(text)) => Ok(text),
         _ => Err(NoText::OtherKind),
     }
+}
+
+/// Whether a span of a text begins and ends between characters.
+pub(crate) fn is_whole(text: &[u8], span: &Range<usize>) -> bool {
+    let between = |at: usize| text.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    between(span.start) && between(span.end)
 }

@@ -10,7 +10,7 @@ mod tree;
 
 use crate::go_number;
 use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor, message_if};
-use crate::text::{NoText, text_of};
+use crate::text::{NoText, is_whole, text_of};
 use skidder_event::{Cell, EventMut, Path, Text, Value};
 use skidder_parse::dissect::{DissectError, Name, Output, Tokenizer, Trimmer, Type};
 use smallvec::SmallVec;
@@ -186,12 +186,6 @@ impl Dissect {
 
 fn taken(path: &Path) -> Failure {
     Failure::unnoted(format!("cannot override existing key with `{path}`"))
-}
-
-/// Whether a span begins and ends between characters.
-fn is_whole(text: &[u8], span: &Range<usize>) -> bool {
-    let between = |at: usize| text.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    between(span.start) && between(span.end)
 }
 
 /// A value converted to its type; unchanged if that fails.

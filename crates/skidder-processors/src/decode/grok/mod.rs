@@ -18,12 +18,11 @@ mod tests;
 use crate::plan::{
     Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor, message_if, rehearse,
 };
-use crate::text::{NoText, text_of};
+use crate::text::{NoText, is_whole, text_of};
 use engine::{Engine, Slots, group};
 use name::{Type, Typed};
 use skidder_event::{Cell, EventMut, Path, Text};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 /// Finds fields by patterns.
 #[derive(Clone, Debug)]
@@ -164,12 +163,6 @@ impl Grok {
 
 /// Bytes of a value that a message shows.
 const SHOWN_BYTES_MAX: usize = 64;
-
-/// Whether a span begins and ends between characters.
-fn is_whole(text: &[u8], span: &Range<usize>) -> bool {
-    let between = |at: usize| text.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    between(span.start) && between(span.end)
-}
 
 impl Processor for Grok {
     fn name(&self) -> &'static str {

@@ -13,7 +13,7 @@ pub(super) use read::KV;
 use super::object::Object;
 use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor};
 use crate::plan::{message_if, rehearse};
-use crate::text::{NoText, text_of};
+use crate::text::{NoText, is_whole, text_of};
 use skidder_event::{Cell, EventMut, Path, Text};
 use smallvec::SmallVec;
 use split::{Class, Splitter};
@@ -135,8 +135,7 @@ impl Kv {
                 Some(target) => format!("{target}.{}{name}", self.prefix),
                 None => format!("{}{name}", self.prefix),
             };
-            // Each level is one more call when the event is written.
-            if name.bytes().filter(|byte| *byte == b'.').count() >= LEVELS_MAX {
+            if is_deep(name.as_bytes()) {
                 return Err(self.no_place(name.as_bytes()));
             }
             let path = Path::parse(&name).map_err(|error| self.failure(format_args!("{error}")))?;
@@ -188,8 +187,7 @@ impl Kv {
 /// A part of the text as a text of its own.
 fn span(event: &mut EventMut<'_>, text: Text, part: &Range<usize>) -> Text {
     let bytes = event.text(text);
-    let between = |at: usize| bytes.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    if between(part.start) && between(part.end) {
+    if is_whole(bytes, part) {
         return Text { start: text.start + part.start as u32, len: part.len() as u32 };
     }
     let half: SmallVec<[u8; 128]> = bytes[part.clone()].into();
@@ -198,8 +196,12 @@ fn span(event: &mut EventMut<'_>, text: Text, part: &Range<usize>) -> Text {
 
 /// Whether all parts of a name are there, and not too many.
 fn is_path(name: &[u8]) -> bool {
-    let parts = || name.split(|byte| *byte == b'.');
-    parts().all(|part| !part.is_empty()) && parts().nth(LEVELS_MAX).is_none()
+    name.split(|byte| *byte == b'.').all(|part| !part.is_empty()) && !is_deep(name)
+}
+
+/// Whether a name has too many levels: each is one more call when the event is written.
+fn is_deep(name: &[u8]) -> bool {
+    name.split(|byte| *byte == b'.').nth(LEVELS_MAX).is_some()
 }
 
 /// Without a bracket or quote at each end.
