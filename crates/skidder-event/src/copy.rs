@@ -11,10 +11,12 @@ impl<'a> EventMut<'a> {
     /// The value of a field as a value of this batch, everything inside included.
     #[inline]
     pub fn copy(&mut self, path: &Path) -> Option<Cell> {
-        match self.plain_slot(path) {
-            Some((_, Cell::Gone)) => None,
-            Some((_, cell)) => Some(cell),
-            None => self.copy_any(path),
+        let Some((slot, known)) = self.as_ref().slot_of(path) else { return self.copy_any(path) };
+        match self.batch.slots.get(slot) {
+            Some(Cell::Gone) => None,
+            None if known.present >> slot & 1 == 0 => None,
+            None | Some(Cell::Map { .. }) => self.copy_any(path),
+            cell => cell,
         }
     }
 

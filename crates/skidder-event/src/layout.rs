@@ -21,6 +21,8 @@ pub(crate) struct Wanted {
     pub(crate) fields: u64,
     /// No step runs on the event any more.
     pub(crate) last: bool,
+    /// The event has the message of its row.
+    pub(crate) message: bool,
 }
 
 /// The nodes of an event and its document.
@@ -130,7 +132,7 @@ impl Layout {
     }
 
     /// Appends the members of an event behind its timestamp, each with a leading comma, and the closing brace. `values`
-    /// are the values of the row, which has its own message and offset.
+    /// are the values of the row, which has its own offset, and its own message if the layout has one.
     pub(crate) fn write(&self, out: &mut Vec<u8>, batch: &Batch, row: &Row, values: &[Cell]) {
         let Some(template) = &self.template else { return };
         let mut from = 0;
@@ -256,8 +258,11 @@ impl Template {
         let log = find(base.nodes(), "log").map_or(&[][..], BaseNode::children);
         let own = draft.find(first, "log");
         draft.members(log, own.map_or(NodeId::NONE, |id| draft.inside(id)), "");
-        draft.template.text.extend_from_slice(b"},\"message\":");
-        draft.hole(Hole::Message);
+        draft.template.text.push(b'}');
+        if layout.of.message {
+            draft.template.text.extend_from_slice(b",\"message\":");
+            draft.hole(Hole::Message);
+        }
         draft.template.text.push(b'}');
         draft.template.text.extend_from_slice(&[0; PADDING]);
         draft.template

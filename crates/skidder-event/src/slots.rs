@@ -130,11 +130,17 @@ impl NewFields<'_> {
     /// The next field is this part of the text.
     #[inline]
     pub fn put(&mut self, part: Range<usize>) {
+        let (start, len) = (self.start + part.start as u32, part.len() as u32);
+        self.put_cell(Cell::Str(Text { start, len }));
+    }
+
+    /// The next field is this value, a number or a truth.
+    #[inline]
+    pub fn put_cell(&mut self, cell: Cell) {
         let path = self.paths.next().and_then(Option::as_ref).filter(|path| path.is_plain());
         match path.and_then(|path| self.form.slot(path)) {
             Some(slot) if self.taken >> slot & 1 == 0 => {
-                let (start, len) = (self.start + part.start as u32, part.len() as u32);
-                self.cells[slot] = Cell::Str(Text { start, len });
+                self.cells[slot] = cell;
                 self.new |= 1 << slot;
             }
             _ => self.refused = true,
@@ -179,14 +185,16 @@ impl Batch {
         let touched = self.slots.touched;
         let present = self.base().slots().map_or(u64::MAX, |known| known.present);
         let fields = touched & !(self.slots.gone & !present);
-        self.settle(row, Wanted { touched, fields, last: true });
+        let message = self.rows[row].has(Row::MESSAGE);
+        self.settle(row, Wanted { touched, fields, last: true, message });
     }
 
     #[inline]
     fn settle_slots(&mut self, row: usize) {
         if self.slots.is_live(row) {
             let touched = self.slots.touched;
-            self.settle(row, Wanted { touched, fields: touched, last: false });
+            let of = Wanted { touched, fields: touched, last: false, message: true };
+            self.settle(row, of);
         }
     }
 
@@ -211,7 +219,9 @@ impl Batch {
             }
         };
         let layout = &self.layouts[at];
-        if layout.has_document() && self.rows[row].flags == Row::MESSAGE | Row::OFFSET {
+        if layout.has_document()
+            && self.rows[row].flags | Row::MESSAGE == Row::MESSAGE | Row::OFFSET
+        {
             let own = NodeId(self.cells.len() as u32);
             self.cells.extend(layout.values(&self.slots.cells));
             (self.rows[row].own, self.rows[row].layout) = (own, at as u16 + 1);

@@ -34,6 +34,7 @@ enum Edit {
     Delete(usize),
     Move(usize, usize),
     Message,
+    MoveMessage(usize),
     Mark,
     Rollback,
 }
@@ -45,8 +46,9 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
         6 => (field.clone(), any::<i64>()).prop_map(|(at, number)| Edit::Put(at, number)),
         1 => field.clone().prop_map(Edit::Object),
         3 => field.clone().prop_map(Edit::Delete),
-        3 => (field.clone(), field).prop_map(|(from, to)| Edit::Move(from, to)),
+        3 => (field.clone(), field.clone()).prop_map(|(from, to)| Edit::Move(from, to)),
         1 => Just(Edit::Message),
+        1 => field.prop_map(Edit::MoveMessage),
         2 => Just(Edit::Mark),
         2 => Just(Edit::Rollback),
     ];
@@ -70,6 +72,10 @@ fn edit(event: &mut EventMut<'_>, edits: &[Edit]) -> Vec<bool> {
                 None => Ok(()),
             },
             Edit::Message => event.put_text(&path("message"), b"another"),
+            Edit::MoveMessage(to) => match event.take(&path("message")) {
+                Some(cell) => event.put_cell(&paths[*to], cell),
+                None => Ok(()),
+            },
             Edit::Mark => {
                 marks.push(mark);
                 Ok(())
