@@ -6,8 +6,9 @@
 
 use crate::fields::pairs::{filled_path, run_each};
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if, rehearse};
+use crate::text::{NoText, text_of};
 use skidder_config::{Any, Group, Key, Section, settings};
-use skidder_event::{Cell, EventMut, Path, ValueRef};
+use skidder_event::{Cell, EventMut, Path, Text};
 use smallvec::SmallVec;
 
 settings! {
@@ -104,33 +105,35 @@ impl DecodeCsv {
     }
 
     fn decode(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
-        let text = match event.as_ref().get(from) {
-            None if self.ignore_missing => return Ok(()),
-            None => {
+        let text = match text_of(event, from) {
+            Ok(text) => text,
+            Err(NoText::Missing) if self.ignore_missing => return Ok(()),
+            Err(NoText::Missing) => {
                 let why = format_args!("could not fetch value for field {from}: key not found");
                 return Err(message_if(self.fail_on_error, why));
             }
-            Some(ValueRef::Str(text)) => text,
-            Some(_) => {
+            Err(NoText::OtherKind) => {
                 let why = format_args!("field {from} is not of string type");
                 return Err(message_if(self.fail_on_error, why));
             }
         };
-        let Some(record) = self.rules.record(text) else {
-            let why = format_args!("error decoding CSV from field {from}: EOF");
-            return Err(message_if(self.fail_on_error, why));
-        };
+        let mut cells: SmallVec<[Cell; 32]> = SmallVec::new();
+        if !self.rules.split(event.text(text), text.start, &mut cells) {
+            let Some(record) = self.rules.record(event.text(text)) else {
+                let why = format_args!("error decoding CSV from field {from}: EOF");
+                return Err(message_if(self.fail_on_error, why));
+            };
+            let mut start = 0;
+            for &end in &record.ends {
+                cells.push(Cell::Str(event.store_text(&record.bytes[start..end as usize])));
+                start = end as usize;
+            }
+        }
         if from != to && !self.overwrite_keys && event.as_ref().has(to) {
             let why = format_args!(
                 "target field {to} already has a value. Set the overwrite_keys flag or drop/rename the field first"
             );
             return Err(message_if(self.fail_on_error, why));
-        }
-        let mut cells: SmallVec<[Cell; 32]> = SmallVec::new();
-        let mut start = 0;
-        for &end in &record.ends {
-            cells.push(Cell::Str(event.store_text(&record.bytes[start..end as usize])));
-            start = end as usize;
         }
         let list = event.store_list(&cells);
         event.put_cell(to, list).map_err(|error| {
@@ -165,6 +168,27 @@ impl<'a> Lines<'a> {
 }
 
 impl Rules {
+    /// Adds the values of a record that has nothing but values and separators, as parts of its text, which
+    /// begins at `start` of the batch. `false`, and nothing is added, if it has more, or is empty.
+    fn split(&self, text: &[u8], start: u32, cells: &mut SmallVec<[Cell; 32]>) -> bool {
+        let is_plain = memchr::memchr3(b'"', b'\r', b'\n', text).is_none();
+        if text.is_empty() || self.trim_leading_space || !is_plain {
+            return false;
+        }
+        let mut encoded = [0_u8; 4];
+        let separator = self.separator.encode_utf8(&mut encoded).as_bytes();
+        let mut add = |from: usize, end: usize| {
+            cells.push(Cell::Str(Text { start: start + from as u32, len: (end - from) as u32 }));
+        };
+        let mut from = 0;
+        for at in memchr::memmem::find_iter(text, separator) {
+            add(from, at);
+            from = at + separator.len();
+        }
+        add(from, text.len());
+        true
+    }
+
     /// The first record of a text; `None` if there are only empty lines.
     fn record(&self, text: &[u8]) -> Option<Record> {
         let mut encoded = [0_u8; 4];
@@ -286,14 +310,26 @@ mod tests {
     use super::*;
 
     fn values(text: &str, separator: char, trim: bool) -> Option<Vec<String>> {
-        let record = Rules { separator, trim_leading_space: trim }.record(text.as_bytes())?;
+        let rules = Rules { separator, trim_leading_space: trim };
+        let record = rules.record(text.as_bytes())?;
         let mut start = 0;
         let value = |&end: &u32| {
             let value = String::from_utf8_lossy(&record.bytes[start..end as usize]).into_owned();
             start = end as usize;
             value
         };
-        Some(record.ends.iter().map(value).collect())
+        let values: Vec<String> = record.ends.iter().map(value).collect();
+        let mut cells = SmallVec::new();
+        if rules.split(text.as_bytes(), 7, &mut cells) {
+            let part = |cell: &Cell| match cell {
+                Cell::Str(part) => text[part.start as usize - 7..][..part.len as usize].to_owned(),
+                other => format!("{other:?}"),
+            };
+            assert_eq!(cells.iter().map(part).collect::<Vec<_>>(), values, "{text:?}");
+        } else {
+            assert!(trim || text.contains(['"', '\r', '\n']), "{text:?}");
+        }
+        Some(values)
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Append {
         if self.ignore_empty_values {
             cells.retain(|cell| event.view(*cell).is_some_and(|value| !is_empty(value)));
         }
-        if !self.allow_duplicate {
+        if !self.allow_duplicate && cells.len() > 1 {
             remove_duplicates(event, &mut cells);
         }
         let list = event.store_list(&cells);

@@ -20,7 +20,7 @@ use crate::plan::{
 };
 use crate::text::{NoText, is_whole, text_of};
 use engine::{Engine, Slots, group};
-use name::{Type, Typed};
+use name::Type;
 use skidder_event::{Cell, EventMut, Path, Text};
 use smallvec::SmallVec;
 
@@ -43,7 +43,7 @@ struct Pattern {
     fields: Box<[Field]>,
     /// Where the fields go, in the same order.
     paths: Box<[Option<Path>]>,
-    /// Whether each field is an unchanged part of the text, and none replaces the text.
+    /// Whether each field is one part of the text, and none replaces the text.
     is_plain: bool,
 }
 
@@ -56,17 +56,24 @@ struct Field {
 }
 
 impl Grok {
-    /// Puts parts of the text right into the event, if nothing is where they go.
+    /// Puts parts of the text, and the numbers that they are, right into the event, if nothing is where they go.
     fn put_spans(event: &mut EventMut<'_>, text: Text, pattern: &Pattern, slots: &Slots) -> bool {
         if !pattern.is_plain {
             return false;
         }
         let put = event.put_new(&pattern.paths, text, |text, fields| {
             for field in &pattern.fields {
-                match group(slots, field.groups[0].0) {
-                    None => fields.skip(),
-                    Some(span) if is_whole(text, &span) => fields.put(span),
-                    Some(_) => return Err(()),
+                let (number, kind) = field.groups[0];
+                let Some(span) = group(slots, number) else {
+                    fields.skip();
+                    continue;
+                };
+                if kind != Type::Text {
+                    fields.put_cell(kind.convert(&text[span]).ok_or(())?.into());
+                } else if is_whole(text, &span) {
+                    fields.put(span);
+                } else {
+                    return Err(());
                 }
             }
             Ok(())
@@ -118,9 +125,7 @@ impl Grok {
             let bytes = event.text(text);
             let whole = &bytes[span.clone()];
             values.push(match kind.convert(whole) {
-                Some(Typed::Int(number)) => Cell::Int(number),
-                Some(Typed::Float(number)) => Cell::Float(number),
-                Some(Typed::Bool(truth)) => Cell::Bool(truth),
+                Some(typed) => typed.into(),
                 None if *kind != Type::Text => {
                     let (word, path) = (kind.word(), &field.path);
                     let shown = String::from_utf8_lossy(&whole[..whole.len().min(SHOWN_BYTES_MAX)]);

@@ -1,7 +1,7 @@
 //! The names of fields in patterns, and their types.
 
 use crate::go_number;
-use skidder_event::Path;
+use skidder_event::{Cell, Path};
 
 /// What the text of a capture becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,16 @@ pub(super) enum Typed {
     Int(i64),
     Float(f64),
     Bool(bool),
+}
+
+impl From<Typed> for Cell {
+    fn from(value: Typed) -> Self {
+        match value {
+            Typed::Int(number) => Self::Int(number),
+            Typed::Float(number) => Self::Float(number),
+            Typed::Bool(truth) => Self::Bool(truth),
+        }
+    }
 }
 
 const TYPES: [(&str, Type); 7] = [

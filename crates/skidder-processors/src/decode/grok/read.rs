@@ -2,7 +2,6 @@
 
 use super::engine::Engine;
 use super::expand::{Bank, Expanded};
-use super::name::Type;
 use super::steps::Leaves;
 use super::{Field, Grok, Pattern};
 use skidder_config::{Group, Key, OneOf, Section, settings};
@@ -143,9 +142,9 @@ impl Pattern {
             }
             fields.push(Field { path, groups: smallvec![(index + 1, *kind)] });
         }
-        let is_plain = fields.iter().all(|field| {
-            matches!(field.groups[..], [(_, Type::Text)]) && !field.path.overlaps(text_field)
-        });
+        let is_plain = fields
+            .iter()
+            .all(|field| matches!(field.groups[..], [_]) && !field.path.overlaps(text_field));
         Ok(Self {
             engine: Engine::new(&expanded.regex, leaves)?,
             paths: fields.iter().map(|field| Some(field.path.clone())).collect(),

@@ -16,7 +16,7 @@ use crate::plan::{
 use crate::text::{NoText, text_of};
 use expressions::Expressions;
 use recent::{HeapSize, Recent};
-use skidder_event::{Cell, EventMut, Path};
+use skidder_event::{Cell, EventMut, Path, Text};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -49,13 +49,14 @@ struct Parts {
 /// What was found in a text.
 #[derive(Debug, Default)]
 struct Found {
-    name: Option<Box<str>>,
-    version: Option<Box<str>>,
-    system_name: Option<Box<str>>,
-    system_version: Option<Box<str>>,
-    system_full: Option<Box<str>>,
-    device: Option<Box<str>>,
+    /// All values, one behind the other: an event stores them at once.
+    text: String,
+    /// Where the value of each fact of [`Fact::ALL`] is in it.
+    places: [Option<Place>; Fact::ALL.len()],
 }
+
+/// A part of a text: its start and its length.
+type Place = (u32, u32);
 
 /// Adds what a user agent says.
 #[derive(Debug)]
@@ -127,45 +128,65 @@ impl Found {
         if let Some(extractor) = &expressions.program {
             let program = extractor.extract(text);
             let family = program.as_ref().map(|program| &*program.family);
-            found.name = Some(family.filter(|name| !name.is_empty()).unwrap_or(OTHER).into());
-            found.version = program.and_then(|program| {
+            found.add(Fact::Name, family.filter(|name| !name.is_empty()).unwrap_or(OTHER));
+            let version = program.and_then(|program| {
                 joined([program.major, program.minor, program.patch, program.patch_minor])
             });
+            if let Some(version) = version {
+                found.add(Fact::Version, &version);
+            }
         }
         if let Some(system) = expressions.system.as_ref().and_then(|all| all.extract(text))
             && !system.os.is_empty()
         {
             let parts = [&system.major, &system.minor, &system.patch, &system.patch_minor];
-            found.system_version = joined(parts.map(|part| part.as_deref()));
-            found.system_full =
-                found.system_version.as_ref().map(|it| format!("{} {it}", system.os).into());
-            found.system_name = Some((*system.os).into());
+            let version = joined(parts.map(|part| part.as_deref()));
+            found.add_system(&system.os, version.as_deref());
         }
         if let Some(extractor) = &expressions.device {
             let device = extractor.extract(text);
             let name = device.as_ref().map(|device| &*device.device);
-            found.device = Some(name.filter(|name| !name.is_empty()).unwrap_or(OTHER).into());
+            found.add(Fact::Device, name.filter(|name| !name.is_empty()).unwrap_or(OTHER));
         }
         found
     }
 
+    /// Adds the value of a fact, and returns where it is.
+    fn add(&mut self, fact: Fact, value: &str) -> Place {
+        let place = (self.text.len() as u32, value.len() as u32);
+        self.text.push_str(value);
+        self.places[fact as usize] = Some(place);
+        place
+    }
+
+    /// Adds a system. Its name and its version are parts of the whole.
+    fn add_system(&mut self, name: &str, version: Option<&str>) {
+        let name_bytes = name.len() as u32;
+        let Some(version) = version else {
+            self.add(Fact::SystemName, name);
+            return;
+        };
+        let (start, len) = self.add(Fact::SystemFull, &format!("{name} {version}"));
+        let version_bytes = version.len() as u32;
+        self.places[Fact::SystemName as usize] = Some((start, name_bytes));
+        self.places[Fact::SystemVersion as usize] =
+            Some((start + len - version_bytes, version_bytes));
+    }
+
+    fn place(&self, fact: Fact) -> Option<Place> {
+        self.places[fact as usize]
+    }
+
+    #[cfg(test)]
     fn get(&self, fact: Fact) -> Option<&str> {
-        match fact {
-            Fact::Name => self.name.as_deref(),
-            Fact::Version => self.version.as_deref(),
-            Fact::Original => None,
-            Fact::SystemName => self.system_name.as_deref(),
-            Fact::SystemVersion => self.system_version.as_deref(),
-            Fact::SystemFull => self.system_full.as_deref(),
-            Fact::Device => self.device.as_deref(),
-        }
+        let (start, len) = self.place(fact)?;
+        self.text.get(start as usize..(start + len) as usize)
     }
 }
 
 impl HeapSize for Found {
     fn bytes(&self) -> usize {
-        let texts = Fact::ALL.iter().filter_map(|fact| self.get(*fact));
-        size_of::<Self>() + texts.map(str::len).sum::<usize>()
+        size_of::<Self>() + self.text.len()
     }
 }
 
@@ -178,9 +199,10 @@ fn joined(parts: [Option<&str>; 4]) -> Option<Box<str>> {
 
 impl UserAgent {
     fn found(&self, text: &[u8]) -> Arc<Found> {
+        let short = &text[..text.len().min(TEXT_BYTES_MAX)];
         // A letter that is cut, and bytes that are no text, become the sign for them.
-        let short = String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]);
-        self.recent.get(&short, || Found::in_text(&self.expressions, &short))
+        let find = || Found::in_text(&self.expressions, &String::from_utf8_lossy(short));
+        self.recent.get(short, find)
     }
 
     fn add(&self, event: &mut EventMut<'_>) -> Result<(), Failure> {
@@ -198,13 +220,16 @@ impl UserAgent {
         if self.field == self.target {
             event.delete(&self.field);
         }
+        let stored = event.store_text(found.text.as_bytes());
         for (path, fact) in &self.fields {
-            let put = match (fact, found.get(*fact)) {
-                (Fact::Original, _) => event.put_cell(path, Cell::Str(text)),
-                (_, Some(value)) => event.put_text(path, value.as_bytes()),
+            let value = match (fact, found.place(*fact)) {
+                (Fact::Original, _) => text,
+                (_, Some((start, len))) => Text { start: stored.start + start, len },
                 (_, None) => continue,
             };
-            put.map_err(|error| self.failure(format_args!("{error}")))?;
+            event
+                .put_cell(path, Cell::Str(value))
+                .map_err(|error| self.failure(format_args!("{error}")))?;
         }
         Ok(())
     }

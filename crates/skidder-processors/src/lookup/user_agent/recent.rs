@@ -25,7 +25,7 @@ pub(super) trait HeapSize {
 #[derive(Debug)]
 pub(super) struct Recent<T>(Mutex<Halves<T>>);
 
-type Half<T> = HashMap<Box<str>, Arc<T>, foldhash::fast::RandomState>;
+type Half<T> = HashMap<Box<[u8]>, Arc<T>, foldhash::fast::RandomState>;
 
 #[derive(Debug)]
 struct Halves<T> {
@@ -43,7 +43,7 @@ impl<T> Default for Recent<T> {
 
 impl<T: HeapSize> Recent<T> {
     /// The result of a text: the one that is remembered, or that of `make`. Two threads may both make it.
-    pub(super) fn get(&self, text: &str, make: impl FnOnce() -> T) -> Arc<T> {
+    pub(super) fn get(&self, text: &[u8], make: impl FnOnce() -> T) -> Arc<T> {
         if let Some(known) = self.known(text) {
             return known;
         }
@@ -52,7 +52,7 @@ impl<T: HeapSize> Recent<T> {
         new
     }
 
-    fn known(&self, text: &str) -> Option<Arc<T>> {
+    fn known(&self, text: &[u8]) -> Option<Arc<T>> {
         let mut halves = self.halves();
         if let Some(known) = halves.young.get(text) {
             return Some(Arc::clone(known));
@@ -68,7 +68,7 @@ impl<T: HeapSize> Recent<T> {
 }
 
 impl<T: HeapSize> Halves<T> {
-    fn add(&mut self, text: Box<str>, result: Arc<T>) {
+    fn add(&mut self, text: Box<[u8]>, result: Arc<T>) {
         let bytes = text.len() + result.bytes() + ENTRY_BYTES;
         if self.young.len() >= ENTRIES_MAX / 2 || self.bytes + bytes > BYTES_MAX / 2 {
             std::mem::swap(&mut self.young, &mut self.old);
@@ -95,7 +95,7 @@ mod tests {
     /// Whether a text had to be made.
     fn is_new(recent: &Recent<usize>, text: &str, bytes: usize) -> bool {
         let made = Cell::new(false);
-        recent.get(text, || {
+        recent.get(text.as_bytes(), || {
             made.set(true);
             bytes
         });

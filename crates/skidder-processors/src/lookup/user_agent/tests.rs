@@ -33,7 +33,7 @@ fn only_the_beginning_of_a_long_text_is_looked_at() {
     {
         let text = format!("{}Firefox/81.0{}", ".".repeat(before), ";".repeat(1 << 20));
         assert_eq!(
-            agent.found(text.as_bytes()).name.as_deref(),
+            agent.found(text.as_bytes()).get(Fact::Name),
             Some(name),
             "behind {before} bytes"
         );
@@ -42,16 +42,16 @@ fn only_the_beginning_of_a_long_text_is_looked_at() {
     let mut text = b"Firefox/81.0".to_vec();
     text.resize(TEXT_BYTES_MAX - 1, 0xff);
     text.extend("ä".repeat(9).as_bytes());
-    assert_eq!(agent.found(&text).version.as_deref(), Some("81.0"));
+    assert_eq!(agent.found(&text).get(Fact::Version), Some("81.0"));
 }
 
 #[test]
 fn a_text_that_comes_again_has_the_same_result() {
     let agent = read(&context(), "regex_file: /etc/regexes.yaml").unwrap();
     let one = agent.found(b"curl/8.5.0");
-    assert_eq!(one.version.as_deref(), Some("8.5.0"));
+    assert_eq!(one.get(Fact::Version), Some("8.5.0"));
     assert!(Arc::ptr_eq(&one, &agent.found(b"curl/8.5.0")));
-    assert_eq!(agent.found(b"curl/8.5.1").version.as_deref(), Some("8.5.1"));
+    assert_eq!(agent.found(b"curl/8.5.1").get(Fact::Version), Some("8.5.1"));
 }
 
 #[test]

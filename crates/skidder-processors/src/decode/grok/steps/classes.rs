@@ -1,6 +1,7 @@
 //! Classes of letters.
 
 use regex_syntax::hir;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Letters, by their bytes if they are ASCII.
@@ -12,6 +13,35 @@ struct Inner {
     bytes: [Member; 256],
     /// Letters beyond ASCII, in ascending order.
     letters: Vec<(char, char)>,
+    /// All but a few bytes.
+    stops: Option<Stops>,
+}
+
+/// The bytes that are not in a class which has nearly all letters.
+#[derive(Debug)]
+struct Stops {
+    bytes: SmallVec<[u8; STOPS_MAX]>,
+    /// Whether any other byte is in it, and not only those of letters.
+    any_byte: bool,
+}
+
+/// As many bytes can be looked for at once.
+const STOPS_MAX: usize = 3;
+
+impl Stops {
+    /// The end of the bytes of a text from `at` on that are none of these, if they are letters beyond doubt.
+    #[inline]
+    fn end(&self, text: &[u8], at: usize) -> Option<usize> {
+        let rest = text.get(at..)?;
+        let found = match self.bytes[..] {
+            [one] => memchr::memchr(one, rest),
+            [one, two] => memchr::memchr2(one, two, rest),
+            [one, two, three] => memchr::memchr3(one, two, three, rest),
+            _ => None,
+        };
+        let len = found.unwrap_or(rest.len());
+        (self.any_byte || rest[..len].is_ascii()).then_some(at + len)
+    }
 }
 
 /// What a byte reveals about the letter that it begins.
@@ -25,7 +55,7 @@ enum Member {
 
 impl Class {
     pub(super) fn new(class: &hir::Class) -> Self {
-        let mut inner = Inner { bytes: [Member::No; 256], letters: Vec::new() };
+        let mut inner = Inner::EMPTY;
         match class {
             hir::Class::Bytes(class) => {
                 for range in class.ranges() {
@@ -38,12 +68,13 @@ impl Class {
                 }
             }
         }
+        inner.stops = inner.stops();
         Self(Arc::new(inner))
     }
 
     /// The class of one letter or byte.
     pub(super) fn of_byte(byte: u8) -> Self {
-        let mut inner = Inner { bytes: [Member::No; 256], letters: Vec::new() };
+        let mut inner = Inner::EMPTY;
         inner.bytes[byte as usize] = Member::Yes;
         Self(Arc::new(inner))
     }
@@ -74,6 +105,12 @@ impl Class {
 
     /// As many letters as there are, at least `least` and at most `most`.
     pub(super) fn run(&self, text: &[u8], at: usize, least: usize, most: usize) -> Option<usize> {
+        if most == usize::MAX
+            && least < 2
+            && let Some(end) = self.0.stops.as_ref().and_then(|stops| stops.end(text, at))
+        {
+            return (end - at >= least).then_some(end);
+        }
         let (mut end, mut count) = (at, 0);
         while count < most
             && let Some(next) = self.step(text, end)
@@ -87,6 +124,9 @@ impl Class {
     /// Whether a part of the text consists of these letters.
     pub(super) fn covers(&self, text: &[u8], start: usize, end: usize) -> bool {
         let text = &text[..end];
+        if let Some(found) = self.0.stops.as_ref().and_then(|stops| stops.end(text, start)) {
+            return found == end;
+        }
         let mut at = start;
         while let Some(next) = self.step(text, at) {
             at = next;
@@ -124,6 +164,19 @@ impl Class {
 }
 
 impl Inner {
+    const EMPTY: Self = Self { bytes: [Member::No; 256], letters: Vec::new(), stops: None };
+
+    /// What is not in the class, if that is little.
+    fn stops(&self) -> Option<Stops> {
+        let any_byte = self.bytes[128..].iter().all(|member| *member == Member::Yes);
+        if !any_byte && self.letters != [('\u{80}', char::MAX)] {
+            return None;
+        }
+        let all = (0..128_u8).filter(|byte| self.bytes[usize::from(*byte)] == Member::No);
+        let bytes: SmallVec<[u8; STOPS_MAX]> = all.take(STOPS_MAX + 1).collect();
+        (bytes.len() <= STOPS_MAX).then_some(Stops { bytes, any_byte })
+    }
+
     fn add(&mut self, first: char, last: char) {
         for letter in (first as u32)..=(last as u32).min(127) {
             self.bytes[letter as usize] = Member::Yes;
