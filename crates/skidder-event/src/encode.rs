@@ -32,6 +32,8 @@ impl Precision {
 #[derive(Debug)]
 pub struct Encoder {
     time: TimeText,
+    /// Other times than `@timestamp`.
+    other: TimeText,
     /// `,"@metadata":{…}` for outputs that serialise it; empty for Elasticsearch.
     metadata: Vec<u8>,
     /// Whether `<`, `>` and `&` are escaped.
@@ -41,7 +43,12 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder of documents without `@metadata`.
     pub fn new(precision: Precision) -> Self {
-        Self { time: TimeText::new(precision), metadata: Vec::new(), escape_html: false }
+        Self::of(precision, Vec::new())
+    }
+
+    fn of(precision: Precision, metadata: Vec<u8>) -> Self {
+        let other = TimeText::new(Precision::Millisecond);
+        Self { time: TimeText::new(precision), other, metadata, escape_html: false }
     }
 
     /// An encoder that puts `@metadata: {beat, type, version}` into every document, as Filebeat's
@@ -52,7 +59,7 @@ impl Encoder {
         metadata.extend_from_slice(b",\"type\":\"_doc\",\"version\":");
         write_string(&mut metadata, version.as_bytes(), true);
         metadata.push(b'}');
-        Self { time: TimeText::new(precision), metadata, escape_html: false }
+        Self::of(precision, metadata)
     }
 
     /// The same, writing `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026` if `escape_html`.
@@ -79,7 +86,7 @@ impl Encoder {
         if !self.metadata.is_empty() {
             self.write_metadata(out, batch, row.metadata);
         }
-        if batch.write_laid(out, row) {
+        if batch.write_laid(out, row, &mut self.other) {
             return;
         }
         let base = batch.base();

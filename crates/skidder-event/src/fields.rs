@@ -196,12 +196,13 @@ impl<'a> EventMut<'a> {
             }
             return;
         }
+        let mut own = self.own_keys();
         let mut rest = FieldList::EMPTY;
         let mut next = fields.first;
         while !next.is_none() {
             let id = next;
             next = self.batch.node(id).next;
-            if self.merge_root(id, overwrite) {
+            if self.merge_root(id, &mut own, overwrite) {
                 continue;
             }
             if rest.last.is_none() {
@@ -255,9 +256,22 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// Merges one field where something of its name may be; returns `false` if nothing is.
+    /// The keys of the fields that the event has of its own.
+    fn own_keys(&self) -> KeyFilter {
+        let mut keys = KeyFilter::NONE;
+        let mut next = self.row().own;
+        while !next.is_none() {
+            let node = self.batch.node(next);
+            keys.add(KeyBit::of(self.batch.text(node.key)));
+            next = node.next;
+        }
+        keys
+    }
+
+    /// Merges one field where something of its name may be; returns `false` if nothing is. `own_keys` are the keys
+    /// of the event's own fields, also of those that come.
     #[inline]
-    fn merge_root(&mut self, id: NodeId, overwrite: bool) -> bool {
+    fn merge_root(&mut self, id: NodeId, own_keys: &mut KeyFilter, overwrite: bool) -> bool {
         let row = self.row();
         let key = self.batch.text(self.batch.node(id).key);
         let of_row = match key {
@@ -267,10 +281,12 @@ impl<'a> EventMut<'a> {
             _ => false,
         };
         let below = self.base.position(key);
-        let own = if row.own.is_none() { None } else { self.batch.find(row.own, key) };
+        let bit = KeyBit::of(key);
+        let own = if own_keys.may_have(bit) { self.batch.find(row.own, key) } else { None };
         if !of_row && below.is_none() && own.is_none() {
             return false;
         }
+        own_keys.add(bit);
         if !of_row || self.merge_row(id, overwrite) {
             self.merge_one(Head::Own, below.map(|at| &self.base.nodes()[at]), id, overwrite);
         }

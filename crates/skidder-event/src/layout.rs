@@ -5,8 +5,9 @@ use crate::base::{Base, BaseNode, find};
 use crate::batch::{Batch, Cell, Node, NodeId, Row, Text};
 use crate::escape::write_string;
 use crate::form::{Entry, Form};
-use crate::merge::{write_cell, write_int, write_uint};
+use crate::merge::{write_cell, write_int, write_time, write_uint};
 use crate::short::{PADDING, copy_padded, write_span};
+use crate::time::TimeText;
 use std::sync::Arc;
 
 /// Most layouts that a base or a batch remembers.
@@ -133,7 +134,13 @@ impl Layout {
 
     /// Appends the members of an event behind its timestamp, each with a leading comma, and the closing brace. `values`
     /// are the values of the row, which has its own offset, and its own message if the layout has one.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, batch: &Batch, row: &Row, values: &[Cell]) {
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        (batch, row): (&Batch, &Row),
+        values: &[Cell],
+        times: &mut TimeText,
+    ) {
         let Some(template) = &self.template else { return };
         let mut from = 0;
         for &(end, hole) in &template.holes {
@@ -145,6 +152,7 @@ impl Layout {
                         write_span(out, &batch.bytes, text.start as usize, text.len as usize);
                     }
                     Cell::Int(number) => write_int(out, number),
+                    Cell::Time(time) => write_time(out, time, times),
                     cell => write_cell(out, batch, cell),
                 },
                 Hole::Offset => write_uint(out, row.offset),
@@ -196,12 +204,12 @@ impl Batch {
     /// Appends the members of a row of which values are kept instead of nodes, as [`Layout::write`]; `false` if it has
     /// nodes.
     #[inline]
-    pub(crate) fn write_laid(&self, out: &mut Vec<u8>, row: &Row) -> bool {
+    pub(crate) fn write_laid(&self, out: &mut Vec<u8>, row: &Row, times: &mut TimeText) -> bool {
         if row.layout == 0 {
             return false;
         }
         let Some(laid) = self.laid(row) else { return false };
-        laid.layout.write(out, self, row, laid.values);
+        laid.layout.write(out, (self, row), laid.values, times);
         true
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn write_leaf(out: &mut Vec<u8>, value: &Value) {
         Value::UInt(number) => write_uint(out, *number),
         Value::Float(number) => write_float(out, *number),
         Value::Str(text) => write_string(out, text.as_bytes(), true),
-        Value::Time(time) => write_time(out, *time),
+        Value::Time(time) => write_time(out, *time, &mut time_text()),
         Value::List(items) => {
             out.push(b'[');
             for (at, item) in items.iter().enumerate() {
@@ -67,9 +67,14 @@ fn write_float(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-fn write_time(out: &mut Vec<u8>, time: i64) {
+fn time_text() -> TimeText {
+    TimeText::new(Precision::Millisecond)
+}
+
+/// Writes a time. `text` keeps what it has in common with the one before.
+pub(crate) fn write_time(out: &mut Vec<u8>, time: i64, text: &mut TimeText) {
     out.push(b'"');
-    out.extend_from_slice(TimeText::new(Precision::Millisecond).format(time));
+    out.extend_from_slice(text.format(time));
     out.push(b'"');
 }
 
@@ -398,7 +403,7 @@ pub(crate) fn write_cell(out: &mut Vec<u8>, batch: &Batch, cell: Cell) {
         Cell::Float(number) => write_float(out, number),
         Cell::Number(text) => out.extend_from_slice(batch.text(text)),
         Cell::Str(text) => write_string(out, batch.text(text), batch.known_utf8(text)),
-        Cell::Time(time) => write_time(out, time),
+        Cell::Time(time) => write_time(out, time, &mut time_text()),
         Cell::List(first) => {
             out.push(b'[');
             let mut next = first;

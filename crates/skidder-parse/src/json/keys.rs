@@ -1,8 +1,9 @@
 //! Keys that were seen: lines of one program have the same keys in the same order, so the next key is
 //! guessed and compared rather than looked for, and a duplicate is found without comparing texts.
 
+use foldhash::quality::RandomState;
 use skidder_event::{KeyBit, NodeId};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// Keys that are kept from line to line. A line may have more; they are forgotten behind it.
 const KEYS_MAX: usize = 2048;
@@ -93,7 +94,7 @@ impl Keys {
             entries: Vec::new(),
             text: Vec::new(),
             slots: Vec::new(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             hidden: Vec::new(),
             objects: 0,
             line: 0,

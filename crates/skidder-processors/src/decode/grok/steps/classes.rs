@@ -105,13 +105,23 @@ impl Class {
 
     /// As many letters as there are, at least `least` and at most `most`.
     pub(super) fn run(&self, text: &[u8], at: usize, least: usize, most: usize) -> Option<usize> {
-        if most == usize::MAX
-            && least < 2
-            && let Some(end) = self.0.stops.as_ref().and_then(|stops| stops.end(text, at))
-        {
-            return (end - at >= least).then_some(end);
-        }
         let (mut end, mut count) = (at, 0);
+        if most == usize::MAX {
+            if least < 2
+                && let Some(end) = self.0.stops.as_ref().and_then(|stops| stops.end(text, at))
+            {
+                return (end - at >= least).then_some(end);
+            }
+            // Eight letters at once, as long as each is one byte.
+            let is_in = |byte: &u8| self.0.bytes[usize::from(*byte)] == Member::Yes;
+            for eight in text.get(at..).unwrap_or_default().as_chunks::<8>().0 {
+                if !eight.iter().fold(true, |all, byte| all & is_in(byte)) {
+                    break;
+                }
+                end += 8;
+            }
+            count = end - at;
+        }
         while count < most
             && let Some(next) = self.step(text, end)
         {
