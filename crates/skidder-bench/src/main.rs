@@ -56,6 +56,9 @@ enum Verb {
     Parsers(RunArguments),
     /// CPU and allocations of processors, over the same lines without them.
     Processors(RunArguments),
+    /// Of these, our own module nginx and `grok` alone.
+    #[command(hide = true)]
+    Module(RunArguments),
     /// CPU of compressed bodies over uncompressed ones, and their size against Go's.
     Bodies(RunArguments),
     /// Thousands of files, compressed over plain.
@@ -184,6 +187,7 @@ fn main() -> Result<()> {
         Verb::Latency(arguments) => measure(&arguments, rows::latency),
         Verb::Parsers(arguments) => measure(&arguments, rows::parsers),
         Verb::Processors(arguments) => measure(&arguments, rows::processors),
+        Verb::Module(arguments) => measure(&arguments, rows::module_alone),
         Verb::Bodies(arguments) => measure(&arguments, rows::bodies),
         Verb::Many(arguments) => measure(&arguments, rows::many),
         Verb::Tuned(arguments) => measure(&arguments, rows::tuned),

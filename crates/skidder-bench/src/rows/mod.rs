@@ -38,7 +38,7 @@ pub use network::network;
 pub use outputs::outputs;
 pub use page::page;
 pub use parsers::parsers;
-pub use processors::{TEN_PROCESSORS, processors};
+pub use processors::{TEN_PROCESSORS, module_alone, processors};
 pub use resume::resume;
 pub use rotations::rotations;
 pub use tuned::tuned;

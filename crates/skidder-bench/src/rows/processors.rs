@@ -109,7 +109,13 @@ pub fn processors(stage: &Stage) -> Vec<Row> {
         CASES.iter().flat_map(|case| rows_or_why(&[case.goal], over_none(stage, case))).collect();
     rows.extend(rows_or_why(&[ALLOCATIONS], allocations(stage)));
     rows.extend(rows_or_why(&[KUBERNETES], kubernetes(stage)));
-    rows.extend(rows_or_why(&[MODULE], module(stage)));
+    rows.extend(module_alone(stage));
+    rows
+}
+
+/// The rows p6 and p7.
+pub fn module_alone(stage: &Stage) -> Vec<Row> {
+    let mut rows = rows_or_why(&[MODULE], module(stage));
     rows.extend(grok(stage));
     rows
 }
