@@ -1,5 +1,6 @@
 //! Replaces the variables of a configuration when the facts of a container are known.
 
+use crate::hint_places::hint_at;
 use crate::json::get;
 use crate::secrets::SecretLookup;
 use crate::state::Context;
@@ -18,18 +19,19 @@ pub(crate) struct Resolver<'a> {
 impl Resolver<'_> {
     /// A configuration of the user: it may name the environment, other settings, and the keystore, too.
     pub(crate) fn trusted(&self, node: &Node) -> Result<Node, String> {
-        self.expand(node, "", true)
+        self.expand(node, true).map_err(|(path, reason)| format!("`{path}` {reason}"))
     }
 
-    /// What the owner of a container wrote, as the hint `name`.
-    pub(crate) fn distrusted(&self, name: &str, node: &Node) -> Result<Node, String> {
-        let expanded = self.expand(node, name, false);
-        expanded.map_err(|reason| {
-            format!("{reason}; a hint can use `${{data.…}}` and secrets of its namespace")
+    /// A map that the owner of a container wrote, as hints.
+    pub(crate) fn distrusted(&self, node: &Node) -> Result<Node, String> {
+        self.expand(node, false).map_err(|(path, reason)| {
+            let name = hint_at(node, &path).unwrap_or(path);
+            format!("`{name}` {reason}; a hint can use `${{data.…}}` and secrets of its namespace")
         })
     }
 
-    fn expand(&self, node: &Node, above: &str, trusts: bool) -> Result<Node, String> {
+    /// The error is the path of a value, and what is wrong with it.
+    fn expand(&self, node: &Node, trusts: bool) -> Result<Node, (String, String)> {
         let of_secrets = RefCell::new(None);
         let values = |name: &str| {
             if let Some(path) = name.strip_prefix("data.") {
@@ -48,9 +50,6 @@ impl Resolver<'_> {
         let scope = VariableScope { values: &values, environment: &environment, trusts };
         let expanded = self.context.settings.expand_in(node, scope);
         let Some((path, reason)) = expanded.missing() else { return Ok(expanded) };
-        let reason = of_secrets.into_inner().unwrap_or(reason);
-        let dot =
-            if above.is_empty() || path.is_empty() || path.starts_with('[') { "" } else { "." };
-        Err(format!("`{above}{dot}{path}` {reason}"))
+        Err((path, of_secrets.into_inner().unwrap_or(reason)))
     }
 }

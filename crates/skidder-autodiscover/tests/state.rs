@@ -318,7 +318,8 @@ filebeat.autodiscover.providers:
     let made = all.decide(at(1));
     assert_eq!(made.len(), 1);
     assert_eq!(config(&made[0])["paths"], json!(["/eu/web"]));
-    let expected = "`pipeline` uses `${REGION}`, which is not set; a hint can use `${data.…}`";
+    let expected =
+        "`co.elastic.logs/pipeline` uses `${REGION}`, which is not set; a hint can use `${data.…}`";
     assert!(notes(&all).contains(expected), "{}", notes(&all));
 }
 

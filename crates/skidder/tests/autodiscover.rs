@@ -258,6 +258,15 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
     });
     let log = program.log();
     assert!(log.contains("bad0"), "what does not run is named: {log}");
+    let explained = place.get("/autodiscover");
+    eprintln!("{log}\n{explained}");
+    for part in [
+        "hint co.elastic.logs/multiline.pattern of container web of pod shop/bad0: `co.elastic.logs/multiline.pattern`",
+        "hint co.elastic.logs/processors.1.no_such_processor of container",
+        "`co.elastic.logs/json.max_depth`",
+    ] {
+        assert!(log.contains(part) && explained.contains(part), "{part}: {log}\n{explained}");
+    }
     program.terminate().succeeded();
 }
 
