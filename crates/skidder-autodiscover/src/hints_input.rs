@@ -8,7 +8,7 @@ use crate::hint_places;
 use crate::hints::{Hints, is_number};
 use crate::hints_settings::{AllowList, HintSettings, OUTSIDE};
 use crate::limits::{HINT_INPUTS_MAX, RAW_LEVELS_MAX};
-use crate::resolve::Resolver;
+use crate::resolve::{Resolver, names_container};
 use serde_json::{Map as Object, Value as Json, json};
 use skidder_config::{Lists, Node, Position, Problems};
 use std::collections::BTreeMap;
@@ -79,6 +79,7 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
     for set in sets.iter().take(HINT_INPUTS_MAX) {
         match builder.input(&hints, set, &mut made.notes) {
             Ok(input) => made.inputs.push(input),
+            Err(_) if event.is_around_containers && names_container(&settings.default_config) => {}
             Err(reason) => made.fail(reason),
         }
     }

@@ -8,6 +8,17 @@ use serde_json::Value as Json;
 use skidder_config::{Node, VariableScope, VariableValue};
 use std::cell::RefCell;
 
+/// Beginnings of variables for facts of one container.
+const OF_CONTAINER: [&str; 2] = ["${data.container.", "${data.kubernetes.container."];
+
+/// Whether a configuration has a variable for a fact of one container.
+pub(crate) fn names_container(config: &Node) -> bool {
+    let is_named = |text: &str| OF_CONTAINER.iter().any(|variable| text.contains(variable));
+    config.text().is_some_and(is_named)
+        || config.as_list().unwrap_or_default().iter().any(names_container)
+        || config.entries().into_values().any(names_container)
+}
+
 /// What variables stand for.
 pub(crate) struct Resolver<'a> {
     pub(crate) context: &'a Context,

@@ -162,6 +162,8 @@ fn what_older_configurations_have_is_a_warning() {
         let problems = problems(&text);
         assert!(problems.starts_with("warning: filebeat.yml:2:"), "{setting}\n{problems}");
     }
+    // As in the manifest that Elastic publishes.
+    assert_eq!(problems("{type: kubernetes, hints.enabled: true, node: n1, host: n1}"), "");
     assert_eq!(problems("{type: docker, templates: [{condition: ~, config: {type: tcp}}]}"), "");
 }
 

@@ -588,6 +588,31 @@ fn two_providers_with_the_same_input_run_it_once() {
 }
 
 #[test]
+fn a_pod_is_not_read_itself_and_that_is_no_failure() {
+    let template = "
+filebeat.autodiscover.providers:
+- type: kubernetes
+  templates:
+  - config: {type: log, paths: ['/x/${data.kubernetes.container.id}.log', '${data.kubernetes.labels.file}']}
+";
+    let defaults = "filebeat.autodiscover.providers: [{type: kubernetes, hints.enabled: true}]";
+    for (text, labels) in [(defaults, json!({})), (template, json!({ "file": "/y" }))] {
+        let mut all = autodiscover(text);
+        let mut one = pod("a", 1, json!({}));
+        one["metadata"]["labels"] = labels;
+        all.seen(0, Fact::Pod(one), at(1));
+        assert_eq!(all.decide(at(1)).len(), 1);
+        assert!(!notes(&all).contains("which is not set"), "{}", notes(&all));
+        assert!(all.failures().is_empty(), "{:?}", all.failures());
+    }
+    let mut all = autodiscover(template);
+    all.seen(0, Fact::Pod(pod("b", 1, json!({}))), at(1));
+    assert!(all.decide(at(1)).is_empty());
+    let expected = "`paths[1]` uses `${data.kubernetes.labels.file}`, which is not set";
+    assert_eq!(notes(&all).matches(expected).count(), 1, "{}", notes(&all));
+}
+
+#[test]
 fn it_can_move_to_another_thread() {
     fn check<T: Send>() {}
     check::<Autodiscover>();

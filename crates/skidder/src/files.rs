@@ -53,7 +53,9 @@ impl Row {
         let number = |name: &str| file[name].as_u64().unwrap_or(0);
         Self {
             path: text("path"),
-            input: text("input"),
+            input: file["input_name"]
+                .as_str()
+                .map_or_else(|| text("input"), |name| plain(name).into()),
             output: file["output"].as_str().map(str::to_owned),
             identity: text("identity"),
             generation: number("generation"),

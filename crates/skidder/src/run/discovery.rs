@@ -51,6 +51,8 @@ struct RunningMade {
     id: Option<String>,
     /// What it is for each output: the place of the output, and the print there.
     prints: Vec<(usize, InputPrint)>,
+    /// What was wrong when it was read; not kept.
+    warnings: Vec<String>,
 }
 
 /// What made inputs are read with.
@@ -226,8 +228,9 @@ impl Discovery {
             self.next_number += 1;
             let fields = MadeFields::new(&made.fields);
             match self.read(&made, number, fields, with) {
-                Ok((inputs, begun, warnings)) => {
+                Ok((inputs, mut begun)) => {
                     tracing::info!(input = made.about, "an input begins");
+                    let warnings = std::mem::take(&mut begun.warnings);
                     lock(&self.machine).warn(&made.key, &made.about, warnings);
                     self.running.insert(made.key.clone(), begun);
                     for (output, input) in inputs {
@@ -255,7 +258,8 @@ impl Discovery {
             let made = Arc::clone(&before.made);
             // What goes on has these fields, and they may change later.
             match self.read(&made, before.number, before.fields, with) {
-                Ok((inputs, begun, warnings)) => {
+                Ok((inputs, mut begun)) => {
+                    let warnings = std::mem::take(&mut begun.warnings);
                     lock(&self.machine).warn(&key, &made.about, warnings);
                     all.extend(inputs);
                     self.running.insert(key, begun);
@@ -266,14 +270,14 @@ impl Discovery {
         all
     }
 
-    /// Reads a made input for each output that it feeds. The last of the result are warnings.
+    /// Reads a made input for each output that it feeds.
     fn read(
         &self,
         made: &Arc<Made>,
         number: usize,
         fields: MadeFields,
         with: &Readers,
-    ) -> Result<(Vec<(usize, Input)>, RunningMade, Vec<String>), String> {
+    ) -> Result<(Vec<(usize, Input)>, RunningMade), String> {
         let (mut inputs, mut warnings) = (Vec::new(), Vec::new());
         let mut id = None;
         let of_made = |id: &str| self.running.values().any(|one| one.id.as_deref() == Some(id));
@@ -297,9 +301,10 @@ impl Discovery {
             for list in lists {
                 let problems = Problems::new();
                 for item in list.items(&problems) {
-                    if let Found::Input(input, feeds) =
+                    if let Found::Input(mut input, feeds) =
                         reader.read(&item, number, &mut is_new, Some(&fields))
                     {
+                        input.object = Some(made.object().to_owned());
                         found.push((*input, feeds));
                     }
                 }
@@ -320,14 +325,14 @@ impl Discovery {
         with.pipelines.add(rendered.map(|started| started.filesets).unwrap_or_default());
         acquaint(inputs.iter_mut().map(|(_, input)| input));
         let prints = inputs.iter().map(|(output, input)| (*output, input.print)).collect();
-        let begun = RunningMade { number, made: Arc::clone(made), fields, id, prints };
-        Ok((inputs, begun, warnings))
+        let made = Arc::clone(made);
+        Ok((inputs, RunningMade { number, made, fields, id, prints, warnings }))
     }
 }
 
 /// What is wrong, in one line for each problem and each hint.
 fn text_of(problems: &[Problem]) -> String {
-    let text = problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
+    let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let severities = ["error: ", "warning: "];
     let bare = |line| severities.iter().find_map(|start| str::strip_prefix(line, start));
     text.lines().map(|line| bare(line).unwrap_or(line)).collect::<Vec<_>>().join("\n")
