@@ -106,7 +106,9 @@ impl Rules<'_> {
                     built.candidates.push(Arc::new(candidate));
                 }
             }
-            built.events.push(considered);
+            if !event.is_around_containers || !considered.notes.is_empty() {
+                built.events.push(considered);
+            }
             built.containers.insert(event.container_id.clone());
             built.secrets.extend(named.into_inner());
         }

@@ -603,6 +603,8 @@ filebeat.autodiscover.providers:
         all.seen(0, Fact::Pod(one), at(1));
         assert_eq!(all.decide(at(1)).len(), 1);
         assert!(!notes(&all).contains("which is not set"), "{}", notes(&all));
+        let events = &all.explain().providers[0].objects[0].events;
+        assert!(events.iter().all(|event| !event.notes.is_empty()), "{events:?}");
         assert!(all.failures().is_empty(), "{:?}", all.failures());
     }
     let mut all = autodiscover(template);
