@@ -270,6 +270,32 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
         let out = place.run(&[command]).out;
         assert!(out.contains("container app of pod shop/good"), "{command}: {out}");
     }
+    for (input, files) in [("container app of pod shop/good", 1), ("none", 0)] {
+        let out = place.run(&["files", "--input", input]).succeeded().out;
+        assert!(out.contains(&format!("{files} files, ")), "{input}: {out}");
+    }
+    program.terminate().succeeded();
+}
+
+#[test]
+fn what_is_lenient_in_the_configuration_is_lenient_in_hints_and_templates_too() {
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
+    let configuration = place.configuration();
+    let lenient = configuration
+        .replace("    backoff: {init: 10ms,", "    no_such_setting: 1\n    backoff: {init: 10ms,");
+    assert_ne!(lenient, configuration);
+    place.configure(&format!("compat: lenient\n{lenient}"));
+    let mut program = place.start(&[]);
+    let hint = json!({"co.elastic.logs/json.keys_under_rot": "true"});
+    let mut pod = Pod::create(&cluster, "one", 1, hint);
+    pod.write(3);
+    pod.run(&cluster);
+    program.await_that("its lines", || server.count() == 3);
+    let warning = "hint co.elastic.logs/json.keys_under_rot of container app of pod shop/one: unknown setting \
+                   `co.elastic.logs/json.keys_under_rot`";
+    assert_eq!(program.log().matches(warning).count(), 1, "{}", program.log());
+    let explained = place.run(&["autodiscover", "explain"]).out;
+    assert!(explained.contains(&format!("warning: {warning}")), "{explained}");
     program.terminate().succeeded();
 }
 

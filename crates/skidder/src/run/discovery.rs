@@ -8,6 +8,7 @@ use super::Running;
 use super::changes::Exchange;
 use super::remembered::Remembered;
 use crate::assemble::Parts;
+use crate::idle::IDLE;
 use crate::input_print::InputPrint;
 use crate::input_reader::{Found, InputReader, acquaint, feeding};
 use crate::inputs::Input;
@@ -61,6 +62,8 @@ pub(crate) struct Readers {
     of_outputs: Vec<InputReader>,
     /// The ids of the `filestream` inputs of the configuration.
     ids: HashSet<String>,
+    /// `compat: lenient`.
+    is_lenient: bool,
     /// Renders modules that hints name, if there is a folder of them.
     renderer: Option<ModuleRenderer>,
     /// Where their pipelines go.
@@ -73,9 +76,18 @@ impl Readers {
         Self {
             of_outputs: std::mem::take(&mut parts.readers),
             ids: std::mem::take(&mut parts.input_ids),
+            is_lenient: parts.is_lenient,
             renderer: parts.renderer.take(),
             pipelines: Arc::clone(&parts.pipelines),
         }
+    }
+
+    /// For what is wrong with an input; as severe as in the configuration.
+    fn problems(&self) -> Problems {
+        let problems = Problems::new();
+        problems.set_lenient(self.is_lenient);
+        problems.set_idle(IDLE);
+        problems
     }
 }
 
@@ -286,7 +298,7 @@ impl Discovery {
             !with.ids.contains(of) && !of_made(of)
         };
         let rendered = match (made.is_module, &with.renderer) {
-            (true, Some(renderer)) => Some(render(renderer, made)?),
+            (true, Some(renderer)) => Some(render(renderer, made, &with.problems())?),
             (true, None) => {
                 return Err("it is a module, and there is no folder of modules".to_owned());
             }
@@ -299,7 +311,7 @@ impl Discovery {
         for (output, reader) in with.of_outputs.iter().enumerate() {
             let (mut found, mut mistakes) = (Vec::new(), Vec::new());
             for list in lists {
-                let problems = Problems::new();
+                let problems = with.problems();
                 for item in list.items(&problems) {
                     if let Found::Input(mut input, feeds) =
                         reader.read(&item, number, &mut is_new, Some(&fields))
@@ -364,9 +376,8 @@ pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover
 }
 
 /// The inputs of a module that hints name.
-fn render(renderer: &ModuleRenderer, made: &Made) -> Result<Started, String> {
-    let problems = Problems::new();
-    let started = renderer.render(&made.settings, &problems);
+fn render(renderer: &ModuleRenderer, made: &Made, problems: &Problems) -> Result<Started, String> {
+    let started = renderer.render(&made.settings, problems);
     if problems.has_errors() {
         let named =
             problems.sorted().into_iter().map(|problem| with_hints(&made.settings, problem));
