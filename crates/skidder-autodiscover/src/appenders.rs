@@ -35,6 +35,7 @@ impl Appender {
                 );
                 continue;
             };
+            config.node().report_malformed(config.path(), section.problems());
             let path = config.path().to_owned();
             all.push(Self { condition, path, config: config.node().clone() });
         }

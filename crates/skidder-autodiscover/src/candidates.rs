@@ -3,9 +3,9 @@
 use crate::condition::View;
 use crate::event::Event;
 use crate::hints_input;
-use crate::made::Fields;
+use crate::made::{BY, Fields};
 use crate::provider::Provider;
-use crate::resolve::Resolver;
+use crate::resolve::{Resolver, names_container};
 use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
@@ -106,7 +106,9 @@ impl Rules<'_> {
                     built.candidates.push(Arc::new(candidate));
                 }
             }
-            built.events.push(considered);
+            if !event.is_around_containers || !considered.notes.is_empty() {
+                built.events.push(considered);
+            }
             built.containers.insert(event.container_id.clone());
             built.secrets.extend(named.into_inner());
         }
@@ -147,6 +149,7 @@ impl Rules<'_> {
             for (_, config) in &template.configs {
                 match resolver.trusted(config) {
                     Ok(node) => configs.push((rank, place.to_string(), node)),
+                    Err(_) if event.is_around_containers && names_container(config) => {}
                     Err(reason) => {
                         considered.fail(format!(
                             "the input at {} does not run: {reason}",
@@ -199,6 +202,9 @@ impl Rules<'_> {
                         config.overlay(&over, Lists::Mixed);
                     }
                 }
+                Err(_) if event.is_around_containers && names_container(&appender.config) => {
+                    configs.clear();
+                }
                 Err(reason) => {
                     // An input without what is to be added could send its events to the wrong place.
                     let place = appender.config.position();
@@ -227,9 +233,9 @@ impl Rules<'_> {
             config.at("id").and_then(Node::scalar_text).filter(|id| !id.is_empty() && !is_module);
         let id = event.facts["id"].as_str().unwrap_or_default();
         let about = if event.about.contains(name) {
-            format!("{}, by {origin}", event.about)
+            format!("{}{BY}{origin}", event.about)
         } else {
-            format!("{} of {name}, by {origin}", event.about)
+            format!("{} of {name}{BY}{origin}", event.about)
         };
         Candidate {
             key: format!("{}/{id}/{:016x}", self.provider.kind.name(), hash >> 64),

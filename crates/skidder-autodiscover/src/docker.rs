@@ -127,6 +127,7 @@ pub(crate) fn events(object: &Json, dedot: bool) -> Vec<Event> {
             container: String::new(),
             container_id: container.id.clone(),
             note: note.clone(),
+            is_around_containers: false,
             log_driver: container.log_driver.clone(),
             namespace: String::new(),
             fields: fields.clone(),

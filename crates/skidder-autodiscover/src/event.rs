@@ -15,6 +15,8 @@ pub(crate) struct Event {
     pub(crate) hint_facts: Json,
     /// Labels or annotations, as a tree. They may hold hints.
     pub(crate) annotations: Json,
+    /// It is a pod whose containers have events of their own: what names a container is not for it.
+    pub(crate) is_around_containers: bool,
     /// The name of the container, for hints of one container of a pod; empty for none.
     pub(crate) container: String,
     /// The id of the container; empty for none.

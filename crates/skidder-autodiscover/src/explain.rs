@@ -3,7 +3,7 @@
 use crate::arbitrate::Verdict;
 use crate::objects::{Object, Objects, State};
 use crate::provider::Provider;
-use crate::state::{Autodiscover, name_of, state_words};
+use crate::state::{Autodiscover, LOGGED_MAX, name_of, state_words};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -60,11 +60,28 @@ pub struct ExplainedInput {
     pub runs: bool,
     /// Why it does not run; empty if it does.
     pub reason: String,
+    /// What is wrong with it although it runs.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Its configuration as YAML, with secrets replaced by `xxxxx`.
     pub configuration: String,
 }
 
 impl Autodiscover {
+    /// An input runs, and something is wrong with its hints or its module. Each warning is logged once.
+    pub fn warn(&mut self, key: &str, about: &str, warnings: Vec<String>) {
+        if warnings.is_empty() {
+            self.warnings.remove(key);
+            return;
+        }
+        for warning in &warnings {
+            if self.logged.len() < LOGGED_MAX && self.logged.insert(warning.clone()) {
+                tracing::warn!(input = about, warning, "an input of autodiscover has a mistake");
+            }
+        }
+        self.warnings.insert(key.to_owned(), warnings);
+    }
+
     /// Why which inputs run, as of the last [`Autodiscover::decide`].
     pub fn explain(&self) -> Explanation {
         let all = self.providers.iter().zip(&self.objects).enumerate();
@@ -104,6 +121,7 @@ impl Autodiscover {
                         origin: candidate.origin.clone(),
                         runs: reason.is_empty(),
                         reason,
+                        warnings: self.warnings.get(&candidate.key).cloned().unwrap_or_default(),
                         configuration: candidate.configuration(),
                     }
                 })
@@ -135,6 +153,9 @@ impl fmt::Display for Explanation {
                     writeln!(out, "    input of {}: {state}", input.origin)?;
                     for line in input.reason.lines() {
                         writeln!(out, "      {line}")?;
+                    }
+                    for line in input.warnings.iter().flat_map(|warning| warning.lines()) {
+                        writeln!(out, "      warning: {line}")?;
                     }
                     for line in input.configuration.lines() {
                         writeln!(out, "      | {line}")?;

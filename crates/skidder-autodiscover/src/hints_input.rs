@@ -4,12 +4,13 @@
 //! same as Filebeat's, of which `tests/golden` keeps samples; the differences are in `docs/hints.md`.
 
 use crate::event::Event;
+use crate::hint_places;
 use crate::hints::{Hints, is_number};
 use crate::hints_settings::{AllowList, HintSettings, OUTSIDE};
 use crate::limits::{HINT_INPUTS_MAX, RAW_LEVELS_MAX};
-use crate::resolve::Resolver;
+use crate::resolve::{Resolver, names_container};
 use serde_json::{Map as Object, Value as Json, json};
-use skidder_config::{Lists, Node, Position, Problems, Source};
+use skidder_config::{Lists, Node, Position, Problems};
 use std::collections::BTreeMap;
 
 /// Hints that mean something for logs.
@@ -78,6 +79,7 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
     for set in sets.iter().take(HINT_INPUTS_MAX) {
         match builder.input(&hints, set, &mut made.notes) {
             Ok(input) => made.inputs.push(input),
+            Err(_) if event.is_around_containers && names_container(&settings.default_config) => {}
             Err(reason) => made.fail(reason),
         }
     }
@@ -92,22 +94,60 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// The place of a hint, for messages about its value.
-    fn position(&self, hint: &str) -> Position {
-        let HintSettings { prefix, key, .. } = self.settings;
-        let name = format!("hint {prefix}.{key}/{hint} of {}", self.event.about);
-        Position::whole(&Source::new(OUTSIDE, name))
+    fn position(&self, hints: &Hints, hint: &str) -> Position {
+        hint_places::position(OUTSIDE, &hints.name_of(hint), &self.event.about)
     }
 
-    /// What the owner of the container wrote, with its variables replaced.
-    fn outside(&self, hint: &str, value: &Json) -> Result<Node, String> {
-        let node = Node::from_json(value, &self.position(hint));
-        self.resolver.distrusted(hint, &node.with_variables())
+    /// A value of the owner of the container, with its variables replaced. It is at `key` of an input.
+    fn outside(&self, key: &str, value: Node) -> Result<Node, String> {
+        let around = hint_places::position_of_several(OUTSIDE, &self.event.about);
+        let map = Node::map_of(&around, [(key.to_owned(), value)]);
+        let problems = Problems::new();
+        let expanded = self.resolver.distrusted(&map.with_variables())?.with_levels(&problems);
+        if problems.has_errors() { Err(problems.to_string()) } else { Ok(expanded) }
+    }
+
+    /// The value of a hint, each part of it at the place of its own label or annotation.
+    fn tree(&self, hints: &Hints, hint: &str, value: &Json) -> Node {
+        let position = self.position(hints, hint);
+        let Json::Object(object) = value else { return Node::from_json(value, &position) };
+        let below = |key: &String, value| self.tree(hints, &format!("{hint}.{key}"), value);
+        match list_items(object) {
+            Some(items) => Node::list_of(
+                &position,
+                items.iter().map(|(key, value)| below(key, value)).collect(),
+            ),
+            None => Node::map_of(
+                &position,
+                object.iter().map(|(key, value)| (key.clone(), below(key, value))),
+            ),
+        }
+    }
+
+    /// The list of one parser.
+    fn parsers(&self, parser: &str, options: Node) -> Node {
+        let around = hint_places::position_of_several(OUTSIDE, &self.event.about);
+        Node::list_of(&around, vec![Node::map_of(&around, [(parser.to_owned(), options)])])
+    }
+
+    /// The options of a hint; lists among them stay maps, as in Filebeat.
+    fn options(&self, hints: &Hints, hint: &str, options: &Object<String, Json>) -> Node {
+        let position = self.position(hints, hint);
+        let option = |(key, value): (&String, &Json)| {
+            let name = format!("{hint}.{key}");
+            let value = match value {
+                Json::Object(inner) => self.options(hints, &name, inner),
+                value => Node::from_json(value, &self.position(hints, &name)),
+            };
+            (key.clone(), value)
+        };
+        Node::map_of(&position, options.iter().map(option))
     }
 
     fn note_unknown(&self, hints: &Hints, made: &mut FromHints) {
         let HintSettings { prefix, key, .. } = self.settings;
         for name in
-            hints.0.keys().filter(|name| !KNOWN.contains(&name.as_str()) && !is_number(name))
+            hints.values.keys().filter(|name| !KNOWN.contains(&name.as_str()) && !is_number(name))
         {
             made.notes.push(format!("the hint `{prefix}.{key}/{name}` has no effect on logs"));
         }
@@ -142,7 +182,7 @@ impl Builder<'_> {
             ));
         }
         for value in list.iter().take(HINT_INPUTS_MAX) {
-            match self.raw_input(value) {
+            match self.raw_input(hints, value) {
                 Ok(input) => made.inputs.push(input),
                 Err(reason) => made.fail(reason),
             }
@@ -150,20 +190,21 @@ impl Builder<'_> {
         true
     }
 
-    fn raw_input(&self, value: &Json) -> Result<Node, String> {
+    fn raw_input(&self, hints: &Hints, value: &Json) -> Result<Node, String> {
         if levels(value) > RAW_LEVELS_MAX {
             return Err(format!("the hint `raw` has more than {RAW_LEVELS_MAX} levels"));
         }
         let problems = Problems::new();
+        let position = self.position(hints, "raw");
         let node = if value.is_null() {
-            Node::empty_map(&self.position("raw"))
+            Node::empty_map(&position)
         } else {
-            Node::from_json(value, &self.position("raw")).with_levels(&problems)
+            Node::from_json(value, &position).with_levels(&problems)
         };
         if problems.has_errors() {
             return Err(problems.to_string());
         }
-        let node = self.resolver.distrusted("raw", &node.with_variables())?;
+        let node = self.resolver.distrusted(&node.with_variables())?;
         if let Some(list) = &self.settings.allow_list {
             list.check_raw(&node)?;
         }
@@ -179,48 +220,45 @@ impl Builder<'_> {
         let mut input = self.resolver.trusted(default)?;
         let kind = input.at("type").and_then(Node::text).unwrap_or_default().to_owned();
         let has_parsers = matches!(kind.as_str(), "filestream" | "docker_logs");
-        let mut over = Object::new();
+        let mut over: Vec<(&str, Node)> = Vec::new();
         for (hint, parser) in [("multiline", "multiline"), ("json", "ndjson")] {
-            let Some(options) =
-                set.0.get(hint).and_then(Json::as_object).filter(|map| !map.is_empty())
-            else {
-                continue;
-            };
+            let options = set.values.get(hint).and_then(Json::as_object);
+            let Some(options) = options.filter(|map| !map.is_empty()) else { continue };
+            let options = self.options(set, hint, options);
             if !has_parsers {
-                over.insert(hint.to_owned(), Json::Object(options.clone()));
-            } else if over.insert("parsers".to_owned(), json!([{ parser: options }])).is_some() {
+                over.push((hint, options));
+                continue;
+            }
+            if over.pop().is_some() {
                 notes.push(
                     "the hint `multiline` is ignored because of the hint `json`, as in Filebeat"
                         .to_owned(),
                 );
             }
+            over.push(("parsers", self.parsers(parser, options)));
         }
         for hint in ["include_lines", "exclude_lines"] {
             let text = set.text(hint);
             if !text.is_empty() {
                 let list: Vec<&str> = text.split(',').map(str::trim).collect();
-                over.insert(hint.to_owned(), json!(list));
+                over.push((hint, Node::from_json(&json!(list), &self.position(set, hint))));
             }
         }
-        let processors: Vec<Json> = processors(set).into_iter().map(with_lists).collect();
+        let processors = self.processors(set);
         if let Some(list) = &self.settings.allow_list {
-            list.check_processors(&processors)?;
+            list.check_processors(&processors.iter().map(Node::to_json).collect::<Vec<_>>())?;
         }
         if !processors.is_empty() {
-            over.insert("processors".to_owned(), Json::Array(processors));
+            let around = hint_places::position_of_several(OUTSIDE, &self.event.about);
+            over.push(("processors", Node::list_of(&around, processors)));
         }
         let pipeline = set.text("pipeline");
         if !pipeline.is_empty() {
-            over.insert("pipeline".to_owned(), pipeline.into());
+            let position = self.position(set, "pipeline");
+            over.push(("pipeline", Node::from_json(&pipeline.into(), &position)));
         }
-        for (hint, value) in over {
-            let mut map = Node::empty_map(&self.position(&hint));
-            let problems = Problems::new();
-            map.set_at(&hint, self.outside(&hint, &value)?.with_levels(&problems));
-            if problems.has_errors() {
-                return Err(problems.to_string());
-            }
-            input.overlay(&map, Lists::Appended);
+        for (key, value) in over {
+            input.overlay(&self.outside(key, value)?, Lists::Appended);
         }
         let module: String = all.text("module").chars().filter(|it| is_of_module(*it)).collect();
         if module.is_empty() {
@@ -239,7 +277,7 @@ impl Builder<'_> {
         input: &Node,
         notes: &mut Vec<String>,
     ) -> Node {
-        let position = self.position("module");
+        let position = self.position(hints, "module");
         let node = |value: &Json| Node::from_json(value, &position);
         let mut config = Node::empty_map(&position);
         config.set_at("module", node(&json!(module)));
@@ -295,52 +333,64 @@ fn is_of_module(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }
 
-/// The same with `{"0": …, "1": …}` as lists: hints name the items of a list by their numbers.
+/// The items of `{"0": …, "1": …}` in order: hints name the items of a list by their numbers. `None` if it is no list.
+fn list_items(object: &Object<String, Json>) -> Option<Vec<(&String, &Json)>> {
+    let is_list = !object.is_empty()
+        && (0..object.len()).all(|index| object.contains_key(&index.to_string()));
+    let mut items: Vec<(&String, &Json)> = object.iter().filter(|_| is_list).collect();
+    items.sort_by_key(|(key, _)| key.parse::<usize>().unwrap_or_default());
+    is_list.then_some(items)
+}
+
+/// The same with such lists at all levels.
 fn with_lists(value: Json) -> Json {
     match value {
         Json::Array(items) => items.into_iter().map(with_lists).collect(),
-        Json::Object(object) => {
-            let is_list = !object.is_empty()
-                && (0..object.len()).all(|index| object.contains_key(&index.to_string()));
-            if !is_list {
-                return Json::Object(
-                    object.into_iter().map(|(key, value)| (key, with_lists(value))).collect(),
-                );
+        Json::Object(object) => match list_items(&object) {
+            Some(items) => items.into_iter().map(|(_, value)| with_lists(value.clone())).collect(),
+            None => {
+                object.into_iter().map(|(key, value)| (key, with_lists(value))).collect::<Json>()
             }
-            let mut items: Vec<(usize, Json)> = object
-                .into_iter()
-                .map(|(key, value)| (key.parse().unwrap_or_default(), with_lists(value)))
-                .collect();
-            items.sort_by_key(|(index, _)| *index);
-            items.into_iter().map(|(_, value)| value).collect()
-        }
+        },
         value => value,
     }
 }
 
-/// The processors: the numbered ones, sorted as texts, then the others by name. One can also be a text in JSON.
-fn processors(set: &Hints) -> Vec<Json> {
-    let Some(all) = set.0.get("processors").and_then(Json::as_object) else { return Vec::new() };
-    let mut numbered: Vec<(&String, &Json)> =
-        all.iter().filter(|(name, _)| is_number(name)).collect();
-    numbered.sort_by_key(|(name, _)| *name);
-    let mut list: Vec<Object<String, Json>> =
-        numbered.into_iter().filter_map(|(_, value)| value.as_object().cloned()).collect();
-    let mut named: Vec<(&String, &Json)> =
-        all.iter().filter(|(name, _)| !is_number(name)).collect();
-    named.sort_by_key(|(name, _)| *name);
-    list.extend(
-        named.into_iter().map(|(name, value)| Object::from_iter([(name.clone(), value.clone())])),
-    );
-    for processor in &mut list {
-        for value in processor.values_mut() {
-            let parsed = value.as_str().and_then(|text| serde_json::from_str::<Json>(text).ok());
-            if let Some(object) = parsed.filter(Json::is_object) {
-                *value = object;
-            }
-        }
+impl Builder<'_> {
+    /// The processors: the numbered ones, sorted as texts, then the others by name.
+    fn processors(&self, set: &Hints) -> Vec<Node> {
+        let Some(all) = set.values.get("processors").and_then(Json::as_object) else {
+            return Vec::new();
+        };
+        let sorted = |are_numbers: bool| {
+            let mut some: Vec<(&String, &Json)> =
+                all.iter().filter(|(name, _)| is_number(name) == are_numbers).collect();
+            some.sort_by_key(|(name, _)| *name);
+            some
+        };
+        let numbered = sorted(true).into_iter().filter_map(|(number, value)| {
+            Some(self.processor(set, &format!("processors.{number}"), value.as_object()?))
+        });
+        let named = sorted(false).into_iter().map(|(name, value)| {
+            let one = Object::from_iter([(name.clone(), value.clone())]);
+            self.processor(set, "processors", &one)
+        });
+        numbered.chain(named).collect()
     }
-    list.into_iter().map(Json::Object).collect()
+
+    /// One processor, whose settings can also be a text in JSON.
+    fn processor(&self, set: &Hints, hint: &str, processor: &Object<String, Json>) -> Node {
+        let setting = |(key, value): (&String, &Json)| {
+            let name = format!("{hint}.{key}");
+            let parsed = value.as_str().and_then(|text| serde_json::from_str::<Json>(text).ok());
+            let value = match parsed.filter(Json::is_object) {
+                Some(parsed) => Node::from_json(&with_lists(parsed), &self.position(set, &name)),
+                None => self.tree(set, &name, value),
+            };
+            (key.clone(), value)
+        };
+        Node::map_of(&self.position(set, hint), processor.iter().map(setting))
+    }
 }
 
 /// Levels of lists and maps, with dots in keys.

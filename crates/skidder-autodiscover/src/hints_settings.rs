@@ -49,6 +49,9 @@ impl HintSettings {
             item.problem(message, "write the settings of one input");
         }
         let own = own.filter(skidder_config::Item::is_map);
+        if let Some(item) = &own {
+            item.node().report_malformed(item.path(), section.problems());
+        }
         let path = own.as_ref().map(|item| item.path().to_owned());
         let own = own.map(|item| item.node().clone());
         let enabled = own.as_ref().and_then(|node| node.at("enabled")).and_then(Node::scalar_text);

@@ -167,6 +167,7 @@ pub(crate) fn events(agent: &Json) -> Vec<Event> {
         container_id: String::new(),
         namespace: String::new(),
         note: String::new(),
+        is_around_containers: false,
         log_driver: String::new(),
         fields: Fields::of(&json!({ "jolokia": agent })),
     }]

@@ -23,6 +23,7 @@ mod drafts;
 mod event;
 mod explain;
 mod fact;
+mod hint_places;
 mod hints;
 mod hints_input;
 mod hints_settings;
@@ -47,6 +48,7 @@ pub use explain::{
     ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
 };
 pub use fact::Fact;
+pub use hint_places::{is_of_hint, with_hints};
 pub use jolokia::{JolokiaAgents, JolokiaInterface, JolokiaProvider};
 pub use made::{Fields, Made, Saved};
 pub use objects::Failure;

@@ -5,6 +5,9 @@ use skidder_config::Settings;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// What is between an object and the rule that made its input, in [`Made::about`].
+pub(crate) const BY: &str = ", by ";
+
 /// An object that has inputs, as it is saved for the next run. It has no secret but those in annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
@@ -48,4 +51,11 @@ pub struct Made {
     pub fields: Fields,
     /// What it is for, for messages: `container web of pod shop/web-1, by filebeat.yml:12:7`.
     pub about: String,
+}
+
+impl Made {
+    /// The container or other object that it is for: `container web of pod shop/web-1`.
+    pub fn object(&self) -> &str {
+        self.about.rsplit_once(BY).map_or(&*self.about, |(object, _)| object)
+    }
 }

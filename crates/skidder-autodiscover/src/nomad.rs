@@ -87,6 +87,7 @@ fn event(
         container: String::new(),
         container_id: format!("{id}/{name}"),
         note: String::new(),
+        is_around_containers: false,
         log_driver: String::new(),
         namespace: String::new(),
         fields: Fields::of(&json!({ "nomad": fields })),

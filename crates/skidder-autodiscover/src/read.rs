@@ -73,7 +73,7 @@ fn read_provider(item: &Item<'_>, section: &Section<'_>, context: &Context) -> O
         "docker" => ProviderKind::Docker(Box::new(read_docker(section))),
         "nomad" => ProviderKind::Nomad(Box::new(nomad::read(section, &context.environment))),
         "jolokia" => ProviderKind::Jolokia(read_jolokia(section)),
-        _ => ProviderKind::Kubernetes(Box::new(read_kubernetes(section, hints.is_some()))),
+        _ => ProviderKind::Kubernetes(Box::new(read_kubernetes(section, hints.is_some(), context))),
     };
     let position = item.node().position().clone();
     Some(Provider { kind, cleanup_timeout, position, templates, hints, appenders })
@@ -144,7 +144,22 @@ fn read_interface(section: &Section<'_>) -> JolokiaInterface {
     interface
 }
 
-fn read_kubernetes(section: &Section<'_>, has_hints: bool) -> KubernetesProvider {
+/// Reports a `host` that is not the `node` that is followed anyway.
+fn check_host(section: &Section<'_>, node: Option<&str>, context: &Context) {
+    let Some(host) = section.get(&keys::NODE_BEFORE).optional() else { return };
+    let found = (context.environment)("NODE_NAME");
+    if node.or(found.as_deref()) != Some(&host) {
+        let name = keys::NODE_BEFORE.name();
+        let message = format!("`{}` has no effect", section.path_of(name));
+        section.warning(name, message, "it is of an older Filebeat; `node` names the node");
+    }
+}
+
+fn read_kubernetes(
+    section: &Section<'_>,
+    has_hints: bool,
+    context: &Context,
+) -> KubernetesProvider {
     let resource = section.get(&keys::RESOURCE).value();
     let metadata = read_metadata(section);
     let is_pod = resource == Resource::Pod;
@@ -156,6 +171,8 @@ fn read_kubernetes(section: &Section<'_>, has_hints: bool) -> KubernetesProvider
         retry_period: section.get(&keys::RETRY_PERIOD).value(),
     };
     let scope = read_scope(section, resource);
+    let node = section.get(&keys::NODE).optional();
+    check_host(section, node.as_deref(), context);
     if unique && scope != Scope::Cluster {
         let message = format!("`{}` needs `scope: cluster`", section.path_of(keys::UNIQUE.name()));
         section.warning(keys::UNIQUE.name(), message, "set `scope: cluster`");
@@ -164,7 +181,7 @@ fn read_kubernetes(section: &Section<'_>, has_hints: bool) -> KubernetesProvider
         kube_config: section.get(&keys::KUBE_CONFIG).optional().map(PathBuf::from),
         qps: section.get(&keys::QPS).value(),
         burst: section.get(&keys::BURST).value(),
-        node: section.get(&keys::NODE).optional().filter(|_| scope == Scope::Node),
+        node: node.filter(|_| scope == Scope::Node),
         scope,
         namespace: section.get(&keys::NAMESPACE).optional(),
         resource,

@@ -1,11 +1,23 @@
 //! Replaces the variables of a configuration when the facts of a container are known.
 
+use crate::hint_places::hint_at;
 use crate::json::get;
 use crate::secrets::SecretLookup;
 use crate::state::Context;
 use serde_json::Value as Json;
 use skidder_config::{Node, VariableScope, VariableValue};
 use std::cell::RefCell;
+
+/// Beginnings of variables for facts of one container.
+const OF_CONTAINER: [&str; 2] = ["${data.container.", "${data.kubernetes.container."];
+
+/// Whether a configuration has a variable for a fact of one container.
+pub(crate) fn names_container(config: &Node) -> bool {
+    let is_named = |text: &str| OF_CONTAINER.iter().any(|variable| text.contains(variable));
+    config.text().is_some_and(is_named)
+        || config.as_list().unwrap_or_default().iter().any(names_container)
+        || config.entries().into_values().any(names_container)
+}
 
 /// What variables stand for.
 pub(crate) struct Resolver<'a> {
@@ -18,18 +30,19 @@ pub(crate) struct Resolver<'a> {
 impl Resolver<'_> {
     /// A configuration of the user: it may name the environment, other settings, and the keystore, too.
     pub(crate) fn trusted(&self, node: &Node) -> Result<Node, String> {
-        self.expand(node, "", true)
+        self.expand(node, true).map_err(|(path, reason)| format!("`{path}` {reason}"))
     }
 
-    /// What the owner of a container wrote, as the hint `name`.
-    pub(crate) fn distrusted(&self, name: &str, node: &Node) -> Result<Node, String> {
-        let expanded = self.expand(node, name, false);
-        expanded.map_err(|reason| {
-            format!("{reason}; a hint can use `${{data.…}}` and secrets of its namespace")
+    /// A map that the owner of a container wrote, as hints.
+    pub(crate) fn distrusted(&self, node: &Node) -> Result<Node, String> {
+        self.expand(node, false).map_err(|(path, reason)| {
+            let name = hint_at(node, &path).unwrap_or(path);
+            format!("`{name}` {reason}; a hint can use `${{data.…}}` and secrets of its namespace")
         })
     }
 
-    fn expand(&self, node: &Node, above: &str, trusts: bool) -> Result<Node, String> {
+    /// The error is the path of a value, and what is wrong with it.
+    fn expand(&self, node: &Node, trusts: bool) -> Result<Node, (String, String)> {
         let of_secrets = RefCell::new(None);
         let values = |name: &str| {
             if let Some(path) = name.strip_prefix("data.") {
@@ -48,9 +61,6 @@ impl Resolver<'_> {
         let scope = VariableScope { values: &values, environment: &environment, trusts };
         let expanded = self.context.settings.expand_in(node, scope);
         let Some((path, reason)) = expanded.missing() else { return Ok(expanded) };
-        let reason = of_secrets.into_inner().unwrap_or(reason);
-        let dot =
-            if above.is_empty() || path.is_empty() || path.starts_with('[') { "" } else { "." };
-        Err(format!("`{above}{dot}{path}` {reason}"))
+        Err((path, of_secrets.into_inner().unwrap_or(reason)))
     }
 }

@@ -205,7 +205,6 @@ pub(crate) mod kubernetes {
         pub(crate) static KUBERNETES = Group::new("autodiscover.kubernetes", "Pods, services or nodes of Kubernetes.")
             .include(&[&SELECTION])
             .without_effect(&[
-                ("host", "it is of an older Filebeat; `node` names the node"),
                 ("in_cluster", "without `kube_config`, the service account of the pod is used"),
                 ("include_pod_uid", "events always have it"),
                 ("include_creator_metadata", "events always have it"),
@@ -214,6 +213,9 @@ pub(crate) mod kubernetes {
         pub(crate) NODE: String = Key::new("node")
             .default_words("`NODE_NAME`, the node of the pod that skidder runs in, or the name of the host")
             .about("the node whose pods are followed");
+        pub(crate) NODE_BEFORE: String = Key::new("host")
+            .default_words("`node`")
+            .about("of an older Filebeat, where it named the node: has no effect, with a warning if it is another one");
         pub(crate) RESOURCE: OneOf<Resource> = Key::one_of(
             "resource",
             &[("pod", Resource::Pod), ("node", Resource::Node), ("service", Resource::Service)],

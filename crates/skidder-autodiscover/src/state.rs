@@ -50,16 +50,18 @@ pub struct Autodiscover {
     secrets: Secrets,
     /// Why keys were refused when their settings were read.
     refused: BTreeMap<String, String>,
+    /// What is wrong with inputs that run, by their keys.
+    pub(crate) warnings: BTreeMap<String, Vec<String>>,
     running: Vec<Arc<Made>>,
     /// The last decision about each candidate that does not run, by provider and key.
     pub(crate) verdicts: HashMap<(usize, String), Verdict>,
     changed: bool,
-    /// Reasons for which nothing is read, that are in the log.
-    logged: BTreeSet<String>,
+    /// Reasons for which nothing is read, and warnings, that are in the log.
+    pub(crate) logged: BTreeSet<String>,
 }
 
 /// Reasons that are logged.
-const LOGGED_MAX: usize = 100;
+pub(crate) const LOGGED_MAX: usize = 100;
 
 /// Logs, once, why an object for which there are inputs has none that could run.
 fn warn_if_unread(built: &Built, logged: &mut BTreeSet<String>) {
@@ -88,6 +90,7 @@ impl Autodiscover {
             objects,
             secrets: Secrets::default(),
             refused: BTreeMap::new(),
+            warnings: BTreeMap::new(),
             running: Vec::new(),
             verdicts: HashMap::new(),
             changed: true,
@@ -301,6 +304,7 @@ impl Autodiscover {
         let present: BTreeSet<&str> =
             all.iter().map(|(_, candidate)| candidate.key.as_str()).collect();
         self.refused.retain(|key, _| present.contains(key.as_str()));
+        self.warnings.retain(|key, _| present.contains(key.as_str()));
         let mut before: HashMap<String, Arc<Made>> =
             self.running.drain(..).map(|made| (made.key.clone(), made)).collect();
         let mut verdicts = HashMap::new();

@@ -31,6 +31,9 @@ impl Template {
                 let message = format!("`{}` is no input", config.path());
                 config.problem(message, "write a map with `type` and the settings of the input");
             }
+            for config in &configs {
+                config.node().report_malformed(config.path(), section.problems());
+            }
             let condition = section.item_of(&keys::CONDITION_OF);
             all.push(Self {
                 condition: condition.and_then(|condition| Condition::read(&condition)),

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{at, autodiscover, config, container};
+use common::{at, autodiscover, config, container, pod};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::limits::{HINT_BYTES_MAX, HINT_INPUTS_MAX, PORTS_MAX};
-use skidder_autodiscover::{Autodiscover, Fact};
-use skidder_config::Problems;
+use skidder_autodiscover::{Autodiscover, Fact, with_hints};
+use skidder_config::{Problem, Problems};
 
 const HINTS: &str = "
 filebeat.autodiscover.providers:
@@ -131,10 +131,56 @@ fn a_mistake_in_a_hint_names_it() {
     let section = items[0].section();
     section.section("multiline").one_of("match", &[("after", 1), ("before", 2)]).or(1);
     section.skip();
-    let expected = "error: hint co.elastic.logs/multiline of container name-bad: `[0].multiline.match` is `never`; \
+    let expected = "error: hint co.elastic.logs/multiline.match of container name-bad: `[0].multiline.match` is `never`; \
                     expected `after` or `before`";
     assert!(problems.to_string().starts_with(expected), "{problems}");
+    let named = with_hints(&made[0].settings, problems.sorted().remove(0)).to_string();
+    assert!(
+        named.contains("`co.elastic.logs/multiline.match` is `never`; expected `after`"),
+        "{named}"
+    );
     assert_eq!(items[0].node().at("paths").unwrap().position().to_string(), "filebeat.yml:5:50");
+}
+
+#[test]
+fn each_setting_from_a_hint_has_the_name_of_its_label() {
+    let annotations = json!({
+        "co.elastic.logs/json.keys_under_root": "true",
+        "co.elastic.logs/include_lines": "a, b",
+        "co.elastic.logs/processors.3.rename.fields.0.from": "x",
+        "co.elastic.logs/processors.4.dissect": "{\"tokenizer\": \"%{a}\"}",
+        "co.elastic.logs/processors.drop_fields.fields": "y",
+        "co.elastic.logs.web/pipeline": "p",
+    });
+    let mut all =
+        autodiscover("filebeat.autodiscover.providers: [{type: kubernetes, hints.enabled: true}]");
+    all.seen(0, Fact::Pod(pod("1", 1, annotations)), at(1));
+    let made = all.decide(at(1));
+    let table = [
+        ("[0].parsers[1].ndjson.keys_under_root", "/json.keys_under_root"),
+        ("[0].parsers[1].ndjson.target", "/json.target"),
+        ("[0].include_lines[1]", "/include_lines[1]"),
+        ("[0].processors[0].rename.fields[0].from", "/processors.3.rename.fields.0.from"),
+        ("[0].processors[0].rename.fields[0].to", "/processors.3.rename.fields.0.to"),
+        ("[0].processors[0].rename.to", "/processors.3.rename.to"),
+        ("[0].processors[1].dissect.tokenizer", "/processors.4.dissect.tokenizer"),
+        ("[0].processors[2].drop_fields.fields", "/processors.drop_fields.fields"),
+        ("[0].pipeline", ".web/pipeline"),
+    ];
+    for (path, hint) in table {
+        let problem = Problem::error(None, format!("`{path}` is `{path}x`"));
+        let named = with_hints(&made[0].settings, problem).message;
+        let expected = format!("`co.elastic.logs{hint}` is `");
+        assert!(named.starts_with(&expected), "{path}: {named}");
+    }
+    let other = Problem::error(None, "`[0].paths[0]` is `x`");
+    assert_eq!(with_hints(&made[0].settings, other.clone()), other, "it is no hint");
+    let missing = json!({ "co.elastic.logs/json.message_key": "${data.nothing}" });
+    all.seen(0, Fact::Pod(pod("2", 1, missing)), at(2));
+    all.decide(at(2));
+    let explanation = all.explain().to_string();
+    let expected = "`co.elastic.logs/json.message_key` uses `${data.nothing}`, which is not set";
+    assert!(explanation.contains(expected), "{explanation}");
 }
 
 #[test]

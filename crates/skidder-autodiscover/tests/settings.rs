@@ -123,6 +123,18 @@ fn mistakes_are_reported_with_their_place() {
         ),
         ("{type: docker, hints.enabled: true, appenders: [{type: config}]}", "has no map `config`"),
         (
+            "{type: docker, templates: [{config: {type: tcp, id: 'a-${data.x'}}]}",
+            "`filebeat.autodiscover.providers[0].templates[0].config.id` has a `${` without its `}`",
+        ),
+        (
+            "{type: docker, hints.default_config: {type: log, paths: ['/x/${data.x']}}",
+            "`filebeat.autodiscover.providers[0].hints.default_config.paths[0]` has a `${` without its `}`",
+        ),
+        (
+            "{type: docker, hints.enabled: true, appenders: [{type: config, config: {a: '${data.x'}}]}",
+            "`filebeat.autodiscover.providers[0].appenders[0].config.a` has a `${` without its `}`",
+        ),
+        (
             "{type: docker, hints.enabled: true, builders: [{type: hints}]}",
             "`filebeat.autodiscover.providers[0].builders` is known to Filebeat",
         ),
@@ -150,6 +162,8 @@ fn what_older_configurations_have_is_a_warning() {
         let problems = problems(&text);
         assert!(problems.starts_with("warning: filebeat.yml:2:"), "{setting}\n{problems}");
     }
+    // As in the manifest that Elastic publishes.
+    assert_eq!(problems("{type: kubernetes, hints.enabled: true, node: n1, host: n1}"), "");
     assert_eq!(problems("{type: docker, templates: [{condition: ~, config: {type: tcp}}]}"), "");
 }
 

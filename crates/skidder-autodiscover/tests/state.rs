@@ -318,7 +318,8 @@ filebeat.autodiscover.providers:
     let made = all.decide(at(1));
     assert_eq!(made.len(), 1);
     assert_eq!(config(&made[0])["paths"], json!(["/eu/web"]));
-    let expected = "`pipeline` uses `${REGION}`, which is not set; a hint can use `${data.…}`";
+    let expected =
+        "`co.elastic.logs/pipeline` uses `${REGION}`, which is not set; a hint can use `${data.…}`";
     assert!(notes(&all).contains(expected), "{}", notes(&all));
 }
 
@@ -584,6 +585,33 @@ fn two_providers_with_the_same_input_run_it_once() {
     let runs: Vec<bool> =
         all.explain().providers.iter().map(|it| it.objects[0].inputs[0].runs).collect();
     assert_eq!(runs, [true, false]);
+}
+
+#[test]
+fn a_pod_is_not_read_itself_and_that_is_no_failure() {
+    let template = "
+filebeat.autodiscover.providers:
+- type: kubernetes
+  templates:
+  - config: {type: log, paths: ['/x/${data.kubernetes.container.id}.log', '${data.kubernetes.labels.file}']}
+";
+    let defaults = "filebeat.autodiscover.providers: [{type: kubernetes, hints.enabled: true}]";
+    for (text, labels) in [(defaults, json!({})), (template, json!({ "file": "/y" }))] {
+        let mut all = autodiscover(text);
+        let mut one = pod("a", 1, json!({}));
+        one["metadata"]["labels"] = labels;
+        all.seen(0, Fact::Pod(one), at(1));
+        assert_eq!(all.decide(at(1)).len(), 1);
+        assert!(!notes(&all).contains("which is not set"), "{}", notes(&all));
+        let events = &all.explain().providers[0].objects[0].events;
+        assert!(events.iter().all(|event| !event.notes.is_empty()), "{events:?}");
+        assert!(all.failures().is_empty(), "{:?}", all.failures());
+    }
+    let mut all = autodiscover(template);
+    all.seen(0, Fact::Pod(pod("b", 1, json!({}))), at(1));
+    assert!(all.decide(at(1)).is_empty());
+    let expected = "`paths[1]` uses `${data.kubernetes.labels.file}`, which is not set";
+    assert_eq!(notes(&all).matches(expected).count(), 1, "{}", notes(&all));
 }
 
 #[test]

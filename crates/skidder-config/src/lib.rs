@@ -97,7 +97,9 @@ pub use declare::{
     Parts, PathList, Permissions, Readable, Size, Spec, Switch, seen,
 };
 pub use item::Item;
-pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};
+pub use load::{
+    FILE_BYTES_MAX, LoadOptions, OpenKeystore, is_there, load, load_part, load_without_file,
+};
 pub use made::{VariableScope, VariableValue};
 pub use node::{Content, Entry, MASK, Map, Node, Value};
 pub use pipes::Pipes;

@@ -66,20 +66,33 @@ pub struct LoadOptions<'a> {
 /// [`Settings::root`], together with those of the readers.
 pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
     let problems = Problems::new();
+    if options.files.is_empty() {
+        problems.push(Problem::error(None, "no configuration file is given").hint("use `-c FILE`"));
+    }
+    load_all(options, problems)
+}
+
+/// The settings of the command line and the usual places, for commands that need no file.
+pub fn load_without_file(options: LoadOptions<'_>) -> Result<Settings, Problems> {
+    load_all(LoadOptions { files: &[], ..options }, Problems::new())
+}
+
+/// Whether [`load`] finds this file.
+pub fn is_there(options: LoadOptions<'_>, file: &Path) -> bool {
+    find(options, file, &config_folder(options)).is_some()
+}
+
+fn load_all(options: LoadOptions<'_>, problems: Problems) -> Result<Settings, Problems> {
     let mut root = default_paths(options.home);
     let config = config_folder(options);
     let mut order = 1;
-    let mut complete = true;
+    let mut complete = !problems.has_errors();
     for file in options.files {
         match read_tree(options, file, &config, order, &problems) {
             Some(tree) => tree::merge(&mut root, tree, &problems),
             None => complete = false,
         }
         order += 1;
-    }
-    if options.files.is_empty() {
-        problems.push(Problem::error(None, "no configuration file is given").hint("use `-c FILE`"));
-        complete = false;
     }
     merge_command_line(options, &mut root, order, &problems);
     if !complete {
@@ -228,6 +241,24 @@ fn check_places(root: &Node, problems: &Problems) {
     }
 }
 
+/// Where a file is: in the folder of the configuration, or else here. `None` if it is not there.
+fn find(options: LoadOptions<'_>, file: &Path, config: &Path) -> Option<PathBuf> {
+    let missing = |path: &Path| {
+        let error = options.fs.metadata(path).err();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let path = config.join(file);
+    if !missing(&path) {
+        return Some(path);
+    }
+    (!is_elsewhere(options) && !missing(file)).then(|| file.to_owned())
+}
+
+/// With a configured folder, a file of the same name in another one is not used.
+fn is_elsewhere(options: LoadOptions<'_>) -> bool {
+    options.path_home.is_some() || options.path_config.is_some()
+}
+
 /// The tree of one main file, which must be a map or empty.
 fn read_tree(
     options: LoadOptions<'_>,
@@ -237,28 +268,18 @@ fn read_tree(
     problems: &Problems,
 ) -> Option<Node> {
     let source = Source::new(order, file.display().to_string());
-    let mut path = config.join(file);
-    let missing = |path: &Path| {
-        let error = options.fs.metadata(path).err();
-        error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+    let Some(path) = find(options, file, config) else {
+        let message = if file.is_absolute() {
+            "there is no such file".to_owned()
+        } else if is_elsewhere(options) {
+            format!("there is no such file in `{}`", config.display())
+        } else {
+            format!("there is no such file, neither here nor in `{}`", config.display())
+        };
+        let hint = "give the path with `-c FILE` or its folder with `--path.config DIR`";
+        problems.push(Problem::error(Position::whole(&source), message).hint(hint));
+        return None;
     };
-    if missing(&path) {
-        // With a configured folder, a file of the same name elsewhere is not used.
-        let is_set = options.path_home.is_some() || options.path_config.is_some();
-        if is_set || missing(file) {
-            let message = if file.is_absolute() {
-                "there is no such file".to_owned()
-            } else if is_set {
-                format!("there is no such file in `{}`", config.display())
-            } else {
-                format!("there is no such file, neither here nor in `{}`", config.display())
-            };
-            let hint = "give the path with `-c FILE` or its folder with `--path.config DIR`";
-            problems.push(Problem::error(Position::whole(&source), message).hint(hint));
-            return None;
-        }
-        file.clone_into(&mut path);
-    }
     let node = read_node(options, &path, Some(options.pipes), &source, problems)?;
     if node.as_map().is_none() && !node.is_null() {
         let message = format!("the file is {}; expected a map of settings", node.shown());

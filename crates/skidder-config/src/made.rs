@@ -132,6 +132,22 @@ impl Node {
         self
     }
 
+    /// A map of these entries at `position`. Keys are taken as they are; see [`Node::with_levels`].
+    pub fn map_of(position: &Position, entries: impl IntoIterator<Item = (String, Self)>) -> Self {
+        let mut map = Map::default();
+        for (key, value) in entries {
+            map.insert(entry(&key, value));
+        }
+        let node = Self::collection(position.clone(), Content::Map(map));
+        Self { variables: Variables::Expanded, ..node }
+    }
+
+    /// A list of these items at `position`.
+    pub fn list_of(position: &Position, items: Vec<Self>) -> Self {
+        let node = Self::collection(position.clone(), Content::List(items));
+        Self { variables: Variables::Expanded, ..node }
+    }
+
     /// An empty map at `position`.
     pub fn empty_map(position: &Position) -> Self {
         Self::from_json(&Json::Object(serde_json::Map::new()), position)
@@ -183,6 +199,28 @@ impl Node {
         let mut found = None;
         self.find_missing("", &mut found);
         found
+    }
+
+    /// Reports each text below this, the setting `path`, whose `${...}` are malformed, such as a `${` without its `}`:
+    /// no value of a variable can mend that.
+    pub fn report_malformed(&self, path: &str, problems: &Problems) {
+        match &self.content {
+            Content::List(list) => {
+                for (index, item) in list.iter().enumerate() {
+                    item.report_malformed(&format!("{path}[{index}]"), problems);
+                }
+            }
+            Content::Map(map) => {
+                for entry in map.iter() {
+                    entry.value.report_malformed(&tree::join(path, &entry.key), problems);
+                }
+            }
+            Content::String if self.variables != Variables::Expanded => {
+                let text = self.text.as_deref().unwrap_or_default();
+                problems.extend(vars::malformed(text, path, &self.position));
+            }
+            _ => {}
+        }
     }
 
     fn find_missing(&self, path: &str, found: &mut Option<(String, String)>) {
@@ -262,6 +300,20 @@ mod tests {
             (path.as_str(), reason.as_str()),
             ("none", "uses `${data.no}`, which is not set")
         );
+    }
+
+    #[test]
+    fn malformed_variables_are_reported_before_there_are_values() {
+        let text = "t:\n- id: c-${data.id\n  list: ['${data.x}', '${ENV']\n  ok: $${a";
+        let settings = Settings::parse("a.yml", text).unwrap();
+        let problems = Problems::new();
+        settings.node().at("t.0").unwrap().report_malformed("t[0]", &problems);
+        let hint = "hint: write `$${` for a `${` that is not a variable";
+        let expected = format!(
+            "error: a.yml:2:7: `t[0].id` has a `${{` without its `}}`\n{hint}\n\
+             error: a.yml:3:24: `t[0].list[1]` has a `${{` without its `}}`\n{hint}"
+        );
+        assert_eq!(problems.to_string(), expected);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 
 use crate::inline;
 use crate::node::{Content, Entry, Map, Node, Unresolved, Variables};
-use crate::problem::Position;
+use crate::problem::{Position, Problem};
 use crate::template::{self, Operator, Piece, Variable};
 use crate::tree;
 
@@ -36,6 +36,15 @@ pub(crate) struct Lookups<'a> {
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
     /// Whether values come later for `data.*`, which autodiscover knows: such a variable stays, also with a default.
     pub(crate) data_comes_later: bool,
+}
+
+/// What to do about a text whose variables are malformed.
+const TO_ESCAPE: &str = "write `$${` for a `${` that is not a variable";
+
+/// What is wrong with the variables of `text`, the setting `path`, whatever their values; `None` for nothing.
+pub(crate) fn malformed(text: &str, path: &str, position: &Position) -> Option<Problem> {
+    let reason = template::parse(text).err()?;
+    Some(Problem::error(position.clone(), format!("`{path}` {reason}")).hint(TO_ESCAPE))
 }
 
 /// A copy of `node` with its variables replaced; names of settings are looked up in `root`.
@@ -94,9 +103,7 @@ impl Expander<'_> {
         if !text.contains('$') {
             return Ok(node.clone());
         }
-        let pieces = template::parse(text).map_err(|reason| {
-            unresolved(reason, "write `$${` for a `${` that is not a variable")
-        })?;
+        let pieces = template::parse(text).map_err(|reason| unresolved(reason, TO_ESCAPE))?;
         match pieces.as_slice() {
             [Piece::Variable(variable)] => self.variable(variable, node),
             [] | [Piece::Text(_)] => {

@@ -5,7 +5,7 @@ use crate::fileset::{Configured, Fileset, read};
 use crate::settings::{ENABLED, FILESET_ENABLED, INPUT, NAME, PATH, VAR};
 use crate::template::{Builtins, Scope};
 use skidder_config::{
-    Item, Lists, Node, Position, Problem, Problems, Section, Settings, Value, yaml_value,
+    Item, Lists, Node, Position, Problem, Problems, Section, Settings, Severity, Value, yaml_value,
 };
 use skidder_os::{FileKind, Fs};
 use std::path::{Path, PathBuf};
@@ -62,10 +62,43 @@ impl Over {
         [find(ANY, ANY), find(module, ANY), find(module, fileset)].into_iter().flatten().collect()
     }
 
-    /// The modules that it names.
-    fn modules(&self) -> Vec<String> {
-        let names = self.0.node().entries();
-        names.into_keys().filter(|name| *name != ANY).map(str::to_owned).collect()
+    /// Entries that are for no fileset, each as `module.fileset` or `module` and with a hint. `modules` are those that are
+    /// on, `running` the filesets that run, each with its module.
+    fn without_effect(
+        &self,
+        modules: &[String],
+        running: &[(&str, &str)],
+    ) -> Vec<(String, String)> {
+        let full = |(module, fileset): &(&str, &str)| format!("{module}.{fileset}");
+        let list = |some: Vec<String>| match some.as_slice() {
+            [] => "none runs".to_owned(),
+            some => format!("those that run: `{}`", some.join("`, `")),
+        };
+        let all = || list(running.iter().map(full).collect());
+        let mut found = Vec::new();
+        for (module, filesets) in self.0.node().entries() {
+            if module != ANY && !modules.iter().any(|one| one == module) {
+                let hint = "the module does not run: `-M` is for modules of `filebeat.modules` and `--modules`, not for \
+                            those of `filebeat.config.modules`";
+                found.push((module.to_owned(), format!("{hint}; {}", all())));
+                continue;
+            }
+            for fileset in filesets.entries().into_keys() {
+                let of = full(&(module, fileset));
+                let same = || running.iter().filter(|(_, name)| *name == fileset);
+                if module == ANY && fileset != ANY {
+                    let hint = "as in Filebeat, `*` for the module is only for all filesets, as `*.*`; name the module";
+                    let others = same().map(full).collect::<Vec<_>>();
+                    let others = if others.is_empty() { all() } else { list(others) };
+                    found.push((of, format!("{hint}: {others}")));
+                } else if !running.iter().any(|(one, other)| {
+                    (module == ANY || *one == module) && (fileset == ANY || *other == fileset)
+                }) {
+                    found.push((of, format!("the fileset is turned off; {}", all())));
+                }
+            }
+        }
+        found
     }
 
     /// The filesets of a module that it names.
@@ -94,15 +127,23 @@ impl Modules<'_> {
                 }
             }
         }
-        for module in over.modules() {
-            if !named.iter().any(|one| one.name == module) {
-                let message = format!("`-M {module}.…` has no effect: the module does not run");
-                let hint = "`-M` is for modules of `filebeat.modules` and `--modules`, not for those of \
-                            `filebeat.config.modules`";
+        let errors = || {
+            let all = self.problems.sorted();
+            all.iter().filter(|problem| problem.severity == Severity::Error).count()
+        };
+        let before = errors();
+        let running: Vec<String> = named.iter().map(|module| module.name.clone()).collect();
+        let filesets = self.load_all(named, Some(&over), overrides);
+        // A mistake can be the reason why a fileset does not run.
+        if errors() == before {
+            let filesets: Vec<(&str, &str)> =
+                filesets.iter().map(|fileset| (fileset.module(), fileset.name())).collect();
+            for (of, hint) in over.without_effect(&running, &filesets) {
+                let message = format!("`-M {of}.…` has no effect");
                 self.problems.push(Problem::warning(None, message).hint(hint));
             }
         }
-        self.load_all(named, Some(&over), overrides)
+        filesets
     }
 
     /// The enabled filesets of a file in `modules.d`. Of the command line, only `enable_all` and `force` count.

@@ -121,6 +121,7 @@ function details(object) {
   const inputs = object.inputs.flatMap((input) => [
     make('p', {}, make('span', { class: `pill ${input.runs ? 'good' : 'warn'}` }, input.runs ? 'runs' : 'does not run'),
       ` input of ${input.origin}${input.reason ? `: ${input.reason}` : ''}`),
+    ...(input.warnings || []).map((warning) => make('p', {}, make('span', { class: 'pill warn' }, 'warning'), ` ${warning}`)),
     make('pre', {}, input.configuration),
   ]);
   if (!inputs.length) inputs.push(make('p', {}, `No input: ${why(object)}.`));

@@ -112,7 +112,14 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         add(next, "output", output);
     }
     let id = of.id.as_deref().filter(|_| several);
-    let to_json = |file| file_json(&source.id, id, file, output_full);
+    let name = Some(&source.title).filter(|title| **title != source.id);
+    let to_json = |file| {
+        let mut json = file_json(&source.id, id, file, output_full);
+        if let Some(name) = name {
+            json["input_name"] = name.as_str().into();
+        }
+        json
+    };
     let files: Vec<Json> = page.files.iter().map(to_json).collect();
     Ok(json!({"files": files, "next": next}))
 }

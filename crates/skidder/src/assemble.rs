@@ -15,7 +15,7 @@ use crate::own_log::OwnLog;
 use crate::root_settings;
 use crate::schema::{self, CONFIGURATION, FILEBEAT, INPUTS};
 use skidder_autodiscover::Autodiscover;
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Problems, Section, Settings, Severity};
 use skidder_kibana::Dashboards;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
@@ -58,6 +58,8 @@ pub(crate) struct Parts {
     pub(crate) readers: Vec<InputReader>,
     /// The ids of `filestream` inputs, which further ones must not have.
     pub(crate) input_ids: HashSet<String>,
+    /// `compat: lenient`.
+    pub(crate) is_lenient: bool,
     /// The ingest pipelines of modules, which outputs to Elasticsearch load.
     pub(crate) pipelines: Arc<ModulePipelines>,
     /// `setup.dashboards`.
@@ -136,6 +138,7 @@ pub(crate) fn assemble(
         discovery,
         readers,
         input_ids,
+        is_lenient: problems.unknown_severity() == Severity::Warning,
         output_ids,
         places,
         data,

@@ -53,7 +53,9 @@ impl Row {
         let number = |name: &str| file[name].as_u64().unwrap_or(0);
         Self {
             path: text("path"),
-            input: text("input"),
+            input: file["input_name"]
+                .as_str()
+                .map_or_else(|| text("input"), |name| plain(name).into()),
             output: file["output"].as_str().map(str::to_owned),
             identity: text("identity"),
             generation: number("generation"),
@@ -97,7 +99,7 @@ pub(crate) fn files(options: &Files, global: &Global, system: &System) -> Result
     let input = options.input.as_deref();
     let id = input.map(|name| id_of(&parts, name)).transpose()?;
     let data_source = ask(&parts, &paths, output, system, &mut |file| {
-        if id.as_deref().is_none_or(|id| file["input"] == *id) {
+        if id.as_deref().is_none_or(|id| file["input"] == *id || file["input_name"] == *id) {
             rows.push(Row::new(file, keep));
         }
     })?;
@@ -140,11 +142,14 @@ pub(crate) fn files(options: &Files, global: &Global, system: &System) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The id of the input that is called so.
+/// The id of the input that is called so. One that autodiscover made is known to the running program only.
 fn id_of(parts: &Parts, name: &str) -> Result<String> {
     let inputs = || parts.running().flat_map(|output| &output.inputs);
     if let Some(input) = inputs().find(|input| input.is_called(name)) {
         return Ok(input.id.clone());
+    }
+    if parts.discovery.is_some() {
+        return Ok(name.to_owned());
     }
     let names: BTreeSet<String> = inputs().map(Input::name).collect();
     let names: Vec<String> = names.into_iter().collect();

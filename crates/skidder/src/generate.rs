@@ -6,7 +6,8 @@
 
 use crate::cli::{GenerateCommand, Global};
 use crate::config_files::AllConfigFiles;
-use crate::load::load_without_secrets;
+use crate::load::load_if_there;
+use crate::module_files;
 use crate::system::System;
 use crate::terminal::print;
 use anyhow::{Context as _, Result, bail};
@@ -43,7 +44,7 @@ pub(crate) fn dispatch(
     global: &Global,
     system: &System,
 ) -> Result<ExitCode> {
-    let settings = load_without_secrets(global, system)?;
+    let (settings, is_file) = load_if_there(global, system)?;
     let fs = &*system.fs;
     match what {
         GenerateCommand::Module { name, modules_path } => {
@@ -52,7 +53,8 @@ pub(crate) fn dispatch(
         }
         GenerateCommand::Fileset { module, fileset: name, modules_path } => {
             let folder = folder(&settings, modules_path.as_deref());
-            fileset(fs, &folder, &enabling(&settings), module, name)?;
+            let next = Next::of(&settings, is_file, modules_path.as_deref());
+            fileset(fs, &folder, &next, module, name)?;
         }
         GenerateCommand::Fields { module, fileset, without_documentation, modules_path } => {
             let folder = folder(&settings, modules_path.as_deref());
@@ -74,6 +76,30 @@ fn folder(settings: &Settings, given: Option<&Path>) -> PathBuf {
         (Some(given), _) => given.join("module"),
         (None, Some(configured)) => home.join(configured),
         (None, None) => home.join("module"),
+    }
+}
+
+/// What is to be done before a generated module runs.
+struct Next {
+    /// The folder of the files that `modules enable` renames.
+    enabling: PathBuf,
+    /// What the configuration lacks; empty for nothing.
+    lines: String,
+}
+
+impl Next {
+    fn of(settings: &Settings, is_file: bool, given: Option<&Path>) -> Self {
+        let enabling = enabling(settings);
+        let own = folder(settings, given);
+        let mut lines = String::new();
+        // Without a file it is not known what `path.home` will be.
+        if !is_file || own != folder(settings, None) {
+            lines = format!("filebeat.modules_path: {}\n", own.display());
+        }
+        if AllConfigFiles::of(settings).modules_pattern().is_none() {
+            lines += &module_files::lines_for(&enabling);
+        }
+        Self { enabling, lines }
     }
 }
 
@@ -120,7 +146,7 @@ fn module(fs: &dyn Fs, folder: &Path, enabling: &Path, name: &str) -> Result<()>
     ))
 }
 
-fn fileset(fs: &dyn Fs, folder: &Path, enabling: &Path, module: &str, name: &str) -> Result<()> {
+fn fileset(fs: &dyn Fs, folder: &Path, next: &Next, module: &str, name: &str) -> Result<()> {
     let parent = folder.join(checked(module)?);
     let own = parent.join(checked(name)?);
     if fs.metadata(&parent).is_err() {
@@ -161,9 +187,13 @@ fn fileset(fs: &dyn Fs, folder: &Path, enabling: &Path, module: &str, name: &str
     create(fs, &own.join("ingest/pipeline.json"), &format!("{pipeline:#}\n"))?;
     let text =
         format!("  {name}:\n    enabled: true\n    # var.paths: [/var/log/{module}/{name}.log*]\n");
+    let Next { enabling, lines } = next;
     let file = enabling.join(format!("{module}.yml.disabled"));
     if fs.metadata(&file).is_ok() {
         append(fs, &file, &text)?;
+        if !lines.is_empty() {
+            print(&format!("the next step: add these lines to `filebeat.yml`:\n{lines}"))?;
+        }
         return print(&format!("the next step: skidder modules enable {module}\n"));
     }
     let on = file.with_extension("");

@@ -170,7 +170,8 @@ impl InputReader {
         section.finish();
         let bind = Arc::clone(&plan) as _;
         let print = shared.prints.of_input(item.node());
-        let input = Input { number, id, reads, print, bind, plan, peer: None };
+        let object = None;
+        let input = Input { number, id, object, reads, print, bind, plan, peer: None };
         Found::Input(Box::new(input), feeds)
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Input {
     pub(crate) number: usize,
     /// Its id; empty if it has none.
     pub(crate) id: String,
+    /// The container or other object that it is for, if autodiscover made it.
+    pub(crate) object: Option<String>,
     pub(crate) reads: Reads,
     pub(crate) print: InputPrint,
     pub(crate) plan: Arc<InputPlan>,
@@ -50,6 +52,17 @@ impl Input {
             _ if !self.id.is_empty() => self.id.clone(),
             Some(address) => format!("{} {address}", self.kind()),
             None => format!("{} #{}", self.kind(), self.number),
+        }
+    }
+
+    /// What it is called where inputs are listed: one that autodiscover made by its container, since its id is made of
+    /// numbers.
+    pub(crate) fn title(&self) -> String {
+        match &self.object {
+            // It names metrics, too, which differ.
+            Some(object) if self.id.is_empty() => format!("{object} #{}", self.number),
+            Some(object) => object.clone(),
+            None => self.name(),
         }
     }
 

@@ -7,7 +7,9 @@ use crate::config_files::with_files;
 use crate::system::System;
 use crate::{cloud, plain, schema, secrets};
 use anyhow::Result;
-use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
+use skidder_config::{
+    LoadOptions, OpenKeystore, Problems, Settings, is_there, load, load_without_file,
+};
 use skidder_observe::HttpConfig;
 use std::path::{Path, PathBuf};
 
@@ -31,16 +33,35 @@ pub(crate) fn load_without_secrets(global: &Global, system: &System) -> Result<S
     load_with(global, &global.config, system, None)
 }
 
+/// The same for commands that need no file: without `-c` and the usual file, everything is below the current folder.
+/// Also returns whether there is a file.
+pub(crate) fn load_if_there(global: &Global, system: &System) -> Result<(Settings, bool)> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let home = home(system);
+    let options = LoadOptions { home: &home, ..options(global, system, &environment, None) };
+    if !global.config.is_empty() || is_there(options, Path::new(CONFIG_FILE)) {
+        return Ok((load_without_secrets(global, system)?, true));
+    }
+    let options = LoadOptions { home: &system.directory, ..options };
+    let settings = load_without_file(options).map_err(|problems| as_error(&problems))?;
+    Ok((settings, false))
+}
+
+/// The default of `path.home`: the folder of the program.
+fn home(system: &System) -> PathBuf {
+    std::env::current_exe()
+        .ok()
+        .and_then(|program| program.parent().map(Path::to_path_buf))
+        .unwrap_or_else(|| system.directory.clone())
+}
+
 fn load_with(
     global: &Global,
     files: &[PathBuf],
     system: &System,
     keystore: Option<&OpenKeystore<'_>>,
 ) -> Result<Settings> {
-    let home = std::env::current_exe()
-        .ok()
-        .and_then(|program| program.parent().map(Path::to_path_buf))
-        .unwrap_or_else(|| system.directory.clone());
+    let home = home(system);
     let mut files = files.to_vec();
     if files.is_empty() {
         files.push(PathBuf::from(CONFIG_FILE));

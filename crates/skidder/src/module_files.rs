@@ -30,7 +30,10 @@ pub(crate) fn dispatch(
     let settings = load_without_secrets(global, system)?;
     let files = AllConfigFiles::of(&settings);
     let Some(pattern) = files.modules_pattern() else {
-        bail!("`modules` needs the setting `filebeat.config.modules.path`");
+        bail!(
+            "`modules` needs the setting `filebeat.config.modules.path`\nhint: add it to `filebeat.yml`:\n{}",
+            lines_for(Path::new("${path.config}/modules.d"))
+        );
     };
     let Some(directory) = pattern.strip_suffix("/*.yml") else {
         bail!(
@@ -38,7 +41,11 @@ pub(crate) fn dispatch(
         );
     };
     let fs = &*system.fs;
-    let files = list(fs, Path::new(directory))?;
+    let files = list(fs, Path::new(directory)).context(
+        "hint: copy the folder `modules.d` of a Filebeat, write `- module: NAME` into a file `NAME.yml` in it, or \
+         begin a module of your own with `skidder generate module NAME`",
+    );
+    let files = files?;
     match what {
         ModulesCommand::List => show(&files),
         ModulesCommand::Enable { names } => {
@@ -78,6 +85,11 @@ pub(crate) fn dispatch(
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// What names the files of modules in `folder` in a configuration.
+pub(crate) fn lines_for(folder: &Path) -> String {
+    format!("filebeat.config.modules:\n  path: {}/*{ON}\n", folder.display())
 }
 
 fn show(files: &[ModuleFile]) -> Result<ExitCode> {

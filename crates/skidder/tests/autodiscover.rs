@@ -258,6 +258,77 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
     });
     let log = program.log();
     assert!(log.contains("bad0"), "what does not run is named: {log}");
+    let explained = place.get("/autodiscover");
+    for part in [
+        "hint co.elastic.logs/multiline.pattern of container app of pod shop/bad0: ",
+        "`co.elastic.logs/multiline.match` is missing; expected `after` or `before`",
+        "hint co.elastic.logs/processors.1.no_such_processor of container",
+    ] {
+        assert!(log.contains(part) && explained.contains(part), "{part}: {log}\n{explained}");
+    }
+    for command in ["status", "files"] {
+        let out = place.run(&[command]).out;
+        assert!(out.contains("container app of pod shop/good"), "{command}: {out}");
+    }
+    for (input, files) in [("container app of pod shop/good", 1), ("none", 0)] {
+        let out = place.run(&["files", "--input", input]).succeeded().out;
+        assert!(out.contains(&format!("{files} files, ")), "{input}: {out}");
+    }
+    program.terminate().succeeded();
+}
+
+#[test]
+fn what_is_lenient_in_the_configuration_is_lenient_in_hints_and_templates_too() {
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
+    let configuration = place.configuration();
+    let lenient = configuration
+        .replace("    backoff: {init: 10ms,", "    no_such_setting: 1\n    backoff: {init: 10ms,");
+    assert_ne!(lenient, configuration);
+    place.configure(&format!("compat: lenient\n{lenient}"));
+    let mut program = place.start(&[]);
+    let hint = json!({"co.elastic.logs/json.keys_under_rot": "true"});
+    let mut pod = Pod::create(&cluster, "one", 1, hint);
+    pod.write(3);
+    pod.run(&cluster);
+    program.await_that("its lines", || server.count() == 3);
+    let warning = "hint co.elastic.logs/json.keys_under_rot of container app of pod shop/one: unknown setting \
+                   `co.elastic.logs/json.keys_under_rot`";
+    assert_eq!(program.log().matches(warning).count(), 1, "{}", program.log());
+    let explained = place.run(&["autodiscover", "explain"]).out;
+    assert!(explained.contains(&format!("warning: {warning}")), "{explained}");
+    program.terminate().succeeded();
+}
+
+#[test]
+fn the_multiline_of_a_module_that_hints_do_not_apply_is_a_warning() {
+    let World { server: _server, cluster, place, folder: _folder } =
+        World::new(BulkServer::start());
+    let module = place.path().join("module/shop/orders");
+    std::fs::create_dir_all(&module).unwrap();
+    let manifest =
+        "module_version: '1.0'\nvar: []\ningest_pipeline: entry.json\ninput: config.yml\n";
+    std::fs::write(module.join("manifest.yml"), manifest).unwrap();
+    std::fs::write(module.join("entry.json"), "{\"processors\": []}").unwrap();
+    let config = "type: log\npaths: [/none]\nmultiline: {pattern: '^a', match: after}\n";
+    std::fs::write(module.join("config.yml"), config).unwrap();
+    let configuration = place.configuration();
+    place.configure(&format!(
+        "filebeat.modules_path: '{}'\n{configuration}",
+        place.path().join("module").display()
+    ));
+    let mut program = place.start(&[]);
+    let hint = json!({"co.elastic.logs/module": "shop"});
+    let both = json!({"co.elastic.logs/module": "shop", "co.elastic.logs/multiline.pattern": "^a",
+        "co.elastic.logs/multiline.match": "after"});
+    for (number, annotations) in [hint, both].into_iter().enumerate() {
+        let pod = Pod::create(&cluster, &format!("pod{number}"), number as u64, annotations);
+        pod.run(&cluster);
+    }
+    program.await_log_times(&["an input begins".to_owned()], 2);
+    let warning = "`multiline` of the fileset `shop/orders` is not applied";
+    assert_eq!(program.log().matches(warning).count(), 1, "{}", program.log());
+    let explained = place.run(&["autodiscover", "explain"]).out;
+    assert_eq!(explained.matches("warning: `multiline` of the").count(), 1, "{explained}");
     program.terminate().succeeded();
 }
 

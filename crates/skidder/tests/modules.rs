@@ -200,6 +200,26 @@ fn the_command_line_adds_modules_and_overrides_their_settings() {
 }
 
 #[test]
+fn an_override_for_no_fileset_is_a_warning_with_the_names_that_run() {
+    let it =
+        one_console("filebeat.modules: [{module: web, access: {}, error: {enabled: false}}]\n");
+    for (over, of, hint) in [
+        ("*.access.var.label=x", "*.access", "name the module: those that run: `web.access`"),
+        ("*.axess.var.label=x", "*.axess", "name the module: those that run: `web.access`"),
+        ("wob.access.var.label=x", "wob", "the module does not run"),
+        ("web.error.var.label=x", "web.error", "is turned off; those that run: `web.access`"),
+    ] {
+        let log = it.place.run(&["test", "config", "-M", over]).succeeded().log;
+        let expected = format!("`-M {of}.…` has no effect\nhint: ");
+        assert!(log.contains(&expected) && log.contains(hint), "{over}: {log}");
+    }
+    for over in ["*.*.var.label=x", "web.*.var.label=x", "web.error.enabled=true"] {
+        let log = it.place.run(&["test", "config", "-M", over]).succeeded().log;
+        assert!(!log.contains("-M"), "{over}: {log}");
+    }
+}
+
+#[test]
 fn mistakes_name_module_fileset_template_and_line() {
     for (modules, says) in [
         (
@@ -303,6 +323,40 @@ fn setup_loads_the_pipelines_of_modules() {
     it.place.once(&[]).succeeded();
     assert_eq!(server.count(), 1);
     assert!(!put()[6..].iter().any(|path| path.contains("pipeline")), "{:?}", put());
+}
+
+#[test]
+fn a_module_can_be_begun_without_a_configuration_and_the_lines_that_it_needs_are_printed() {
+    let place = tempfile::tempdir().unwrap();
+    let home = place.path();
+    let run = |arguments: &str| {
+        let all: Vec<&str> = arguments.split(' ').collect();
+        Program::run(command(&all).current_dir(home))
+    };
+    run("generate module shop").succeeded();
+    let out = run("generate fileset shop orders").succeeded().out;
+    run("generate fields shop orders").succeeded();
+    fs::write(home.join("filebeat.yml"), "output.console: {}\npath.data: data\n").unwrap();
+    let ended = run("modules enable shop");
+    let lines = "hint: add it to `filebeat.yml`:\nfilebeat.config.modules:\n  path: ${path.config}/modules.d/*.yml";
+    assert!(ended.code() == Some(1) && ended.log.contains(lines), "{ended:?}");
+    let (_, lines) = out.split_once("add these lines to `filebeat.yml`:\n").unwrap();
+    let (lines, next) = lines.split_once("the next step: skidder ").unwrap();
+    fs::write(home.join("filebeat.yml"), format!("{lines}output.console: {{}}\n")).unwrap();
+    run(&format!("{} -c filebeat.yml", next.trim())).succeeded();
+    let file = home.join("modules.d/shop.yml");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, _) = text.split_once("# var.paths").unwrap();
+    let log = home.join("orders.log");
+    fs::write(&file, format!("{before}var.paths: ['{}']\n", log.display())).unwrap();
+    fs::write(&log, common::lines::lines("order", 0..3)).unwrap();
+    let events = run("-c filebeat.yml --path.data data --once").succeeded().out;
+    assert_eq!(events.matches("\"dataset\":\"shop.orders\"").count(), 3, "{events}");
+    let missing = run("generate module other -c none.yml");
+    assert!(
+        missing.code() == Some(1) && missing.log.contains("there is no such file"),
+        "{missing:?}"
+    );
 }
 
 /// `skidder modules` with arguments in separate words.

@@ -40,6 +40,7 @@ pub(crate) fn leader_events(id: &str) -> Vec<Event> {
         container: String::new(),
         container_id: String::new(),
         note: String::new(),
+        is_around_containers: false,
         log_driver: String::new(),
         namespace: String::new(),
         fields: Fields::of(&json!({})),

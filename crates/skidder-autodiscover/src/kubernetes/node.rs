@@ -37,6 +37,7 @@ pub(crate) fn events(
         container: String::new(),
         container_id: String::new(),
         note: String::new(),
+        is_around_containers: false,
         log_driver: String::new(),
         namespace: String::new(),
         fields: Fields::of(&fields),

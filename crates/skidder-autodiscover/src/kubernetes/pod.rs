@@ -83,6 +83,7 @@ impl Shared<'_> {
             container: container.map(|it| text_or_empty(&it["name"])).unwrap_or_default(),
             container_id: container.map(|it| text_or_empty(&it["id"])).unwrap_or_default(),
             note: String::new(),
+            is_around_containers: false,
             log_driver: String::new(),
             namespace: text_or_empty(&self.pod["metadata"]["namespace"]),
             fields: Fields::of(&with_cluster(self.kubernetes.clone(), self.cluster)),
@@ -176,7 +177,8 @@ pub(crate) fn events(
         return Err("no container of the pod has been created yet".to_owned());
     }
     let uid = &pod["metadata"]["uid"];
-    let mut own = shared.event(format!("pod {}", super::name(pod)), uid, None);
+    let own = shared.event(format!("pod {}", super::name(pod)), uid, None);
+    let mut own = Event { is_around_containers: true, ..own };
     if let Some(address) = text(&pod["status"]["podIP"]).filter(|_| any_runs) {
         for facts in [&mut own.facts, &mut own.hint_facts] {
             set(facts, "host", address);

@@ -37,6 +37,7 @@ pub(crate) fn events(
         container: String::new(),
         container_id: String::new(),
         note: note.clone(),
+        is_around_containers: false,
         log_driver: String::new(),
         namespace: text_or_empty(&service["metadata"]["namespace"]),
         fields: fields.clone(),

@@ -77,7 +77,6 @@ settings! {
     pub(crate) static ADD_KUBERNETES_METADATA = Group::new("processor.add_kubernetes_metadata", "Adds the pod that a line comes from.")
     .include(&[&SELECTION])
     .without_effect(&[
-        ("host", "`node` names the node; without it, it is found"),
         ("in_cluster", "whether skidder runs in a pod is found without it; outside of one, `kube_config` is read"),
     ]);
 
@@ -85,6 +84,9 @@ settings! {
         .default_words("`NODE_NAME`, the node of the pod that skidder runs in, or the name of the \
                          host")
         .about("the node whose pods are followed");
+    HOST: String = Key::new("host")
+        .default_words("`node`")
+        .about("of an older Filebeat, where it named the node: has no effect, with a warning if it is another one");
     SCOPE: OneOf<bool> = Key::one_of("scope", &[("node", false), ("cluster", true)])
         .default("node")
         .about("`cluster` follows the pods of all nodes");
@@ -302,6 +304,16 @@ fn patterns(section: &Section<'_>, key: &Key<Vec<String>>) -> Vec<Regex> {
     all
 }
 
+/// Reports a `host` that is not the `node` that is followed anyway, as it is in the manifest that Elastic publishes.
+fn check_host(section: &Section<'_>, node: Option<&str>) {
+    let Some(host) = section.get(&HOST).optional() else { return };
+    let found = std::env::var("NODE_NAME").ok();
+    if node.or(found.as_deref()) != Some(&host) {
+        let message = format!("`{}` has no effect", section.path_of(HOST.name()));
+        section.warning(HOST.name(), message, "`node` names the node; without it, it is found");
+    }
+}
+
 impl Settings {
     pub(super) fn read(section: &Section<'_>) -> Option<Self> {
         let dedot = (section.get(&LABELS_DEDOT).value(), section.get(&ANNOTATIONS_DEDOT).value());
@@ -322,8 +334,10 @@ impl Settings {
         let scope = section.get(&SCOPE).value();
         let waits = section.get(&WAIT_FOR_METADATA).value();
         let wait = section.get(&WAIT_FOR_METADATA_TIMEOUT).value();
+        let node = section.get(&NODE).optional();
+        check_host(section, node.as_deref());
         let settings = Self {
-            node: section.get(&NODE).optional(),
+            node,
             cluster: scope,
             namespace: section.get(&NAMESPACE).optional(),
             wanted,

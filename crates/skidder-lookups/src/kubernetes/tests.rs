@@ -367,3 +367,21 @@ fn a_file_that_waits_looks_as_often_as_the_settings_say() {
     let hold = processor(&api, settings, &clock).hold(&Constants::new(&fields, &Map::new()));
     assert_eq!(hold, Some(Duration::from_secs(7)));
 }
+
+#[test]
+fn a_host_that_is_the_node_is_right_and_another_one_a_warning() {
+    for (settings, is_warned) in [
+        ("{host: n1, node: n1}", false),
+        ("{host: n2, node: n1}", true),
+        ("{host: of-no-machine}", true),
+    ] {
+        let tree = skidder_config::Settings::parse("a.yml", &format!("p: {settings}")).unwrap();
+        let problems = Problems::new();
+        let root = tree.root(&problems);
+        let section = root.section("p");
+        assert!(super::settings::Settings::read(&section).is_some());
+        section.skip();
+        let expected = "warning: a.yml:1:5: `p.host` has no effect";
+        assert_eq!(problems.to_string().contains(expected), is_warned, "{settings}: {problems}");
+    }
+}

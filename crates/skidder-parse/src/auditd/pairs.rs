@@ -14,6 +14,7 @@ pub(super) fn read(
     body: Text,
     fields: &mut Vec<Field>,
 ) -> bool {
+    let body = without_interpretation(event, body);
     let body = match record_type {
         b"AVC" => selinux(event, body).unwrap_or(body),
         b"LOGIN" => login(event, body),
@@ -25,6 +26,13 @@ pub(super) fn read(
         _ => body,
     };
     collect(event, body, fields, 0)
+}
+
+/// A record without the names of its numbers, which `log_format = ENRICHED` of the daemon appends behind this byte.
+fn without_interpretation(event: &EventMut<'_>, body: Text) -> Text {
+    const INTERPRETATION: u8 = 0x1d;
+    let len = memchr::memchr(INTERPRETATION, event.text(body));
+    Text { len: len.map_or(body.len, |len| len as u32), ..body }
 }
 
 /// Messages inside each other; the daemon writes one in a record.

@@ -45,6 +45,19 @@ fn system_calls_have_names() {
 }
 
 #[test]
+fn names_that_the_daemon_adds_to_numbers_change_nothing() {
+    for raw in [
+        r#"type=SYSCALL msg=audit(1.0:1): arch=c000003e syscall=257 uid=0 key="shadow""#,
+        "type=LOGIN msg=audit(1.0:1): pid=25 uid=0 old-auid=4294967295 auid=1000 ses=7 res=1",
+        r#"type=USER_LOGIN msg=audit(1.0:1): uid=0 msg='op=login id=1000 exe="/a" res=success'"#,
+    ] {
+        let enriched =
+            format!("{raw}\u{1d}ARCH=x86_64 SYSCALL=openat OLD-AUID=\"unset\" UID=\"root\"");
+        assert_eq!(fields(&enriched), fields(raw));
+    }
+}
+
+#[test]
 fn messages_inside_are_taken_apart() {
     let line = r#"node=web-1 type=ADD_GROUP msg=audit(1481076992.414:385): pid=1235 uid=0 auid=-1 msg='op=adding group to /etc/group id=1000 exe="/usr/sbin/groupadd" hostname=? addr=? terminal=? res=success'"#;
     let expected = json!({

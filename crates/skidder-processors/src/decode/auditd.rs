@@ -1,5 +1,8 @@
 //! `decode_auditd`: makes the values of an audit record readable, and a list of the arguments of a command.
 //!
+//! With `log_format = ENRICHED` the daemon appends the names of numbers in further pairs, in capital letters, behind a
+//! byte 0x1d; they are added.
+//!
 //! The kernel writes a text with a space, a quote or a control character in it as hexadecimal digits, and all
 //! others between quotes. The pairs of the record were taken apart by `kv`. The result is that of Filebeat's
 //! module `auditd`, which does this in a script of its ingest pipeline.
@@ -130,6 +133,21 @@ impl DecodeAuditd {
     }
 }
 
+/// What `log_format = ENRICHED` of the daemon puts between the record and the pairs that interpret its numbers.
+const INTERPRETATION: u8 = 0x1d;
+
+/// A value up to the interpretation of its record, and the first pair of that, which `kv` takes for a part of it.
+fn split_off(event: &EventMut<'_>, value: Text) -> (Text, Option<(Text, Text)>) {
+    let bytes = event.text(value);
+    let Some(at) = memchr::memchr(INTERPRETATION, bytes) else { return (value, None) };
+    let span =
+        |from: usize, to: usize| Text { start: value.start + from as u32, len: (to - from) as u32 };
+    let key = at + 1;
+    let pair = memchr::memchr(b'=', &bytes[key..])
+        .map(|len| (span(key, key + len), span(key + len + 1, bytes.len())));
+    (span(0, at), pair)
+}
+
 /// A value without its quotes or digits; `None` if the record says that there is none.
 fn readable(event: &mut EventMut<'_>, key: Text, value: Text) -> Option<Text> {
     let bytes = event.text(value);
@@ -223,10 +241,20 @@ impl Processor for DecodeAuditd {
         let mut readable_fields = Object::EMPTY;
         for (key, cell) in fields {
             let cell = match cell {
-                Cell::Str(value) => match readable(event, key, value) {
-                    Some(value) => Cell::Str(value),
-                    None => continue,
-                },
+                Cell::Str(value) => {
+                    let (value, interpreted) = split_off(event, value);
+                    if let Some((key, value)) = interpreted
+                        // A list of further pairs begins.
+                        && event.text(value) != b"{"
+                        && let Some(value) = readable(event, key, value)
+                    {
+                        readable_fields.push_key(event, key, Cell::Str(value));
+                    }
+                    match readable(event, key, value) {
+                        Some(value) => Cell::Str(value),
+                        None => continue,
+                    }
+                }
                 other => other,
             };
             match list.map_or(Name::Other, |_| name_of(event.text(key))) {

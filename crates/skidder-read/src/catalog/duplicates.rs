@@ -12,6 +12,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Whether an error is what each rotation leads to: one of two files is at another path since the scan, which the next
+/// scan learns.
+fn is_of_a_move(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted)
+}
+
 impl Catalog {
     /// Duplicates of displaced sources: a source may continue in one of them.
     pub(super) fn reopen_duplicates(&mut self, now: Now) -> Vec<Candidate> {
@@ -84,8 +90,14 @@ impl Catalog {
     }
 
     fn cannot_compare(&mut self, path: Arc<Path>, found: &Found, error: &io::Error) {
-        tracing::warn!(path = %path.display(), %error,
-            "a file cannot be compared with another that begins alike; trying again");
+        let path_shown = path.display();
+        if is_of_a_move(error) {
+            tracing::debug!(path = %path_shown, %error,
+                "a file was moved while it was to be compared with another that begins alike; trying again");
+        } else {
+            tracing::warn!(path = %path_shown, %error,
+                "a file cannot be compared with another that begins alike; trying again");
+        }
         self.put_place(path, found, Content::Nothing, true);
     }
 

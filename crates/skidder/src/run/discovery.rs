@@ -8,15 +8,17 @@ use super::Running;
 use super::changes::Exchange;
 use super::remembered::Remembered;
 use crate::assemble::Parts;
+use crate::idle::IDLE;
 use crate::input_print::InputPrint;
 use crate::input_reader::{Found, InputReader, acquaint, feeding};
 use crate::inputs::Input;
 use crate::made_fields::MadeFields;
 use crate::modules::{ModulePipelines, ModuleRenderer, Started};
 use crate::watchers::{News, Watchers, What};
-use skidder_autodiscover::{Autodiscover, Made, Saved, WantedSecret};
-use skidder_config::Problems;
+use skidder_autodiscover::{Autodiscover, Made, Saved, WantedSecret, is_of_hint, with_hints};
+use skidder_config::{Node, Problem, Problems, Settings, Severity};
 use skidder_input_file::Ending;
+use skidder_modules::{FILESET_NAME, MODULE_NAME};
 use skidder_os::Monotonic;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +52,8 @@ struct RunningMade {
     id: Option<String>,
     /// What it is for each output: the place of the output, and the print there.
     prints: Vec<(usize, InputPrint)>,
+    /// What was wrong when it was read; not kept.
+    warnings: Vec<String>,
 }
 
 /// What made inputs are read with.
@@ -58,6 +62,8 @@ pub(crate) struct Readers {
     of_outputs: Vec<InputReader>,
     /// The ids of the `filestream` inputs of the configuration.
     ids: HashSet<String>,
+    /// `compat: lenient`.
+    is_lenient: bool,
     /// Renders modules that hints name, if there is a folder of them.
     renderer: Option<ModuleRenderer>,
     /// Where their pipelines go.
@@ -70,9 +76,18 @@ impl Readers {
         Self {
             of_outputs: std::mem::take(&mut parts.readers),
             ids: std::mem::take(&mut parts.input_ids),
+            is_lenient: parts.is_lenient,
             renderer: parts.renderer.take(),
             pipelines: Arc::clone(&parts.pipelines),
         }
+    }
+
+    /// For what is wrong with an input; as severe as in the configuration.
+    fn problems(&self) -> Problems {
+        let problems = Problems::new();
+        problems.set_lenient(self.is_lenient);
+        problems.set_idle(IDLE);
+        problems
     }
 }
 
@@ -225,8 +240,10 @@ impl Discovery {
             self.next_number += 1;
             let fields = MadeFields::new(&made.fields);
             match self.read(&made, number, fields, with) {
-                Ok((inputs, begun)) => {
+                Ok((inputs, mut begun)) => {
                     tracing::info!(input = made.about, "an input begins");
+                    let warnings = std::mem::take(&mut begun.warnings);
+                    lock(&self.machine).warn(&made.key, &made.about, warnings);
                     self.running.insert(made.key.clone(), begun);
                     for (output, input) in inputs {
                         exchanges.entry(output).or_default().begin.push(input);
@@ -253,7 +270,9 @@ impl Discovery {
             let made = Arc::clone(&before.made);
             // What goes on has these fields, and they may change later.
             match self.read(&made, before.number, before.fields, with) {
-                Ok((inputs, begun)) => {
+                Ok((inputs, mut begun)) => {
+                    let warnings = std::mem::take(&mut begun.warnings);
+                    lock(&self.machine).warn(&key, &made.about, warnings);
                     all.extend(inputs);
                     self.running.insert(key, begun);
                 }
@@ -271,7 +290,7 @@ impl Discovery {
         fields: MadeFields,
         with: &Readers,
     ) -> Result<(Vec<(usize, Input)>, RunningMade), String> {
-        let mut inputs = Vec::new();
+        let (mut inputs, mut warnings) = (Vec::new(), Vec::new());
         let mut id = None;
         let of_made = |id: &str| self.running.values().any(|one| one.id.as_deref() == Some(id));
         let mut is_new = |of: &str| {
@@ -279,7 +298,7 @@ impl Discovery {
             !with.ids.contains(of) && !of_made(of)
         };
         let rendered = match (made.is_module, &with.renderer) {
-            (true, Some(renderer)) => Some(render(renderer, made)?),
+            (true, Some(renderer)) => Some(render(renderer, made, &with.problems())?),
             (true, None) => {
                 return Err("it is a module, and there is no folder of modules".to_owned());
             }
@@ -290,36 +309,65 @@ impl Discovery {
             None => std::slice::from_ref(&made.settings),
         };
         for (output, reader) in with.of_outputs.iter().enumerate() {
-            let problems = Problems::new();
-            let mut found = Vec::new();
-            for item in lists.iter().flat_map(|list| list.items(&problems)) {
-                if let Found::Input(input, feeds) =
-                    reader.read(&item, number, &mut is_new, Some(&fields))
-                {
-                    found.push((*input, feeds));
+            let (mut found, mut mistakes) = (Vec::new(), Vec::new());
+            for list in lists {
+                let problems = with.problems();
+                for item in list.items(&problems) {
+                    if let Found::Input(mut input, feeds) =
+                        reader.read(&item, number, &mut is_new, Some(&fields))
+                    {
+                        input.object = Some(made.object().to_owned());
+                        found.push((*input, feeds));
+                    }
                 }
+                let sorted = problems.sorted().into_iter();
+                mistakes.extend(sorted.map(|problem| with_hints(list, problem)));
             }
-            if problems.has_errors() {
-                return Err(text_of(&problems));
+            if mistakes.iter().any(|mistake| mistake.severity == Severity::Error) {
+                return Err(text_of(&mistakes));
             }
+            let of_hints =
+                mistakes.into_iter().filter(is_of_hint).map(|mistake| text_of(&[mistake]));
+            warnings.extend(of_hints.filter(|_| output == 0));
             let feeding = feeding(found, reader.output);
             inputs.extend(feeding.into_iter().map(|input| (output, input)));
         }
+        warnings.extend(rendered.iter().flat_map(|started| lost_multiline(&started.inputs)));
         // Before the first event that names one.
         with.pipelines.add(rendered.map(|started| started.filesets).unwrap_or_default());
         acquaint(inputs.iter_mut().map(|(_, input)| input));
         let prints = inputs.iter().map(|(output, input)| (*output, input.print)).collect();
-        Ok((inputs, RunningMade { number, made: Arc::clone(made), fields, id, prints }))
+        let made = Arc::clone(made);
+        Ok((inputs, RunningMade { number, made, fields, id, prints, warnings }))
     }
 }
 
-/// What is wrong, in one line for each problem.
-fn text_of(problems: &Problems) -> String {
-    let text = problems.to_string();
-    text.lines()
-        .map(|line| line.strip_prefix("error: ").unwrap_or(line))
-        .collect::<Vec<_>>()
-        .join("\n")
+/// What is wrong, in one line for each problem and each hint.
+fn text_of(problems: &[Problem]) -> String {
+    let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let severities = ["error: ", "warning: "];
+    let bare = |line| severities.iter().find_map(|start| str::strip_prefix(line, start));
+    text.lines().map(|line| bare(line).unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The `multiline` of filesets whose input ignores it, as the `filestream` of hints does.
+fn lost_multiline(of_modules: &[Arc<Settings>]) -> Vec<String> {
+    let lost = |list: &Arc<Settings>| {
+        let input = list.node().at("0")?;
+        let text = |key| input.at(key).and_then(Node::text).unwrap_or_default();
+        let has = |key| input.at(key).and_then(Node::as_map).is_some_and(|map| !map.is_empty());
+        let parsers = input.at("parsers").and_then(Node::as_list).unwrap_or_default();
+        let is_given = parsers.iter().any(|parser| parser.at("multiline").is_some());
+        (text("type") == "filestream" && has("multiline") && !is_given).then(|| {
+            format!(
+                "`multiline` of the fileset `{}/{}` is not applied, since its input is a `filestream`: each line becomes \
+                 an event\nhint: add the hints `multiline.pattern`, `multiline.negate` and `multiline.match`",
+                text(MODULE_NAME.name()),
+                text(FILESET_NAME.name()),
+            )
+        })
+    };
+    of_modules.iter().filter_map(lost).collect()
 }
 
 /// The machine, which the endpoint looks at, too.
@@ -328,10 +376,14 @@ pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover
 }
 
 /// The inputs of a module that hints name.
-fn render(renderer: &ModuleRenderer, made: &Made) -> Result<Started, String> {
-    let problems = Problems::new();
-    let started = renderer.render(&made.settings, &problems);
-    if problems.has_errors() { Err(text_of(&problems)) } else { Ok(started) }
+fn render(renderer: &ModuleRenderer, made: &Made, problems: &Problems) -> Result<Started, String> {
+    let started = renderer.render(&made.settings, problems);
+    if problems.has_errors() {
+        let named =
+            problems.sorted().into_iter().map(|problem| with_hints(&made.settings, problem));
+        return Err(text_of(&named.collect::<Vec<_>>()));
+    }
+    Ok(started)
 }
 
 /// The container or other object that a made input is for: its key without the hash of the configuration.

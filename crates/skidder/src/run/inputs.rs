@@ -219,14 +219,14 @@ impl Shared {
         all: &mut Inputs,
     ) -> Result<()> {
         let plan = Arc::new(ShownPlan::of(&input, None));
-        let (kind, name) = (input.kind(), input.name());
+        let (kind, name, title) = (input.kind(), input.name(), input.title());
         let Input { number, id, reads, print, bind, peer, .. } = input;
         let running = |slot, counts, survey| RunningInput {
             number,
             slot,
             print,
             id: id.clone(),
-            name: name.clone(),
+            name: title.clone(),
             kind,
             counts,
             plan,
