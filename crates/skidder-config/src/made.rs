@@ -311,7 +311,7 @@ mod tests {
         let hint = "hint: write `$${` for a `${` that is not a variable";
         let expected = format!(
             "error: a.yml:2:7: `t[0].id` has a `${{` without its `}}`\n{hint}\n\
-             error: a.yml:3:24: `t[0].list[1]` has a `${{` without its `}}`\n{hint}"
+             error: a.yml:3:23: `t[0].list[1]` has a `${{` without its `}}`\n{hint}"
         );
         assert_eq!(problems.to_string(), expected);
     }

@@ -381,7 +381,7 @@ fn a_host_that_is_the_node_is_right_and_another_one_a_warning() {
         let section = root.section("p");
         assert!(super::settings::Settings::read(&section).is_some());
         section.skip();
-        let expected = "warning: a.yml:1:5: `p.host` has no effect";
+        let expected = "warning: a.yml:1:11: `p.host` has no effect\nhint: `node` names the node";
         assert_eq!(problems.to_string().contains(expected), is_warned, "{settings}: {problems}");
     }
 }
