@@ -48,6 +48,7 @@ pub use explain::{
 };
 pub use fact::Fact;
 pub use jolokia::{JolokiaAgents, JolokiaInterface, JolokiaProvider};
+pub use kept::ShortFact;
 pub use made::{Fields, Made, Saved};
 pub use objects::Failure;
 pub use provider::{
