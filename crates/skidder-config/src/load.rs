@@ -91,6 +91,7 @@ pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
     check_places(&root, &problems);
     let paths = paths_of(&root);
     let pending = problems.sorted();
+    let (secrets, paths) = (Arc::new(secrets), Arc::new(paths));
     Ok(Settings { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
 }
 
