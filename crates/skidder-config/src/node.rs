@@ -235,6 +235,7 @@ const SEARCHED_MAX: usize = 16;
 pub struct Map {
     entries: Vec<Entry>,
     /// The places of all keys, if there are many.
+    #[expect(clippy::box_collection, reason = "a sixth of the size of a map, and rare")]
     index: Option<Box<HashMap<String, usize>>>,
 }
 
