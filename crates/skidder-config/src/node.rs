@@ -358,8 +358,8 @@ mod tests {
     #[test]
     fn keys_are_found_and_replaced_in_maps_with_few_and_with_many() {
         for count in [1, SEARCHED_MAX, SEARCHED_MAX + 1, 3 * SEARCHED_MAX] {
-            let text: String = (0..count).map(|key| format!("k{key}: {key}\n")).collect();
-            let settings = Settings::parse("a.yml", &text).unwrap();
+            let lines: Vec<String> = (0..count).map(|key| format!("k{key}: {key}\n")).collect();
+            let settings = Settings::parse("a.yml", &lines.concat()).unwrap();
             let mut map = settings.node().as_map().unwrap().clone();
             assert_eq!(map.index.is_some(), count > SEARCHED_MAX);
             let number = |map: &Map, key: usize| {
