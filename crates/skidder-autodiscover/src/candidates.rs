@@ -47,6 +47,14 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// Whether another one is the same input, for the same object, with the same fields.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.key, self.hash, self.rank, &self.about)
+            == (&other.key, other.hash, other.rank, &other.about)
+            && (&self.container_id, &self.files) == (&other.container_id, &other.files)
+            && self.fields == other.fields
+    }
+
     /// The configuration as YAML, without secrets.
     pub(crate) fn configuration(&self) -> String {
         let list = self.settings.node().as_list().unwrap_or_default();

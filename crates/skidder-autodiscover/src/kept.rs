@@ -33,10 +33,10 @@ impl KeptFact {
             Fact::Node(node) => (Fact::Node, reduced_node(node)),
             Fact::Service(service) => (Fact::Service, reduced_service(service)),
             Fact::Nomad(allocation) => (Fact::Nomad, crate::nomad::reduced(allocation)),
-            // Few, or never kept here.
-            Fact::Namespace(object) => (Fact::Namespace, object.clone()),
-            Fact::ReplicaSet(object) => (Fact::ReplicaSet, object.clone()),
-            Fact::Job(object) => (Fact::Job, object.clone()),
+            Fact::Namespace(object) => (Fact::Namespace, reduced_around(object)),
+            Fact::ReplicaSet(object) => (Fact::ReplicaSet, reduced_around(object)),
+            Fact::Job(object) => (Fact::Job, reduced_around(object)),
+            // Few.
             Fact::Jolokia(agent) => (Fact::Jolokia, agent.clone()),
             Fact::Cluster(cluster) => (Fact::Cluster, cluster.clone()),
             Fact::Leader(id) => (leader, Json::from(id.as_str())),
@@ -78,6 +78,34 @@ impl KeptFact {
     }
 }
 
+/// A fact that was made small where it was found, on its way to [`Autodiscover::seen`](crate::Autodiscover::seen).
+#[derive(Clone, Debug)]
+pub struct ShortFact {
+    pub(crate) id: String,
+    pub(crate) version: Option<Version>,
+    pub(crate) is_over: bool,
+    pub(crate) kept: KeptFact,
+}
+
+impl ShortFact {
+    /// See [`Fact::id`].
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Of which kind it is: a fact of nothing.
+    pub(crate) fn kind(&self) -> Fact {
+        (self.kept.make)(Json::Null)
+    }
+}
+
+impl From<Fact> for ShortFact {
+    fn from(fact: Fact) -> Self {
+        let (id, version, is_over) = (fact.id(), fact.version(), fact.is_over());
+        Self { id, version, is_over, kept: KeptFact::of(&fact) }
+    }
+}
+
 fn leader(id: Json) -> Fact {
     Fact::Leader(crate::json::text_or_empty(&id))
 }
@@ -104,6 +132,11 @@ fn reduced_metadata(object: &Json) -> Json {
         kept["ownerReferences"] = owners;
     }
     kept
+}
+
+/// Of what is around pods: only its metadata counts.
+fn reduced_around(object: &Json) -> Json {
+    json!({ "metadata": reduced_metadata(object) })
 }
 
 fn reduced_pod(pod: &Json) -> Json {

@@ -50,6 +50,7 @@ pub use explain::{
 pub use fact::Fact;
 pub use hint_places::{is_of_hint, with_hints};
 pub use jolokia::{JolokiaAgents, JolokiaInterface, JolokiaProvider};
+pub use kept::ShortFact;
 pub use made::{Fields, Made, Saved};
 pub use objects::Failure;
 pub use provider::{

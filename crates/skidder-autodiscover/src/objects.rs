@@ -2,7 +2,7 @@
 
 use crate::candidates::{Built, Candidate};
 use crate::fact::{Fact, Version};
-use crate::kept::KeptFact;
+use crate::kept::{KeptFact, ShortFact};
 use crate::limits::OBJECTS_MAX;
 use crate::secrets::WantedSecret;
 use serde_json::{Value as Json, json};
@@ -59,8 +59,11 @@ impl Object {
         Self { version, state, fact, inputs, secrets, failure: None, is_stale: true, leaving }
     }
 
-    /// Takes over what the rules made of the newest fact.
-    pub(crate) fn set_built(&mut self, built: Built, now: Monotonic) {
+    /// Takes over what the rules made of the newest fact; returns whether these are other inputs than before.
+    pub(crate) fn set_built(&mut self, built: Built, now: Monotonic) -> bool {
+        let is_same = self.inputs.len() == built.candidates.len()
+            && self.inputs.iter().zip(&built.candidates).all(|(old, new)| old.is_same(new));
+        let leaving = self.leaving.len();
         let has = |container: &str| built.containers.contains(container);
         for old in &self.inputs {
             if !old.container_id.is_empty() && !has(&old.container_id) {
@@ -76,6 +79,7 @@ impl Object {
             Some(Box::new(Failure { about: event.about, reason }))
         });
         self.is_stale = false;
+        !is_same || self.leaving.len() != leaving
     }
 
     /// Its inputs, before objects are compared.
@@ -115,14 +119,14 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// A fact about an object that inputs are made for. `true` if something changed.
-    pub(crate) fn seen(&mut self, fact: &Fact, now: Monotonic) -> bool {
-        let (id, version, is_over) = (fact.id(), fact.version(), fact.is_over());
+    pub(crate) fn seen(&mut self, fact: ShortFact, now: Monotonic) -> bool {
+        let ShortFact { id, version, is_over, kept } = fact;
         let Some(object) = self.all.get_mut(&id) else {
             if self.is_bound_reached() {
                 return false;
             }
             let state = if is_over { State::Gone(now) } else { State::Alive };
-            let fact = (!is_over).then(|| KeptFact::of(fact));
+            let fact = (!is_over).then_some(kept);
             self.all.insert(id, Object::new(version, state, fact));
             return !is_over;
         };
@@ -135,7 +139,6 @@ impl Objects {
         if is_over {
             return end(object, now);
         }
-        let kept = KeptFact::of(fact);
         let is_same = object.fact.as_ref().is_some_and(|known| known.is_same(&kept));
         if is_same && object.state == State::Alive {
             // Only what no rule can name has changed.
@@ -236,12 +239,12 @@ impl Objects {
     pub(crate) fn seen_around(
         &mut self,
         kind: AroundKind,
-        fact: &Fact,
+        fact: &ShortFact,
         value: &Json,
     ) -> Option<String> {
         let name = around_name(kind, value);
         let value = reduced(kind, value);
-        let (id, version) = (fact.id(), fact.version());
+        let (id, version) = (fact.id.clone(), fact.version);
         let is_known = self.around.contains_key(&(kind, name.clone()));
         if !is_known && self.around.len() >= OBJECTS_MAX {
             return None;

@@ -5,7 +5,7 @@ use crate::candidates::{Built, Candidate, Considered, Rules};
 use crate::event::Event;
 use crate::fact::{Fact, Version};
 use crate::json::text;
-use crate::kept::KeptFact;
+use crate::kept::{KeptFact, ShortFact};
 use crate::kubernetes::{self, Around};
 use crate::made::{Made, Saved};
 use crate::objects::{AroundKind, Failure, Object, Objects, State};
@@ -56,6 +56,10 @@ pub struct Autodiscover {
     /// The last decision about each candidate that does not run, by provider and key.
     pub(crate) verdicts: HashMap<(usize, String), Verdict>,
     changed: bool,
+    /// An input was refused since the last judgement.
+    is_refused: bool,
+    /// See [`Autodiscover::judgements`].
+    judgements: u64,
     /// Reasons for which nothing is read, and warnings, that are in the log.
     pub(crate) logged: BTreeSet<String>,
 }
@@ -94,6 +98,8 @@ impl Autodiscover {
             running: Vec::new(),
             verdicts: HashMap::new(),
             changed: true,
+            is_refused: false,
+            judgements: 0,
             logged: BTreeSet::new(),
         }
     }
@@ -105,24 +111,25 @@ impl Autodiscover {
 
     /// A container, a pod or another object as the API describes it now. A fact that is older than what is known is
     /// ignored, and so is one that the provider does not need.
-    pub fn seen(&mut self, provider: usize, fact: Fact, now: Monotonic) {
+    pub fn seen(&mut self, provider: usize, fact: impl Into<ShortFact>, now: Monotonic) {
+        let fact = fact.into();
         let (Some(of), Some(objects)) =
             (self.providers.get(provider), self.objects.get_mut(provider))
         else {
             return;
         };
-        if fact.id().is_empty() {
+        if fact.id.is_empty() {
             tracing::warn!(provider = of.kind.name(), "an object without an id is ignored");
             return;
         }
-        self.changed |= match (&of.kind, &fact) {
+        self.changed |= match (&of.kind, fact.kind()) {
             (ProviderKind::Docker(_), Fact::Docker(_))
-            | (ProviderKind::Nomad(_), Fact::Nomad(_)) => objects.seen(&fact, now),
-            (ProviderKind::Kubernetes(own), _) if is_followed(own, &fact) => {
-                objects.seen(&fact, now)
+            | (ProviderKind::Nomad(_), Fact::Nomad(_))
+            | (ProviderKind::Jolokia(_), Fact::Jolokia(_)) => objects.seen(fact, now),
+            (ProviderKind::Kubernetes(own), kind) if is_followed(own, &kind) => {
+                objects.seen(fact, now)
             }
             (ProviderKind::Kubernetes(_), _) => seen_around(objects, &fact),
-            (ProviderKind::Jolokia(_), Fact::Jolokia(_)) => objects.seen(&fact, now),
             (ProviderKind::Docker(_) | ProviderKind::Nomad(_) | ProviderKind::Jolokia(_), _) => {
                 false
             }
@@ -215,23 +222,32 @@ impl Autodiscover {
 
     /// The inputs that should run now, in a stable order. Without a change, they are the same as before.
     pub fn decide(&mut self, now: Monotonic) -> Vec<Arc<Made>> {
+        let mut is_other = std::mem::take(&mut self.is_refused);
         for (objects, provider) in self.objects.iter_mut().zip(&self.providers) {
-            self.changed |= objects.expire(provider.cleanup_timeout, now);
+            is_other |= objects.expire(provider.cleanup_timeout, now);
         }
         if std::mem::take(&mut self.changed) {
-            self.build(now);
+            is_other |= self.build(now);
             for (objects, provider) in self.objects.iter_mut().zip(&self.providers) {
-                objects.expire(provider.cleanup_timeout, now);
+                is_other |= objects.expire(provider.cleanup_timeout, now);
             }
+        }
+        if is_other {
             self.arbitrate();
+            self.judgements += 1;
         }
         self.running.clone()
+    }
+
+    /// How often it was judged anew which inputs run: only then [`Autodiscover::decide`] gives others than before.
+    pub fn judgements(&self) -> u64 {
+        self.judgements
     }
 
     /// An input was refused when its settings were read. It is not tried again until its configuration changes.
     pub fn refuse(&mut self, key: &str, why: String) {
         if self.refused.insert(key.to_owned(), why.clone()) != Some(why) {
-            self.changed = true;
+            self.is_refused = true;
         }
     }
 
@@ -257,7 +273,9 @@ impl Autodiscover {
         all.filter_map(failure).collect()
     }
 
-    fn build(&mut self, now: Monotonic) {
+    /// Applies the rules where they have to be; returns whether that made other inputs.
+    fn build(&mut self, now: Monotonic) -> bool {
+        let mut is_other = false;
         let Self { context, providers, objects, secrets, logged, .. } = self;
         for (number, (objects, provider)) in objects.iter_mut().zip(providers.iter()).enumerate() {
             let rules = Rules { context, secrets, number, provider };
@@ -272,10 +290,11 @@ impl Autodiscover {
                 let built = build_one(rules, objects, &fact.fact());
                 warn_if_unread(&built, logged);
                 if let Some(object) = objects.all.get_mut(&id) {
-                    object.set_built(built, now);
+                    is_other |= object.set_built(built, now);
                 }
             }
         }
+        is_other
     }
 
     /// What the rules make of an object now, with the reasons; they are not kept, as they are seldom wanted.
@@ -360,8 +379,8 @@ fn is_followed(own: &KubernetesProvider, fact: &Fact) -> bool {
     }
 }
 
-fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
-    let (kind, value) = match fact {
+fn seen_around(objects: &mut Objects, fact: &ShortFact) -> bool {
+    let (kind, value) = match fact.kept.fact() {
         Fact::Node(value) => (AroundKind::Node, value),
         Fact::Namespace(value) => (AroundKind::Namespace, value),
         Fact::ReplicaSet(value) => (AroundKind::ReplicaSet, value),
@@ -376,7 +395,7 @@ fn seen_around(objects: &mut Objects, fact: &Fact) -> bool {
             return false;
         }
     };
-    match objects.seen_around(kind, fact, value) {
+    match objects.seen_around(kind, fact, &value) {
         Some(name) => concern(objects, kind, &name),
         None => false,
     }

@@ -3,6 +3,7 @@
 
 use crate::node::{Content, Entry, Map, Node};
 use crate::settings::Settings;
+use std::sync::Arc;
 
 impl Settings {
     /// These settings with those of `newer` at the dotted keys `live`, whether these are set or
@@ -12,8 +13,8 @@ impl Settings {
         Self {
             root: replaced(&self.root, Some(&newer.root), live),
             pending: Vec::new(),
-            secrets: newer.secrets.clone(),
-            paths: self.paths.clone(),
+            secrets: Arc::clone(&newer.secrets),
+            paths: Arc::clone(&self.paths),
             inputs: newer.inputs.clone(),
             modules: newer.modules.clone(),
         }

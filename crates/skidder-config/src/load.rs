@@ -104,6 +104,7 @@ fn load_all(options: LoadOptions<'_>, problems: Problems) -> Result<Settings, Pr
     check_places(&root, &problems);
     let paths = paths_of(&root);
     let pending = problems.sorted();
+    let (secrets, paths) = (Arc::new(secrets), Arc::new(paths));
     Ok(Settings { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
 }
 

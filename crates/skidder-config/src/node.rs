@@ -227,11 +227,16 @@ pub struct Entry {
     pub(crate) indexed: bool,
 }
 
+/// Maps with more keys have an index of them: there may be thousands, in `fields` or in settings of modules.
+const SEARCHED_MAX: usize = 16;
+
 /// A map in the order of writing.
 #[derive(Clone, Default)]
 pub struct Map {
     entries: Vec<Entry>,
-    index: HashMap<String, usize>,
+    /// The places of all keys, if there are many.
+    #[expect(clippy::box_collection, reason = "a sixth of the size of a map, and rare")]
+    index: Option<Box<HashMap<String, usize>>>,
 }
 
 impl Map {
@@ -252,7 +257,14 @@ impl Map {
 
     /// The entry of one key, which is a single level.
     pub fn get(&self, key: &str) -> Option<&Entry> {
-        self.index.get(key).map(|&place| &self.entries[place])
+        self.place(key).map(|place| &self.entries[place])
+    }
+
+    fn place(&self, key: &str) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(key).copied(),
+            None => self.entries.iter().position(|entry| entry.key == key),
+        }
     }
 
     /// All entries, to be changed.
@@ -261,16 +273,23 @@ impl Map {
     }
 
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
-        self.index.get(key).map(|&place| &mut self.entries[place])
+        self.place(key).map(|place| &mut self.entries[place])
     }
 
     /// Adds or replaces.
     pub(crate) fn insert(&mut self, entry: Entry) {
-        if let Some(&place) = self.index.get(&entry.key) {
+        if let Some(place) = self.place(&entry.key) {
             self.entries[place] = entry;
-        } else {
-            self.index.insert(entry.key.clone(), self.entries.len());
-            self.entries.push(entry);
+            return;
+        }
+        if let Some(index) = &mut self.index {
+            index.insert(entry.key.clone(), self.entries.len());
+        }
+        self.entries.push(entry);
+        if self.index.is_none() && self.entries.len() > SEARCHED_MAX {
+            let keys = self.entries.iter().enumerate();
+            let index = keys.map(|(place, entry)| (entry.key.clone(), place)).collect();
+            self.index = Some(Box::new(index));
         }
     }
 
@@ -327,6 +346,31 @@ impl From<&Value> for serde_json::Value {
             Value::Map(map) => {
                 Self::Object(map.iter().map(|(key, value)| (key.clone(), value.into())).collect())
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+
+    #[test]
+    fn keys_are_found_and_replaced_in_maps_with_few_and_with_many() {
+        for count in [1, SEARCHED_MAX, SEARCHED_MAX + 1, 3 * SEARCHED_MAX] {
+            let lines: Vec<String> = (0..count).map(|key| format!("k{key}: {key}\n")).collect();
+            let settings = Settings::parse("a.yml", &lines.concat()).unwrap();
+            let mut map = settings.node().as_map().unwrap().clone();
+            assert_eq!(map.index.is_some(), count > SEARCHED_MAX);
+            let number = |map: &Map, key: usize| {
+                map.get(&format!("k{key}")).unwrap().value.text().map(str::to_owned)
+            };
+            assert!((0..count).all(|key| number(&map, key) == Some(key.to_string())));
+            let mut last = map.get(&format!("k{}", count - 1)).unwrap().clone();
+            last.value = map.get("k0").unwrap().value.clone();
+            map.insert(last);
+            assert_eq!((map.len(), number(&map, count - 1)), (count, Some("0".to_owned())));
+            assert!(map.get("k").is_none());
         }
     }
 }

@@ -54,8 +54,9 @@ pub struct Settings {
     pub(crate) root: Node,
     /// Found while loading; handed over with [`Settings::root`].
     pub(crate) pending: Vec<Problem>,
-    pub(crate) secrets: BTreeMap<String, Secret>,
-    pub(crate) paths: Paths,
+    /// Shared with all that is made of them, as is the next.
+    pub(crate) secrets: Arc<BTreeMap<String, Secret>>,
+    pub(crate) paths: Arc<Paths>,
     /// Files with further inputs, and with modules.
     pub(crate) inputs: Vec<Arc<Settings>>,
     pub(crate) modules: Vec<Arc<Settings>>,
@@ -88,7 +89,8 @@ impl Settings {
         };
         let root = vars::expand(&root, &root, lookups);
         let paths = Paths::default();
-        let (secrets, pending) = (BTreeMap::new(), problems.sorted());
+        let (secrets, pending) = (Arc::default(), problems.sorted());
+        let paths = Arc::new(paths);
         Ok(Self { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
     }
 
@@ -168,7 +170,7 @@ impl Settings {
     /// Settings whose tree is `node` (for instance what [`Settings::expand`] gave), so that it can
     /// be read with [`Settings::root`].
     pub fn with_root(&self, node: Node) -> Self {
-        let (secrets, paths) = (self.secrets.clone(), self.paths.clone());
+        let (secrets, paths) = (Arc::clone(&self.secrets), Arc::clone(&self.paths));
         let (pending, inputs, modules) = (Vec::new(), Vec::new(), Vec::new());
         Self { root: node, pending, secrets, paths, inputs, modules }
     }

@@ -18,11 +18,12 @@ pub struct Summary {
     pub metrics: Json,
 }
 
-/// Makes the periodic line. It keeps the last snapshot and logs the difference.
+/// Makes the periodic line. It keeps the last values and logs the difference.
 #[derive(Debug)]
 pub struct SummaryLine {
     period: Duration,
-    previous: Option<Snapshot>,
+    /// The value of each metric; a snapshot would hold a kilobyte for each input.
+    previous: Vec<Option<Value>>,
 }
 
 impl SummaryLine {
@@ -31,7 +32,7 @@ impl SummaryLine {
 
     /// A line for every `period`; the first one counts from the start of the process.
     pub fn new(period: Duration) -> Self {
-        Self { period, previous: None }
+        Self { period, previous: Vec::new() }
     }
 
     /// How often to log it.
@@ -42,10 +43,13 @@ impl SummaryLine {
     /// The line for now: by how much counters grew since the last one, gauges as they are, texts
     /// that changed; nothing that is zero.
     pub fn next(&mut self, now: Snapshot) -> Summary {
-        let changes = metrics().filter_map(|metric| change(metric, self.previous.as_ref(), &now));
+        let values: Vec<Option<Value>> = metrics().map(|metric| metric.value(&now)).collect();
+        let before = self.previous.drain(..).chain(std::iter::repeat(None));
+        let changes =
+            metrics().zip(before).filter_map(|(metric, before)| change(metric, before, &now));
         let metrics = nested(changes.filter(|(_, value)| !is_zero(value)));
         let period = show_duration(self.period);
-        self.previous = Some(now);
+        self.previous = values;
         let none = metrics.as_object().is_some_and(serde_json::Map::is_empty);
         let start = if none { "No non-zero" } else { "Non-zero" };
         Summary { message: format!("{start} metrics in the last {period}"), metrics }
@@ -58,13 +62,8 @@ impl SummaryLine {
 }
 
 /// The value of one metric in the periodic line.
-fn change(
-    metric: &Metric,
-    previous: Option<&Snapshot>,
-    now: &Snapshot,
-) -> Option<(&'static str, Value)> {
+fn change(metric: &Metric, before: Option<Value>, now: &Snapshot) -> Option<(&'static str, Value)> {
     let (name, value) = entry(metric, now)?;
-    let before = previous.and_then(|previous| metric.value(previous));
     let change = match (metric.kind, value, before) {
         (Kind::Counter, Value::Count(now), Some(Value::Count(before))) => {
             Value::Count(now.saturating_sub(before))

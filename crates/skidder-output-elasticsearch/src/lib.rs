@@ -268,7 +268,10 @@ impl Elasticsearch {
             };
             tasks.spawn(sender.run().in_current_span());
         }
-        skidder_outputs::run_all(tasks).await;
+        tokio::select! {
+            () = skidder_outputs::run_all(tasks) => {}
+            () = buffers.give_back_unused() => {}
+        }
     }
 }
 

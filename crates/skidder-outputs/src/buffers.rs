@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use skidder_encode::WINDOW_BYTES;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A piece is closed when it has this many bytes: it fits a core's L2 cache with the bytes written
 /// next to it, so that the compressor finds it there.
@@ -13,18 +14,50 @@ const SLACK_BYTES: usize = WINDOW_BYTES + (32 << 10);
 const KEPT_BYTES_MAX: usize = 2 * (CHUNK_BYTES + SLACK_BYTES);
 /// Most free buffers that are kept, 320 KiB each.
 const KEPT_MAX: usize = 64;
+/// Free buffers are given back to the system when none was taken for so long, and for twice as long at most.
+const UNUSED: Duration = Duration::from_secs(5);
 
 /// Buffers for one output. Cloning gives another handle.
 #[derive(Clone, Debug, Default)]
 pub struct Buffers {
-    free: Arc<Mutex<Vec<Vec<u8>>>>,
+    free: Arc<Mutex<Free>>,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    buffers: Vec<Vec<u8>>,
+    /// One was taken since [`Buffers::give_back`] was called.
+    is_used: bool,
 }
 
 impl Buffers {
     /// An empty buffer with room for a piece.
     pub fn take(&self) -> Vec<u8> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES + SLACK_BYTES))
+        let mut free = self.lock();
+        free.is_used = true;
+        let buffer = free.buffers.pop();
+        drop(free);
+        buffer.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES + SLACK_BYTES))
+    }
+
+    /// Gives free buffers back to the system when they are not used: a burst may have needed many. Returns never.
+    pub async fn give_back_unused(&self) {
+        loop {
+            tokio::time::sleep(UNUSED).await;
+            self.give_back();
+        }
+    }
+
+    /// Gives the free buffers back if none was taken since the last call.
+    fn give_back(&self) {
+        let mut free = self.lock();
+        if !std::mem::take(&mut free.is_used) {
+            free.buffers = Vec::new();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes it immutable and shared; it comes back here by itself.
@@ -51,9 +84,9 @@ impl Drop for Sealed {
             return;
         }
         buffer.clear();
-        let mut free = self.home.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < KEPT_MAX {
-            free.push(buffer);
+        let mut free = self.home.lock();
+        if free.buffers.len() < KEPT_MAX {
+            free.buffers.push(buffer);
         }
     }
 }
@@ -81,5 +114,20 @@ mod tests {
         let capacity = grown.capacity();
         drop(buffers.seal(grown));
         assert!(buffers.take().capacity() < capacity);
+    }
+
+    #[test]
+    fn free_buffers_are_given_back_when_none_was_taken_for_a_while() {
+        let buffers = Buffers::default();
+        let kept = |buffers: &Buffers| buffers.lock().buffers.len();
+        drop(buffers.seal(buffers.take()));
+        buffers.give_back();
+        assert_eq!(kept(&buffers), 1, "it was just used");
+        buffers.give_back();
+        assert_eq!(kept(&buffers), 0);
+        let taken = buffers.take();
+        buffers.give_back();
+        drop(buffers.seal(taken));
+        assert_eq!(kept(&buffers), 1);
     }
 }

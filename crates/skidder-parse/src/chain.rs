@@ -133,6 +133,17 @@ impl Chain {
         !self.parsers.iter().all(groups)
     }
 
+    /// Whether a [`State`] without memories can serve another source, of any chain: its parsers keep no settings in it.
+    pub fn can_lend(&self) -> bool {
+        let has_none = |parser: &Parser| {
+            matches!(
+                parser,
+                Parser::Multiline(_) | Parser::IncludeMessage(_) | Parser::Container(_)
+            )
+        };
+        self.parsers.iter().all(has_none)
+    }
+
     /// Whether there is no parser.
     pub fn is_empty(&self) -> bool {
         self.parsers.is_empty()
@@ -189,7 +200,9 @@ impl State {
 
     fn begin(&mut self, parsers: &[Parser]) {
         let slots = parsers.len() * STREAMS;
-        if self.leaves.len() != parsers.len() {
+        let fits = self.leaves.len() == parsers.len()
+            && parsers.iter().zip(&self.leaves).all(|(parser, leaf)| leaf.fits(parser));
+        if !fits {
             self.leaves = parsers.iter().map(Leaf::of).collect();
         }
         for leaf in &mut self.leaves {

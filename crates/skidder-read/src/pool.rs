@@ -36,6 +36,11 @@ impl BufferPool {
             Parts { bytes, ..Parts::default() }
         })
     }
+
+    /// Frees the buffers that are not in use: for a program at rest.
+    pub fn give_back(&self) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Vec::new();
+    }
 }
 
 impl Recycle for BufferPool {

@@ -75,11 +75,14 @@ pub struct Scratch {
     compressed: Vec<u8>,
     skipped: Vec<u8>,
     lines: Vec<crate::given_lines::Span>,
+    /// For sources that keep nothing of theirs between two turns.
+    parsing: Option<Box<skidder_parse::chain::State>>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { compressed: vec![0; SCRATCH_BYTES], skipped: Vec::new(), lines: Vec::new() }
+        let (skipped, lines) = (Vec::new(), Vec::new());
+        Self { compressed: vec![0; SCRATCH_BYTES], skipped, lines, parsing: None }
     }
 }
 
@@ -305,7 +308,10 @@ impl Reader {
         if context.settings.is_direct() {
             self.read(context, scratch, now)
         } else {
-            self.read_parsed(context, scratch, now)
+            self.borrow_state(context, &mut scratch.parsing);
+            let read = self.read_parsed(context, scratch, now);
+            self.return_state(context, &mut scratch.parsing);
+            read
         }
     }
 

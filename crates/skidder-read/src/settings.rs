@@ -223,6 +223,12 @@ pub struct FilestreamSettings {
     pub final_line: bool,
 }
 
+impl AsRef<Self> for FilestreamSettings {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl FilestreamSettings {
     /// Default of `prospector.scanner.check_interval`.
     pub const CHECK_INTERVAL: Duration = Duration::from_secs(10);

@@ -4,6 +4,7 @@
 //! It walks the directories as a scan does and opens the first files, and keeps nothing.
 
 use crate::glob::Pattern;
+use crate::reader::InputContext;
 use crate::scan::{Found, ScanSettings, scan};
 use crate::settings::{Compression, FilestreamSettings};
 use skidder_decode::Codec;
@@ -13,6 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Files of an input that are opened to see whether they can be read.
 const OPENED_MAX: usize = 1000;
+
+impl AsRef<FilestreamSettings> for InputContext {
+    fn as_ref(&self) -> &FilestreamSettings {
+        &self.settings
+    }
+}
 
 /// A finding about an input, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]

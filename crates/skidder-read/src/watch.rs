@@ -65,8 +65,9 @@ struct Directory {
 pub(crate) struct Directories {
     /// The number of the input.
     input: usize,
-    known: foldhash::HashMap<Arc<Path>, Directory>,
-    subscribers: HashMap<WatchId, Subscribers>,
+    /// Boxed, as is the rest: the map of an input with one directory has room for four.
+    known: foldhash::HashMap<Arc<Path>, Box<Directory>>,
+    subscribers: foldhash::HashMap<WatchId, Box<Subscribers>>,
     walk: u64,
     full: bool,
     /// Directories with a notice since the last reaction.
@@ -398,7 +399,9 @@ impl Directory {
 
     /// Takes in a notice of a name; returns whether a directory came or went.
     fn notice(&mut self, name: &OsStr, named: Option<bool>) -> bool {
-        self.suspects.remove(name);
+        if !self.suspects.is_empty() {
+            self.suspects.remove(name);
+        }
         let restless = self.children.is_some() && named == Some(true);
         let matters = self.children.is_some() && named.is_some();
         self.named |= named.is_some();

@@ -354,7 +354,8 @@ impl Running {
                 tick(self);
                 due = now + period;
             }
-            trimming.step(now, || self.is_any_at_rest());
+            let free = || self.outputs.iter().for_each(|output| output.shared.buffers.give_back());
+            trimming.step(now, || self.is_any_at_rest(), free);
             let mut wake = due.min(trimming.due());
             if let Some(at) = self.look_for_untaken(now) {
                 wake = wake.min(at);

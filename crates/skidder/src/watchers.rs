@@ -11,7 +11,7 @@ use jolokia::{DISCOVERY, follow_jolokia};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
     DockerProvider, Fact, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
-    WantedSecret,
+    ShortFact, WantedSecret,
 };
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
@@ -47,7 +47,7 @@ pub(crate) struct News {
 /// What happened to an object.
 pub(crate) enum What {
     /// It is there, or is another than before.
-    Seen(Fact),
+    Seen(ShortFact),
     /// It has ended, or is gone; with the version of that, if there is one.
     Gone(String, Option<String>),
     /// These are all containers, or all objects of the provider's `resource`.
@@ -186,7 +186,7 @@ async fn report_docker(change: DockerChange, server: &HttpClient, report: &Repor
                 add_details(&mut container, server).await;
                 // One that has ended while skidder did not run is reported as such next.
                 container["State"] = "running".into();
-                report.report(What::Seen(Fact::Docker(container)));
+                report.report(What::Seen(Fact::Docker(container).into()));
             }
             report.report(What::Listed(ids));
         }
@@ -194,7 +194,7 @@ async fn report_docker(change: DockerChange, server: &HttpClient, report: &Repor
             add_details(&mut container, server).await;
             // One that has ended by now is reported as such next.
             container["State"] = "running".into();
-            report.report(What::Seen(Fact::Docker(container)));
+            report.report(What::Seen(Fact::Docker(container).into()));
         }
         DockerChange::Ended(id) => report.report(What::Gone(id, None)),
     }
@@ -302,7 +302,7 @@ async fn follow_kubernetes(
     let api = Api::new(access, RequestLimit::new(wanted.qps, wanted.burst));
     let name = api.cluster_name(wanted.use_kubeadm).await;
     let cluster = json!({ "name": name, "url": api.access().url });
-    report.report(What::Seen(Fact::Cluster(cluster)));
+    report.report(What::Seen(Fact::Cluster(cluster).into()));
     if let Some(lease) = wanted.lease {
         return follow_lease(api, lease, clock, &report).await;
     }
@@ -314,14 +314,15 @@ async fn follow_kubernetes(
     let followed = wanted.lists(node.as_deref());
     let mut tasks = tokio::task::JoinSet::new();
     for (path, fact) in followed {
-        let objects = Objects::new(api.clone(), path, wanted.sync_period);
+        let make = move |object| fact(object).into();
+        let objects = Objects::new(api.clone(), path, wanted.sync_period, make);
         let is_main = matches!(
             (fact(Json::Null), wanted.resource),
             (Fact::Pod(_), Resource::Pod)
                 | (Fact::Service(_), Resource::Service)
                 | (Fact::Node(_), Resource::Node)
         );
-        tasks.spawn(follow_objects(objects, fact, is_main, report.clone()));
+        tasks.spawn(follow_objects(objects, is_main, report.clone()));
     }
     let mut refused = BTreeSet::new();
     while let Some(secret) = secrets.recv().await {
@@ -372,7 +373,7 @@ async fn follow_lease(api: Api, lease: LeaderLease, clock: Arc<dyn Clock>, repor
         let id = format!("{identity}-{term}");
         if lease.changed().await {
             tracing::info!(identity, "this skidder holds the lease of autodiscover");
-            report.report(What::Seen(Fact::Leader(id.clone())));
+            report.report(What::Seen(Fact::Leader(id.clone()).into()));
             lease.changed().await;
             tracing::warn!(identity, "the lease of autodiscover is lost");
             report.report(What::Gone(id, None));
@@ -395,46 +396,10 @@ fn values_of(object: &Json) -> BTreeMap<String, String> {
     values.collect()
 }
 
-/// Drops what no template or hint can name, which is most of an object: it is kept as long as the object is there.
-fn slim(object: &mut Json) {
-    let remove = |value: &mut Json, keys: &[&str]| {
-        if let Json::Object(map) = value {
-            for key in keys {
-                map.remove(*key);
-            }
-        }
-    };
-    remove(&mut object["metadata"], &["managedFields", "selfLink"]);
-    remove(&mut object["status"], &["images", "volumesAttached", "volumesInUse"]);
-    let spec = &mut object["spec"];
-    remove(spec, &["volumes", "tolerations", "affinity", "imagePullSecrets"]);
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
-            let unused = [
-                "env",
-                "envFrom",
-                "volumeMounts",
-                "resources",
-                "livenessProbe",
-                "readinessProbe",
-                "startupProbe",
-                "securityContext",
-                "lifecycle",
-                "command",
-                "args",
-            ];
-            remove(container, &unused);
-        }
-    }
-}
-
-async fn follow_objects(mut objects: Objects, fact: MakeFact, is_main: bool, report: Report) {
+async fn follow_objects(mut objects: Objects<ShortFact>, is_main: bool, report: Report) {
     loop {
         match objects.next().await {
-            Change::Seen(mut object) => {
-                slim(&mut object);
-                report.report(What::Seen(fact(object)));
-            }
+            Change::Seen(fact) => report.report(What::Seen(fact)),
             Change::Gone(object) => {
                 let text = |value: &Json| value.as_str().map(str::to_owned);
                 let meta = &object["metadata"];

@@ -154,6 +154,13 @@ impl Access {
         self.server.json(HttpRequest::get(path).headers(&headers)).await.map_err(explained)
     }
 
+    /// Requests an object or a list, as text.
+    pub(super) async fn bytes(&self, path: &str) -> Result<Vec<u8>, HttpError> {
+        let token = self.token();
+        let headers = headers(&token);
+        self.server.ask(HttpRequest::get(path).headers(&headers)).await.map_err(explained)
+    }
+
     /// Creates an object below the path of its list.
     pub async fn create(&self, path: &str, object: &Json) -> Result<Json, HttpError> {
         let (token, body) = (self.token(), object.to_string());

@@ -9,6 +9,7 @@ pub mod access;
 mod facts;
 mod found;
 pub mod lease;
+mod list;
 mod matchers;
 pub mod objects;
 mod path;

@@ -4,6 +4,7 @@
 //! and after errors with a growing pause. Only a version that the server no longer knows (410) begins with a new list.
 
 use super::access::Access;
+use super::list;
 use serde_json::Value as Json;
 use skidder_net::{AnswerStream, HttpError, percent_encoded};
 use std::collections::VecDeque;
@@ -98,6 +99,12 @@ impl Api {
         self.access.replace(path, object).await
     }
 
+    /// Requests a page of a list, and makes something of each of its items, when its turn comes.
+    async fn page<T>(&self, path: &str, make: &list::Make<T>) -> Result<list::Page<T>, HttpError> {
+        self.limit.wait().await;
+        Ok(list::read(&self.access.bytes(path).await?, make)?)
+    }
+
     async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
         self.limit.wait().await;
         self.access.open(path).await
@@ -178,11 +185,11 @@ pub fn group_path_of(group: &str, plural: &str, namespace: Option<&str>) -> Stri
     }
 }
 
-/// What happened to the objects of a kind.
+/// What happened to the objects of a kind, of which something is made.
 #[derive(Debug)]
-pub enum Change {
+pub enum Change<T> {
     /// An object is there, or is another than before.
-    Seen(Json),
+    Seen(T),
     /// An object is gone.
     Gone(Json),
     /// The list is complete: there are the objects with these uids, all of them seen, and no others.
@@ -190,20 +197,22 @@ pub enum Change {
 }
 
 /// Follows the objects of a list. To be polled in a runtime of tokio.
-pub struct Objects {
+pub struct Objects<T> {
     api: Api,
+    /// Makes of an object what is kept of it.
+    make: Box<list::Make<T>>,
     /// Of the list, up to `?` or `&`.
     path: String,
     /// How long reading the whole list may take.
     list_limit: Duration,
-    state: State,
+    state: State<T>,
     version: String,
     pause: Duration,
     /// An error was logged, and nothing has worked since.
     is_broken: bool,
 }
 
-enum State {
+enum State<T> {
     /// The next page of the list.
     List {
         next: String,
@@ -212,7 +221,7 @@ enum State {
     },
     /// Objects of a page that are not given out yet.
     Page {
-        items: VecDeque<Json>,
+        items: VecDeque<T>,
         next: String,
         uids: Vec<String>,
         until: Option<tokio::time::Instant>,
@@ -222,27 +231,34 @@ enum State {
     Watch(AnswerStream),
 }
 
-impl State {
+impl<T> State<T> {
     fn list() -> Self {
         Self::List { next: String::new(), uids: Vec::new(), until: None }
     }
 }
 
-impl std::fmt::Debug for Objects {
+impl<T> std::fmt::Debug for Objects<T> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Objects").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Objects {
-    /// Those of the list at `path`, see [`path_of`]. Reading all of it may take `list_limit`.
-    pub fn new(api: Api, path: String, list_limit: Duration) -> Self {
+impl<T: 'static> Objects<T> {
+    /// Those of the list at `path`, see [`path_of`]. Reading all of it may take `list_limit`. `make` is called with each
+    /// object as soon as it is read: whole objects take much memory.
+    pub fn new(
+        api: Api,
+        path: String,
+        list_limit: Duration,
+        make: impl Fn(Json) -> T + Send + Sync + 'static,
+    ) -> Self {
         let (state, version) = (State::list(), String::new());
-        Self { api, path, list_limit, state, version, pause: PAUSE, is_broken: false }
+        let make = Box::new(make);
+        Self { api, make, path, list_limit, state, version, pause: PAUSE, is_broken: false }
     }
 
     /// Waits for the next change. An error is logged, and what failed is tried again after a pause.
-    pub async fn next(&mut self) -> Change {
+    pub async fn next(&mut self) -> Change<T> {
         loop {
             match self.step().await {
                 Ok(Some(change)) => return change,
@@ -265,28 +281,24 @@ impl Objects {
         self.pause = (self.pause * 2).min(PAUSE_MAX);
     }
 
-    async fn step(&mut self) -> Result<Option<Change>, HttpError> {
+    async fn step(&mut self) -> Result<Option<Change<T>>, HttpError> {
         // If this is dropped while it waits, a new list comes next.
         match std::mem::replace(&mut self.state, State::list()) {
-            State::List { next, uids, until } => {
+            State::List { next, mut uids, until } => {
                 let until = until.unwrap_or_else(|| tokio::time::Instant::now() + self.list_limit);
                 let page = format!("{}limit={PAGE}&continue={}", self.path, percent_encoded(&next));
-                let list = tokio::time::timeout_at(until, self.api.json(&page)).await;
-                let mut list = list.unwrap_or(Err(HttpError::Timeout(self.list_limit)))?;
-                let meta = &list["metadata"];
-                let next = meta["continue"].as_str().unwrap_or_default().to_owned();
-                meta["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut self.version);
-                let items = match list["items"].take() {
-                    Json::Array(items) => items.into(),
-                    _ => VecDeque::new(),
-                };
+                let page = self.api.page(&page, &self.make);
+                let page = tokio::time::timeout_at(until, page).await;
+                let page = page.unwrap_or(Err(HttpError::Timeout(self.list_limit)))?;
+                self.version = page.version;
+                uids.extend(page.uids);
+                let (items, next) = (page.items.into(), page.next);
                 self.state = State::Page { items, next, uids, until: Some(until) };
                 Ok(None)
             }
-            State::Page { mut items, next, mut uids, until } => {
+            State::Page { mut items, next, uids, until } => {
                 let item = items.pop_front();
                 if let Some(item) = item {
-                    uids.extend(item["metadata"]["uid"].as_str().map(str::to_owned));
                     self.state = State::Page { items, next, uids, until };
                     return Ok(Some(Change::Seen(item)));
                 }
@@ -323,7 +335,10 @@ impl Objects {
         }
     }
 
-    async fn step_watch(&mut self, mut stream: AnswerStream) -> Result<Option<Change>, HttpError> {
+    async fn step_watch(
+        &mut self,
+        mut stream: AnswerStream,
+    ) -> Result<Option<Change<T>>, HttpError> {
         self.state = State::Open;
         let Some(line) = next_line(&mut stream).await? else { return Ok(None) };
         let mut change: Json = serde_json::from_slice(&line)?;
@@ -347,7 +362,7 @@ impl Objects {
         self.state = State::Watch(stream);
         Ok(match change["type"].as_str() {
             Some("DELETED") => Some(Change::Gone(object)),
-            Some("ADDED" | "MODIFIED") => Some(Change::Seen(object)),
+            Some("ADDED" | "MODIFIED") => Some(Change::Seen((self.make)(object))),
             // A bookmark only has the version.
             _ => None,
         })

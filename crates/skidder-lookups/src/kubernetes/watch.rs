@@ -51,6 +51,24 @@ enum Kind {
     Nodes,
 }
 
+/// An object, as far as it is kept until its turn.
+enum Seen {
+    /// Of a pod nothing else is of use; `None` if it has no name or no uid.
+    Pod(Option<Box<Pod>>),
+    Namespace(Json),
+    Node(Json),
+}
+
+impl Seen {
+    fn of(kind: Kind, object: Json) -> Self {
+        match kind {
+            Kind::Pods => Self::Pod(Pod::read(&object).map(Box::new)),
+            Kind::Namespaces => Self::Namespace(object),
+            Kind::Nodes => Self::Node(object),
+        }
+    }
+}
+
 /// Follows until it is dropped.
 pub(super) async fn follow(access: Access, settings: Settings, shared: Arc<Shared>) {
     let api = Api::new(access, RequestLimit::new(settings.qps, settings.burst));
@@ -121,10 +139,12 @@ impl Watcher {
     }
 
     async fn follow_kind(&self, kind: Kind, path: String) {
-        let mut objects = Objects::new(self.api.clone(), path, self.settings.sync_period);
+        let (api, sync_period) = (self.api.clone(), self.settings.sync_period);
+        let make = move |object| Seen::of(kind, object);
+        let mut objects = Objects::new(api, path, sync_period, make);
         loop {
             match objects.next().await {
-                Change::Seen(object) => self.seen(kind, &object).await,
+                Change::Seen(seen) => self.seen(seen).await,
                 Change::Gone(object) => self.removed(kind, &object),
                 Change::Listed(uids) if kind == Kind::Pods => {
                     let now = self.shared.clock.monotonic();
@@ -135,16 +155,18 @@ impl Watcher {
         }
     }
 
-    async fn seen(&self, kind: Kind, object: &Json) {
+    async fn seen(&self, seen: Seen) {
         let settings = &self.settings;
-        match kind {
-            Kind::Pods => {
-                let Some(mut pod) = Pod::read(object) else { return };
+        match seen {
+            Seen::Pod(Some(mut pod)) => {
                 pod.above = self.above(&pod).await;
-                self.shared.change(|store| store.add(pod, settings));
+                self.shared.change(|store| store.add(*pod, settings));
             }
-            Kind::Namespaces => self.shared.change(|store| store.set_namespace(object, settings)),
-            Kind::Nodes => self.shared.change(|store| store.set_node(object, settings)),
+            Seen::Pod(None) => {}
+            Seen::Namespace(object) => {
+                self.shared.change(|store| store.set_namespace(&object, settings));
+            }
+            Seen::Node(object) => self.shared.change(|store| store.set_node(&object, settings)),
         }
     }
 

@@ -14,11 +14,14 @@ use std::time::Duration;
 /// A survey is made again on request when it is older: it lists directories and opens files.
 const AGE_MAX: Duration = Duration::from_mins(1);
 
-/// Looks at what an input finds, at most once a minute. Memory: its settings and its findings.
+/// Settings in what holds them, which the input shares.
+type Shared = Arc<dyn AsRef<FilestreamSettings> + Send + Sync>;
+
+/// Looks at what an input finds, at most once a minute. Memory: its findings.
 pub struct Survey {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
-    settings: FilestreamSettings,
+    settings: Shared,
     /// Its paths are where a log may be, and one of them has it.
     has_alternatives: bool,
     kept: Mutex<Option<(Monotonic, Vec<Finding>)>>,
@@ -26,14 +29,18 @@ pub struct Survey {
 
 impl fmt::Debug for Survey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Survey").field("input", &self.settings.id).finish_non_exhaustive()
+        out.debug_struct("Survey").field("input", &self.settings().id).finish_non_exhaustive()
     }
 }
 
 impl Survey {
     /// Of an input with these settings; looks at nothing yet.
-    pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>, settings: FilestreamSettings) -> Self {
+    pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>, settings: Shared) -> Self {
         Self { fs, clock, settings, has_alternatives: false, kept: Mutex::default() }
+    }
+
+    fn settings(&self) -> &FilestreamSettings {
+        (*self.settings).as_ref()
     }
 
     /// The same of an input of one container: its log is at one of the paths, so that the others match nothing.
@@ -49,10 +56,10 @@ impl Survey {
         if let Some((_, findings)) = kept.as_ref().filter(|(made, _)| now.since(*made) <= age) {
             return findings.clone();
         }
-        let mut findings = survey(&*self.fs, &self.settings);
+        let mut findings = survey(&*self.fs, self.settings());
         if self.has_alternatives {
             let empty = findings.iter().filter(|finding| is_empty(finding)).count();
-            findings.retain(|one| !is_empty(one) || empty == self.settings.scan.patterns.len());
+            findings.retain(|one| !is_empty(one) || empty == self.settings().scan.patterns.len());
         }
         *kept = Some((now, findings.clone()));
         findings
@@ -155,8 +162,11 @@ mod tests {
         let scan = ScanSettings { patterns, ..ScanSettings::default() };
         let settings = FilestreamSettings::new("a", scan);
         let survey = |is_of_container: bool| {
-            let survey =
-                Survey::new(Arc::new(fs.clone()), Arc::new(clock.clone()), settings.clone());
+            let survey = Survey::new(
+                Arc::new(fs.clone()),
+                Arc::new(clock.clone()),
+                Arc::new(settings.clone()),
+            );
             let survey = if is_of_container { survey.of_container() } else { survey };
             survey.findings(Duration::ZERO).len()
         };

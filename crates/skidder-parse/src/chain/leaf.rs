@@ -30,6 +30,18 @@ pub(super) enum Leaf {
 }
 
 impl Leaf {
+    /// Whether it is of the kind of a parser. One with settings is never of another parser of its kind, see
+    /// [`Chain::can_lend`](super::Chain::can_lend).
+    pub(super) fn fits(&self, parser: &Parser) -> bool {
+        match parser {
+            Parser::Multiline(_) | Parser::IncludeMessage(_) => matches!(self, Self::None),
+            Parser::Container(_) => matches!(self, Self::Container(_)),
+            Parser::Ndjson { .. } => matches!(self, Self::Ndjson(_)),
+            Parser::Syslog { .. } => matches!(self, Self::Syslog(_)),
+            Parser::Auditd { .. } => matches!(self, Self::Auditd(_)),
+        }
+    }
+
     pub(super) fn of(parser: &Parser) -> Self {
         match parser {
             Parser::Multiline(_) | Parser::IncludeMessage(_) => Self::None,

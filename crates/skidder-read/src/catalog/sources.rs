@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 /// The known sources.
 pub(super) struct Sources {
-    all: HashMap<SourceId, Source>,
+    /// Boxed: the map of an input with one file has room for four.
+    all: HashMap<SourceId, Box<Source>>,
     index: Index,
     /// By their keys, if files are identified by name.
     by_key: Option<HashMap<Arc<str>, SourceId>>,
@@ -188,7 +189,7 @@ impl Sources {
     }
 
     pub(super) fn get(&self, id: SourceId) -> Option<&Source> {
-        self.all.get(&id)
+        self.all.get(&id).map(|source| &**source)
     }
 
     pub(super) fn contains(&self, id: SourceId) -> bool {
@@ -197,7 +198,7 @@ impl Sources {
 
     /// All sources, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
-        self.all.iter().map(|(id, source)| (*id, source))
+        self.all.iter().map(|(id, source)| (*id, &**source))
     }
 
     /// The ids of all sources, in order: the simulated world replays the operations on the disk.
@@ -278,7 +279,7 @@ impl Sources {
         if let Some(by_key) = &mut self.by_key {
             by_key.insert(Arc::clone(&source.key), id);
         }
-        self.all.insert(id, source);
+        self.all.insert(id, Box::new(source));
     }
 
     /// Removes a source and releases its key.
@@ -289,7 +290,7 @@ impl Sources {
             by_key.remove(&source.key);
         }
         self.ids.release(&source.key, id);
-        Some(source)
+        Some(*source)
     }
 
     /// A source was found in a file, with a `grown` fingerprint, and its key if that changes with it, or the one it had.

@@ -88,9 +88,37 @@ impl Reader {
     /// A turn ends `now`. What it read may have been written until then.
     pub(crate) fn end_turn(&mut self, now: Monotonic) {
         let Parsing { state, flush_at, began, .. } = &mut self.parsing;
-        if let (Some(state), Some(at)) = (state, flush_at) {
-            state.end_turn(began.0, now.0);
+        if let Some(at) = flush_at {
             *at = *at + now.since(*began);
+            if let Some(state) = state {
+                state.end_turn(began.0, now.0);
+            }
+        }
+    }
+
+    /// Takes the state of the worker if it has none of its own.
+    pub(super) fn borrow_state(
+        &mut self,
+        context: &InputContext,
+        of_worker: &mut Option<Box<State>>,
+    ) {
+        if self.parsing.state.is_none() && context.settings.parsers.can_lend() {
+            self.parsing.state = of_worker.take();
+        }
+    }
+
+    /// Gives the state to the worker if nothing is remembered in it: it has a kilobyte, and there may be very many idle
+    /// sources.
+    pub(super) fn return_state(
+        &mut self,
+        context: &InputContext,
+        of_worker: &mut Option<Box<State>>,
+    ) {
+        let is_free = |state: &mut Box<State>| !state.is_needed();
+        if context.settings.parsers.can_lend()
+            && let Some(state) = self.parsing.state.take_if(is_free)
+        {
+            *of_worker = Some(state);
         }
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Discovery {
     remembered: Remembered,
     /// Those that run, by their keys.
     running: BTreeMap<String, RunningMade>,
+    /// The ids of those that are `filestream` inputs.
+    ids: HashSet<Arc<str>>,
     /// Those that end, by their keys: of how many outputs.
     ending: BTreeMap<String, usize>,
     /// Secrets that were requested and are not there yet.
@@ -41,6 +43,10 @@ pub(crate) struct Discovery {
     next_number: usize,
     /// What should run may be different from what runs.
     is_changed: bool,
+    /// An input has ended, which another one may have waited for.
+    has_ended: bool,
+    /// Which judgement of the machine is carried out.
+    judged: u64,
 }
 
 /// A made input that runs.
@@ -49,7 +55,7 @@ struct RunningMade {
     made: Arc<Made>,
     fields: MadeFields,
     /// Its id, if it is a `filestream` input.
-    id: Option<String>,
+    id: Option<Arc<str>>,
     /// What it is for each output: the place of the output, and the print there.
     prints: Vec<(usize, InputPrint)>,
     /// What was wrong when it was read; not kept.
@@ -115,10 +121,13 @@ impl Discovery {
             watchers,
             remembered,
             running: BTreeMap::new(),
+            ids: HashSet::new(),
             ending: BTreeMap::new(),
             requested: BTreeSet::new(),
             next_number: MADE_NUMBERS,
             is_changed: true,
+            has_ended: false,
+            judged: 0,
         }
     }
 
@@ -134,7 +143,7 @@ impl Discovery {
                 *outputs -= 1;
                 if *outputs == 0 {
                     self.ending.remove(key);
-                    self.is_changed = true;
+                    (self.is_changed, self.has_ended) = (true, true);
                 }
             }
         }
@@ -177,11 +186,15 @@ impl Discovery {
             }
         }
         let to_remember = machine.to_remember();
+        let judged = machine.judgements();
         drop(machine);
         // Before they begin: a crash may come at any time.
         self.remember(to_remember);
-        for switch in self.switches(&wanted) {
-            self.switch(switch, with, running);
+        let is_judged = std::mem::replace(&mut self.judged, judged) != judged;
+        if is_judged | std::mem::take(&mut self.has_ended) {
+            for switch in self.switches(&wanted) {
+                self.switch(switch, with, running);
+            }
         }
         if is_listed {
             // A list is some kilobytes for each pod until it is read.
@@ -225,6 +238,9 @@ impl Discovery {
         let ending = if switch.begin.is_empty() { Ending::WhenRead } else { Ending::Now };
         for key in switch.end {
             let Some(ended) = self.running.remove(&key) else { continue };
+            if let Some(id) = &ended.id {
+                self.ids.remove(id);
+            }
             tracing::info!(input = ended.made.about, "an input ends: what it is for is gone");
             if !ended.prints.is_empty() {
                 self.ending.insert(key.clone(), ended.prints.len());
@@ -244,7 +260,7 @@ impl Discovery {
                     tracing::info!(input = made.about, "an input begins");
                     let warnings = std::mem::take(&mut begun.warnings);
                     lock(&self.machine).warn(&made.key, &made.about, warnings);
-                    self.running.insert(made.key.clone(), begun);
+                    self.insert(made.key.clone(), begun);
                     for (output, input) in inputs {
                         exchanges.entry(output).or_default().begin.push(input);
                     }
@@ -257,6 +273,11 @@ impl Discovery {
         }
     }
 
+    fn insert(&mut self, key: String, begun: RunningMade) {
+        self.ids.extend(begun.id.clone());
+        self.running.insert(key, begun);
+    }
+
     /// An input does not run, which the next decision logs.
     fn refuse(&mut self, key: &str, why: String) {
         self.is_changed = true;
@@ -266,6 +287,7 @@ impl Discovery {
     /// All that run, read anew for each output: for a reload.
     pub(crate) fn anew(&mut self, with: &Readers) -> Vec<(usize, Input)> {
         let mut all = Vec::new();
+        self.ids.clear();
         for (key, before) in std::mem::take(&mut self.running) {
             let made = Arc::clone(&before.made);
             // What goes on has these fields, and they may change later.
@@ -274,7 +296,7 @@ impl Discovery {
                     let warnings = std::mem::take(&mut begun.warnings);
                     lock(&self.machine).warn(&key, &made.about, warnings);
                     all.extend(inputs);
-                    self.running.insert(key, begun);
+                    self.insert(key, begun);
                 }
                 Err(why) => self.refuse(&key, why),
             }
@@ -292,10 +314,9 @@ impl Discovery {
     ) -> Result<(Vec<(usize, Input)>, RunningMade), String> {
         let (mut inputs, mut warnings) = (Vec::new(), Vec::new());
         let mut id = None;
-        let of_made = |id: &str| self.running.values().any(|one| one.id.as_deref() == Some(id));
         let mut is_new = |of: &str| {
-            id = Some(of.to_owned());
-            !with.ids.contains(of) && !of_made(of)
+            id = Some(Arc::from(of));
+            !with.ids.contains(of) && !self.ids.contains(of)
         };
         let rendered = match (made.is_module, &with.renderer) {
             (true, Some(renderer)) => Some(render(renderer, made, &with.problems())?),

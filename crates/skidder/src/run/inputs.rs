@@ -235,14 +235,14 @@ impl Shared {
         match reads {
             Reads::Files(settings) => {
                 let metrics = Arc::new(ReadMetrics::default());
+                let counts = Counts::Files(Arc::clone(&metrics));
+                let context = Arc::new(self.context(*settings, bind, metrics));
                 let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
-                let survey = Survey::new(fs, clock, FilestreamSettings::clone(&settings));
+                let survey = Survey::new(fs, clock, Arc::<InputContext>::clone(&context));
                 let is_made = number >= MADE_NUMBERS;
                 let survey = Arc::new(if is_made { survey.of_container() } else { survey });
-                let counts = Counts::Files(Arc::clone(&metrics));
-                let context = self.context(*settings, bind, metrics);
                 let (readers, ids) = (Arc::clone(&self.readers), Arc::clone(&self.ids));
-                let mut file = FileInput::new(Arc::new(context), readers, ids);
+                let mut file = FileInput::new(context, readers, ids);
                 if let Some(peer) = peer {
                     file = file.with_peer(peer);
                 }

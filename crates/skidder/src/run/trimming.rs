@@ -34,12 +34,19 @@ impl Trimming {
 
     /// Looks, if it is time to. One output that is stuck does not keep what the others have left behind: it is enough
     /// that one of them has nothing in flight.
-    pub(super) fn step(&mut self, now: Monotonic, is_at_rest: impl FnOnce() -> bool) {
+    /// `free` frees what is only kept to be used again.
+    pub(super) fn step(
+        &mut self,
+        now: Monotonic,
+        is_at_rest: impl FnOnce() -> bool,
+        free: impl FnOnce(),
+    ) {
         if now < self.due {
             return;
         }
         self.due = now + EVERY;
         if is_at_rest() && self.is_worth_while() {
+            free();
             crate::allocator::give_back();
             crate::program_pages::give_back();
             self.kept = self.resident().unwrap_or(0);
@@ -79,13 +86,15 @@ mod tests {
         for round in 1..=3 {
             kept.push(leave_holes());
             let before = trimming.resident().unwrap();
-            trimming.step(start + EVERY * round, || false);
+            trimming.step(start + EVERY * round, || false, || panic!("lines are in flight"));
             assert!(
                 trimming.resident().unwrap() + WORTH_BYTES > before,
                 "not while lines are in flight"
             );
             trimming.due = start;
-            trimming.step(start + EVERY * round, || true);
+            let mut is_freed = false;
+            trimming.step(start + EVERY * round, || true, || is_freed = true);
+            assert!(is_freed);
             assert!(trimming.kept + (50 << 20) < before, "{} of {before}", trimming.kept);
         }
         assert_eq!(kept.len(), 3);
@@ -95,7 +104,7 @@ mod tests {
     fn nothing_is_done_before_it_is_due() {
         let start = Monotonic::default();
         let mut trimming = Trimming::new(Arc::new(RealFs), start);
-        trimming.step(start, || panic!("nobody asks yet"));
+        trimming.step(start, || panic!("nobody asks yet"), || panic!("it is not due"));
         assert_eq!(trimming.kept, 0);
     }
 }

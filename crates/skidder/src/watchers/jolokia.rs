@@ -112,7 +112,7 @@ impl Search {
                 self.agents().answered(&buffer[..length], grace, now)
             };
             match taken {
-                Ok(Some(agent)) => self.report.report(What::Seen(agent)),
+                Ok(Some(agent)) => self.report.report(What::Seen(agent.into())),
                 Ok(None) => {}
                 Err(reason) => {
                     tracing::debug!(%from, reason, "an answer to a query for agents of Jolokia is ignored");

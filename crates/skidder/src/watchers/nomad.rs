@@ -58,7 +58,7 @@ pub(super) async fn follow(mut allocations: Allocations, report: Report) {
                     tracing::info!(host = allocations.host(), "Nomad is followed again");
                 }
                 let what = match change {
-                    Change::Seen(allocation) => What::Seen(Fact::Nomad(allocation)),
+                    Change::Seen(allocation) => What::Seen(Fact::Nomad(allocation).into()),
                     Change::Ended(id, version) => What::Gone(id, Some(version)),
                     Change::Listed(ids) => What::Listed(ids),
                     Change::Unchanged => continue,
