@@ -184,11 +184,13 @@ fn the_last_group_of_lines_of_a_pod_that_has_ended_does_not_wait_for_more() {
 
 #[test]
 fn a_node_that_the_cluster_does_not_have_is_in_the_log() {
-    let World { server, place, folder, .. } = World::new(BulkServer::start());
+    let World { server, place, folder, cluster } = World::new(BulkServer::start());
     let wanted = "the cluster has no node of this name";
-    let program = place.start(&[]);
-    program.await_log("skidder is running");
-    std::thread::sleep(Duration::from_millis(300));
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(3);
+    pod.run(&cluster);
+    program.await_that("its lines", || server.count() == 3);
     assert!(!program.terminate().succeeded().log.contains(wanted));
     let text = place.configuration().replace("node: node-1", "node: another");
     let kubeconfig = folder.path().join("kubeconfig");
@@ -206,7 +208,6 @@ fn a_node_that_the_cluster_does_not_have_is_in_the_log() {
         assert!(line.contains(wanted) && line.contains(setting), "{line}");
     }
     program.terminate().succeeded();
-    assert_eq!(server.count(), 0);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use serde_json::json;
 use skidder_testkit::servers::Server;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A cluster, and a place that reads the logs of its pods.
@@ -100,9 +101,8 @@ impl World {
 
 #[test]
 fn pods_that_rotate_before_the_first_look_are_read_from_their_first_line() {
-    let inputs: [(&str, fn(&Path) -> String); 2] =
-        [("one input", |folder| one_input(folder, "")), ("an input for each", provider)];
-    for (what, inputs) in inputs {
+    for (what, each) in [("one input", false), ("an input for each", true)] {
+        let inputs = |folder: &Path| if each { provider(folder) } else { one_input(folder, "") };
         let mut world = World::new(inputs);
         let mut program = world.place.start(&[]);
         program.await_log("skidder is running");
@@ -163,7 +163,7 @@ fn what_was_rotated_before_the_first_start_is_left_counted_and_shown() {
     world.add_pods(3);
     let rotated = 1 + 2 + 3;
     // The time of files may lag behind the clock by a tick.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::thread::park_timeout(Duration::from_millis(50));
     let mut program = world.place.start(&[]);
     program.await_that("the present logs", || world.server.count() == 3 * 25);
     program.await_that("the count", || {
@@ -266,7 +266,7 @@ fn a_container_of_a_real_engine_that_floods_at_once_is_read_from_its_first_line(
         // Another name than that of the round before, whose container may still run.
         let down = format!("down-{compress}");
         flood(&down, 35);
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::park_timeout(Duration::from_millis(500));
         let mut program = world.place.start(&[]);
         program.await_that("all lines of the one that came meanwhile", || {
             has_all(&world.server, &down, 35)

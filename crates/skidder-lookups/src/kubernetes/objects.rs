@@ -174,7 +174,7 @@ impl Api {
                     return;
                 }
                 Err(error) => {
-                    tracing::debug!(node, %error, "the node cannot be looked up; trying again")
+                    tracing::debug!(node, %error, "the node cannot be looked up; trying again");
                 }
             }
             tokio::time::sleep(NODE_PAUSE).await;
