@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Pause before a node is looked up for the first time.
+const NODE_DELAY: Duration = Duration::from_secs(1);
 /// Pause before the API is asked for a node again.
 const NODE_PAUSE: Duration = Duration::from_secs(10);
 
@@ -158,6 +160,8 @@ impl Api {
     /// with the name. Returns when the API has answered.
     pub async fn check_node(self, node: String, setting: &str) {
         let path = format!("/api/v1/nodes/{}", percent_encoded(&node));
+        // Processors begin before the log is open.
+        tokio::time::sleep(NODE_DELAY).await;
         loop {
             match self.json(&path).await {
                 Ok(_) => return,
