@@ -31,6 +31,7 @@ pub struct ReadNumbers {
     pub resume_skipped_bytes: u64,
     pub files_matched: u64,
     pub files_held: u64,
+    pub files_rotated_before: u64,
     pub files_lost: u64,
     pub bytes_lost: u64,
     pub pinned_files: u64,
@@ -243,6 +244,7 @@ impl ReadNumbers {
             resume_skipped_bytes: metrics.resume_skipped_bytes.get(),
             files_matched: metrics.files_matched.get(),
             files_held: metrics.files_held.get(),
+            files_rotated_before: metrics.files_rotated_before.get(),
             files_lost: metrics.files_lost.get(),
             bytes_lost: metrics.bytes_lost.get(),
             pinned_files: metrics.pinned_files.get(),
@@ -273,6 +275,7 @@ impl ReadNumbers {
             resume_skipped_bytes,
             files_matched,
             files_held,
+            files_rotated_before,
             files_lost,
             bytes_lost,
             pinned_files,
@@ -298,6 +301,7 @@ impl ReadNumbers {
         self.resume_skipped_bytes += resume_skipped_bytes;
         self.files_matched += files_matched;
         self.files_held += files_held;
+        self.files_rotated_before += files_rotated_before;
         self.files_lost += files_lost;
         self.bytes_lost += bytes_lost;
         self.pinned_files += pinned_files;

@@ -163,6 +163,7 @@ fn file_entry(input: &InputNumbers) -> Json {
         resume_skipped_bytes,
         files_matched,
         files_held,
+        files_rotated_before,
         files_lost,
         bytes_lost,
         pinned_files,
@@ -187,6 +188,7 @@ fn file_entry(input: &InputNumbers) -> Json {
         "skidder": {
             "files_matched": files_matched,
             "files_held": files_held,
+            "files_rotated_before_total": files_rotated_before,
             "files_lost_total": files_lost,
             "bytes_lost_total": bytes_lost,
             "pinned_files": pinned_files,

@@ -32,6 +32,8 @@ pub enum Sabotage {
     ParsedUnchecked,
     /// When a link leads to another file, the file before is not looked for.
     LinksUnfollowed,
+    /// What was rotated away before the first look at a log is not looked for.
+    FirstLookShort,
     /// A pin is removed when its file was read, whether that has its verdict or not.
     PinReleasedEarly,
     /// A file is deleted when one output has all of it, whatever the others have.
@@ -44,7 +46,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CursorPassesUnsettled,
         Self::TailUnchecked,
         Self::InodeIsIdentity,
@@ -56,6 +58,7 @@ impl Sabotage {
         Self::GroupsTorn,
         Self::ParsedUnchecked,
         Self::LinksUnfollowed,
+        Self::FirstLookShort,
         Self::PinReleasedEarly,
         Self::PeersUnasked,
         Self::FrameAckedEarly,
@@ -76,6 +79,7 @@ impl Sabotage {
             Self::GroupsTorn => "groups-torn",
             Self::ParsedUnchecked => "parsed-unchecked",
             Self::LinksUnfollowed => "links-unfollowed",
+            Self::FirstLookShort => "first-look-short",
             Self::PinReleasedEarly => "pin-released-early",
             Self::PeersUnasked => "peers-unasked",
             Self::FrameAckedEarly => "frame-acked-early",

@@ -121,6 +121,11 @@ impl Chain {
         Self { parsers: parsers.into(), group_bytes_max }
     }
 
+    /// Whether the files are logs of containers.
+    pub fn reads_containers(&self) -> bool {
+        self.parsers.iter().any(|parser| matches!(parser, Parser::Container(_)))
+    }
+
     /// The parsers.
     pub fn parsers(&self) -> &[Parser] {
         &self.parsers

@@ -49,6 +49,9 @@ pub struct ReadMetrics {
     pub files_deleted: Counter,
     /// Files that were behind and had no reader for no known reason: the watchdog found and woke them.
     pub files_stalled: Counter,
+    /// Files that were rotated away from their log before the time from which such files are read, and were
+    /// skipped.
+    pub files_rotated_before: Counter,
     /// Files that vanished before they were read to the end, as far as was known.
     pub files_lost: Counter,
     /// Of those, bytes that were not read, as stored: all of a compressed file.

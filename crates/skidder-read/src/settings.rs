@@ -158,6 +158,10 @@ pub struct FilestreamSettings {
     pub key_suffix: &'static str,
     /// `paths` and `prospector.scanner.*`.
     pub scan: ScanSettings,
+    /// Files that were rotated away before the first look at their log, for links and the logs of containers,
+    /// are read if they were changed at this time or later; those that are older are known, and skipped.
+    /// Nothing = none of them is looked for.
+    pub rotated_since: Option<Timestamp>,
     /// `prospector.scanner.check_interval`.
     pub check_interval: Duration,
     /// `prospector.scanner.notify`: directories are watched where the file system supports it.
@@ -248,6 +252,7 @@ impl FilestreamSettings {
             identity: FileIdentity::Fingerprint,
             key_suffix: "",
             scan,
+            rotated_since: None,
             check_interval: Self::CHECK_INTERVAL,
             notify: true,
             resend_on_touch: false,
@@ -280,6 +285,17 @@ impl FilestreamSettings {
             read_once: false,
             final_line: false,
         }
+    }
+
+    /// Whether files that were rotated away from what a link leads to, or from the log of a container, are
+    /// looked for.
+    pub fn follows_rotated(&self) -> bool {
+        (self.scan.symlinks || self.follows_containers()) && self.identity.is_content()
+    }
+
+    /// Whether this is so for logs of containers that are no links, as those of Docker.
+    pub fn follows_containers(&self) -> bool {
+        self.rotated_since.is_some() && self.parsers.reads_containers()
     }
 
     /// Whether lines need no more than to be cut out of the bytes: no parser, no encoding, no other

@@ -47,7 +47,12 @@ pub(crate) struct Agent {
     pub(crate) hostname: String,
     /// When a process began with this data directory for the first time.
     pub(crate) first_start: Timestamp,
+    /// The same, but never a process of Filebeat.
+    pub(crate) first_use: Timestamp,
 }
+
+/// The member of [`META_FILE`] that Filebeat does not have: when skidder began to use the data directory.
+const FIRST_USE: &str = "skidder_first_start";
 
 /// The name of this machine.
 pub(crate) fn hostname() -> String {
@@ -57,7 +62,21 @@ pub(crate) fn hostname() -> String {
 impl Agent {
     /// An agent without a place to keep its id.
     pub(crate) fn temporary(name: Option<String>, now: Timestamp) -> Self {
-        Self::with_id(uuid::Uuid::new_v4().to_string(), name, now)
+        Self::with_id(uuid::Uuid::new_v4().to_string(), name, now, now)
+    }
+
+    /// An agent for a command that only looks: it has the times that are kept in `data`.
+    pub(crate) fn onlooker(
+        fs: &dyn Fs,
+        clock: &dyn Clock,
+        data: &Path,
+        name: Option<String>,
+    ) -> Self {
+        let agent = Self::temporary(name, clock.wall());
+        let Some(meta) = kept_meta(fs, data) else { return agent };
+        let first_start = time_of(&meta, "first_start").unwrap_or(agent.first_start);
+        let first_use = time_of(&meta, FIRST_USE).unwrap_or(agent.first_use);
+        Self { first_start, first_use, ..agent }
     }
 
     /// The same with another `name`; without one, that of the host.
@@ -84,27 +103,31 @@ impl Agent {
             && let Some(id) = meta["uuid"].as_str()
         {
             // Filebeat writes its local time; without one, everything is from after the first start.
-            let first: Option<jiff::Timestamp> =
-                meta["first_start"].as_str().and_then(|text| text.parse().ok());
-            let first = first.map_or(Timestamp(0), |at| Timestamp(at.as_nanosecond() as i64));
-            return Ok(Self::with_id(id.to_owned(), name, first));
+            let first = time_of(meta, "first_start").unwrap_or(Timestamp(0));
+            let first_use = match time_of(meta, FIRST_USE) {
+                Some(at) => at,
+                None => begin_use(fs, clock, &path, meta)?,
+            };
+            return Ok(Self::with_id(id.to_owned(), name, first, first_use));
         }
         let agent = Self::temporary(name, clock.wall());
-        let mut time = skidder_event::TimeText::new(skidder_event::Precision::Nanosecond);
-        let started = String::from_utf8_lossy(time.format(clock.wall().0)).into_owned();
-        let meta = serde_json::json!({"uuid": agent.id, "first_start": started});
-        let file = fs.open_write(&path, OpenMode::Truncate, 0o600)?;
-        write_all_at(&*file, meta.to_string().as_bytes(), 0)
-            .and_then(|()| file.sync())
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        let started = text_of(agent.first_start);
+        let meta =
+            serde_json::json!({"uuid": agent.id, "first_start": started, FIRST_USE: started});
+        write_meta(fs, &path, &meta)?;
         Ok(agent)
     }
 
-    fn with_id(id: String, name: Option<String>, first_start: Timestamp) -> Self {
+    fn with_id(
+        id: String,
+        name: Option<String>,
+        first_start: Timestamp,
+        first_use: Timestamp,
+    ) -> Self {
         let hostname = hostname();
         let ephemeral_id = uuid::Uuid::new_v4().to_string();
         let name = name.unwrap_or_else(|| hostname.clone());
-        Self { id, ephemeral_id, name, hostname, first_start }
+        Self { id, ephemeral_id, name, hostname, first_start, first_use }
     }
 
     /// The fields that every event gets unless it has them: `agent.*`, `ecs.version`, `host.name`.
@@ -144,12 +167,53 @@ pub(crate) fn take_over_id(fs: &dyn Fs, store: &Path, data: &Path) -> Result<()>
         .with_context(|| format!("cannot write `{}`", ours.display()))
 }
 
-/// The id that is kept in the data directory.
-pub(crate) fn kept_id(fs: &dyn Fs, data: &Path) -> Option<String> {
+/// The data directory was Filebeat's, or an earlier version has written it: skidder uses it from now on.
+fn begin_use(
+    fs: &dyn Fs,
+    clock: &dyn Clock,
+    path: &Path,
+    meta: &serde_json::Value,
+) -> Result<Timestamp> {
+    let now = clock.wall();
+    let mut meta = meta.clone();
+    meta[FIRST_USE] = text_of(now).into();
+    write_meta(fs, path, &meta)?;
+    Ok(now)
+}
+
+/// Replaces the file that keeps `agent.id`. A crash leaves the old one or the new one.
+fn write_meta(fs: &dyn Fs, path: &Path, meta: &serde_json::Value) -> Result<()> {
+    let temporary = path.with_extension("json.new");
+    let write = || {
+        let file = fs.open_write(&temporary, OpenMode::Truncate, 0o600)?;
+        write_all_at(&*file, meta.to_string().as_bytes(), 0)?;
+        file.sync()?;
+        fs.rename(&temporary, path)?;
+        path.parent().map_or(Ok(()), |data| fs.sync_dir(data))
+    };
+    let written: std::io::Result<()> = write();
+    written.with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+fn text_of(at: Timestamp) -> String {
+    let mut time = skidder_event::TimeText::new(skidder_event::Precision::Nanosecond);
+    String::from_utf8_lossy(time.format(at.0)).into_owned()
+}
+
+fn time_of(meta: &serde_json::Value, member: &str) -> Option<Timestamp> {
+    let at: jiff::Timestamp = meta[member].as_str()?.parse().ok()?;
+    Some(Timestamp(at.as_nanosecond() as i64))
+}
+
+fn kept_meta(fs: &dyn Fs, data: &Path) -> Option<serde_json::Value> {
     let file = fs.open(&data.join(META_FILE)).ok()?;
     let text = read_to_end(&*file, 64 << 10).ok()?;
-    let meta = serde_json::from_slice::<serde_json::Value>(&text).ok()?;
-    meta["uuid"].as_str().map(str::to_owned)
+    serde_json::from_slice(&text).ok()
+}
+
+/// The id that is kept in the data directory.
+pub(crate) fn kept_id(fs: &dyn Fs, data: &Path) -> Option<String> {
+    kept_meta(fs, data)?["uuid"].as_str().map(str::to_owned)
 }
 
 /// Whether a process uses the data directory.
@@ -207,8 +271,37 @@ fn lock_data_with(
 
 #[cfg(test)]
 mod tests {
-    use super::{lock_data, lock_data_with};
-    use skidder_os::RealFs;
+    use super::{Agent, META_FILE, lock_data, lock_data_with};
+    use skidder_os::{RealFs, Timestamp};
+    use skidder_testkit::SimClock;
+
+    #[test]
+    fn the_first_use_is_kept_and_that_of_filebeat_is_not_taken_for_it() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |seconds: i64| Timestamp(1_700_000_000_000_000_000 + seconds * 1_000_000_000);
+        let load = |now| {
+            let clock = SimClock::starting_at(now);
+            Agent::load(&RealFs, &clock, place.path(), None).unwrap()
+        };
+        let onlooker = |now| {
+            let agent = Agent::onlooker(&RealFs, &SimClock::starting_at(now), place.path(), None);
+            (agent.first_start, agent.first_use)
+        };
+        assert_eq!(onlooker(at(0)), (at(0), at(0)), "nothing is kept yet");
+        let first = load(at(1));
+        let again = load(at(2));
+        assert_eq!((&again.id, again.first_start, again.first_use), (&first.id, at(1), at(1)));
+        assert_eq!(onlooker(at(3)), (at(1), at(1)));
+        let theirs = r#"{"uuid":"1-2-3","first_start":"2020-01-01T00:00:00+01:00","version":"9"}"#;
+        std::fs::write(place.path().join(META_FILE), theirs).unwrap();
+        let began = Timestamp(1_577_833_200_000_000_000);
+        for now in [at(4), at(5)] {
+            let agent = load(now);
+            assert_eq!((&*agent.id, agent.first_start, agent.first_use), ("1-2-3", began, at(4)));
+        }
+        let kept = std::fs::read_to_string(place.path().join(META_FILE)).unwrap();
+        assert!(kept.contains(r#""version":"9""#), "{kept}");
+    }
 
     #[test]
     fn a_lock_that_is_given_up_in_time_is_waited_for() {

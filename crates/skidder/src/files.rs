@@ -85,8 +85,10 @@ fn why(file: &Value) -> String {
 pub(crate) fn files(options: &Files, global: &Global, system: &System) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     let settings = load_settings(global, system)?;
-    let parts =
-        read_parts(&settings, system, |name| Ok(Agent::temporary(name, system.clock.wall())))?;
+    let data = settings.paths().data.clone();
+    let parts = read_parts(&settings, system, |name| {
+        Ok(Agent::onlooker(&*system.fs, &*system.clock, &data, name))
+    })?;
     let paths: Vec<PathBuf> =
         options.paths.iter().map(|path| system.directory.join(path)).collect();
     let keep = options.json;

@@ -144,6 +144,7 @@ impl InputReader {
             directory: &shared.directory,
             started: shared.started,
             first_start: shared.agent.first_start,
+            first_use: shared.agent.first_use,
         };
         let Some(mut reads) = inputs::read(&section, &context, tasks) else {
             section.skip();

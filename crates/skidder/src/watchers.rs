@@ -1,6 +1,7 @@
 //! The watchers of autodiscover: each provider has a thread that follows its API and reports what there is.
 
 mod jolokia;
+mod lease;
 mod nomad;
 
 use crate::system::System;
@@ -8,6 +9,7 @@ use anyhow::{Context as _, Result, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jolokia::{DISCOVERY, follow_jolokia};
+use lease::{HeldLease, Holding, follow_lease};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
     DockerProvider, Fact, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
@@ -16,7 +18,6 @@ use skidder_autodiscover::{
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
 use skidder_lookups::kubernetes::access::Access;
-use skidder_lookups::kubernetes::lease::{Lease, LeaseSettings};
 use skidder_lookups::kubernetes::objects::{
     Api, Change, Objects, RequestLimit, group_path_of, path_of,
 };
@@ -24,7 +25,6 @@ use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::TlsClient;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -63,7 +63,16 @@ pub(crate) struct Watchers {
     news: Receiver<News>,
     /// Where secrets are requested, by the number of the provider.
     secrets: BTreeMap<usize, UnboundedSender<WantedSecret>>,
+    leases: Vec<HeldLease>,
     _threads: Vec<Background>,
+}
+
+impl Drop for Watchers {
+    fn drop(&mut self) {
+        // Followers of a lease release it when nothing is requested any more.
+        self.secrets.clear();
+        self.leases.iter().for_each(HeldLease::await_release);
+    }
 }
 
 impl Watchers {
@@ -76,7 +85,7 @@ impl Watchers {
     ) -> Result<Self> {
         let (send, news) = channel();
         let mut threads = Vec::new();
-        let mut secrets = BTreeMap::new();
+        let (mut secrets, mut leases) = (BTreeMap::new(), Vec::new());
         let since = jiff::Timestamp::from_nanosecond(i128::from(ended_since.0)).ok();
         let since = since.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         for (number, provider) in providers.iter().enumerate() {
@@ -105,7 +114,10 @@ impl Watchers {
                     let clock = Arc::clone(&system.clock);
                     let (ask, asked) = unbounded_channel();
                     secrets.insert(number, ask);
-                    Background::start(name, follow_kubernetes(access, wanted, clock, report, asked))
+                    let (lease, holding) = HeldLease::new();
+                    leases.push(lease);
+                    let work = follow_kubernetes(access, wanted, clock, report, asked, holding);
+                    Background::start(name, work)
                 }
                 ProviderKind::Jolokia(jolokia) => {
                     let (interfaces, clock) =
@@ -115,7 +127,7 @@ impl Watchers {
             };
             threads.push(started.context("no thread for a provider of autodiscover")?);
         }
-        Ok(Self { news, secrets, _threads: threads })
+        Ok(Self { news, secrets, leases, _threads: threads })
     }
 
     /// Requests the values of a secret, which are reported later.
@@ -298,13 +310,14 @@ async fn follow_kubernetes(
     clock: Arc<dyn Clock>,
     report: Report,
     mut secrets: UnboundedReceiver<WantedSecret>,
+    holding: Holding,
 ) {
     let api = Api::new(access, RequestLimit::new(wanted.qps, wanted.burst));
     let name = api.cluster_name(wanted.use_kubeadm).await;
     let cluster = json!({ "name": name, "url": api.access().url });
     report.report(What::Seen(Fact::Cluster(cluster).into()));
     if let Some(lease) = wanted.lease {
-        return follow_lease(api, lease, clock, &report).await;
+        return follow_lease(api, lease, clock, &report, secrets, &holding).await;
     }
     let node = match (&wanted.node, wanted.is_cluster) {
         (Some(node), _) => Some(node.clone()),
@@ -313,6 +326,9 @@ async fn follow_kubernetes(
     };
     let followed = wanted.lists(node.as_deref());
     let mut tasks = tokio::task::JoinSet::new();
+    if let Some(node) = node.filter(|_| !wanted.is_cluster) {
+        tasks.spawn(api.clone().check_node(node, "`node` of the provider `kubernetes`"));
+    }
     for (path, fact) in followed {
         let make = move |object| fact(object).into();
         let objects = Objects::new(api.clone(), path, wanted.sync_period, make);
@@ -352,33 +368,6 @@ async fn follow_kubernetes(
         while tasks.try_join_next().is_some() {}
     }
     // The program ends.
-}
-
-/// Reports that the lease is held, and that it is not.
-async fn follow_lease(api: Api, lease: LeaderLease, clock: Arc<dyn Clock>, report: &Report) {
-    let host = crate::agent::hostname();
-    let identity = format!("skidder-{host}-{:016x}", RandomState::new().hash_one(&lease.name));
-    let namespace = api.access().own_namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let settings = LeaseSettings {
-        name: lease.name,
-        namespace,
-        identity: identity.clone(),
-        duration: lease.duration,
-        renew_deadline: lease.renew_deadline,
-        retry_period: lease.retry_period,
-    };
-    let mut lease = Lease::new(api, settings, clock);
-    // An id is not used again.
-    for term in 1_u64.. {
-        let id = format!("{identity}-{term}");
-        if lease.changed().await {
-            tracing::info!(identity, "this skidder holds the lease of autodiscover");
-            report.report(What::Seen(Fact::Leader(id.clone()).into()));
-            lease.changed().await;
-            tracing::warn!(identity, "the lease of autodiscover is lost");
-            report.report(What::Gone(id, None));
-        }
-    }
 }
 
 fn secret_path(secret: &WantedSecret) -> String {

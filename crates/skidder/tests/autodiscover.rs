@@ -95,11 +95,9 @@ fn pods_come_and_go_and_all_of_their_lines_arrive_with_their_metadata() {
         pod.write(3);
         pod.run(&cluster);
         alive.push(pod);
-        let messages = server.documents();
         for pod in &mut alive {
             pod.write(7);
-            // The kubelet looks every ten seconds; what it renames before it was opened is out of reach.
-            if pod.is_open(&messages) && random.below(2) == 0 {
+            if random.below(2) == 0 {
                 pod.rotate();
                 pod.write(2);
             }
@@ -182,6 +180,35 @@ fn the_last_group_of_lines_of_a_pod_that_has_ended_does_not_wait_for_more() {
     program.await_that("the last group", || server.count() == lines);
     accept("groups of a pod that ends", judge(&[(&label, lines)], &server.documents()), 0);
     program.terminate().succeeded();
+}
+
+#[test]
+fn a_node_that_the_cluster_does_not_have_is_in_the_log() {
+    let World { server, place, folder, cluster } = World::new(BulkServer::start());
+    let wanted = "the cluster has no node of this name";
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(3);
+    pod.run(&cluster);
+    program.await_that("its lines", || server.count() == 3);
+    assert!(!program.terminate().succeeded().log.contains(wanted));
+    let text = place.configuration();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let processor = format!(
+        "processors:\n- add_kubernetes_metadata: {{node: another, kube_config: '{}'}}\n",
+        kubeconfig.display()
+    );
+    // Apart: the log leaves out what repeats.
+    for (text, setting) in [
+        (text.replace("node: node-1", "node: another"), "`node` of the provider `kubernetes`"),
+        (text + &processor, "`node` of add_kubernetes_metadata"),
+    ] {
+        place.configure(&text);
+        let program = place.start(&[]);
+        let line = program.await_log("\"node\":\"another\"");
+        assert!(line.contains(wanted) && line.contains(setting), "{line}");
+        program.terminate().succeeded();
+    }
 }
 
 #[test]
@@ -498,6 +525,30 @@ fn of_several_with_a_lease_one_runs_the_templates_and_another_when_it_is_gone() 
     first.await_that("both have asked for it often", || cluster.lease_requests() > before + 40);
     assert!(runs(&places[0]) && !runs(&places[1]), "the first one keeps it");
     first.kill();
+    second.await_that("the second one takes over", || runs(&places[1]));
+    second.terminate().succeeded();
+}
+
+#[test]
+fn a_lease_is_released_at_a_stop_and_taken_at_once() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let _cluster = Cluster::start(folder.path());
+    let path = folder.path().display();
+    // Longer than this test waits for anything.
+    let provider = format!(
+        "- type: kubernetes\n  kube_config: {path}/kubeconfig\n  scope: cluster\n  unique: true\n  \
+         leader_leaseduration: 1h\n  leader_renewdeadline: 30m\n  leader_retryperiod: 50ms\n  \
+         templates:\n  - config:\n    - {{type: filestream, id: once, paths: ['{path}/once.log']}}\n"
+    );
+    let places = [place(&server, &provider), place(&server, &provider)];
+    let runs = |place: &Place| place.get("/inputs/").contains("\"once\"");
+    let mut first = places[0].start(&[]);
+    first.await_log("skidder is running");
+    first.await_that("the first one holds the lease", || runs(&places[0]));
+    let mut second = places[1].start(&[]);
+    second.await_log("skidder is running");
+    first.terminate().succeeded();
     second.await_that("the second one takes over", || runs(&places[1]));
     second.terminate().succeeded();
 }

@@ -82,9 +82,7 @@ impl Lease {
     }
 
     async fn try_attempt(&mut self) -> Result<bool, HttpError> {
-        let namespace = percent_encoded(&self.settings.namespace);
-        let list = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-        let path = format!("{list}/{}", percent_encoded(&self.settings.name));
+        let (list, path) = self.paths();
         let has_status = |error: &HttpError, code: u16| matches!(error, HttpError::Status { status, .. } if status.as_u16() == code);
         let mut lease = match self.api.json(&path).await {
             Ok(lease) => lease,
@@ -117,6 +115,49 @@ impl Lease {
         }
     }
 
+    /// Gives it up if it is held, so that another program takes it at once.
+    ///
+    /// # Errors
+    /// If the API does not take it in time; then the lease is over when its duration is.
+    pub async fn release(&mut self) -> Result<(), HttpError> {
+        if self.renewed.take().is_none() {
+            return Ok(());
+        }
+        let limit = self.settings.renew_deadline;
+        let release = tokio::time::timeout(limit, self.try_release()).await;
+        release.unwrap_or(Err(HttpError::Timeout(limit)))
+    }
+
+    async fn try_release(&self) -> Result<(), HttpError> {
+        let (_, path) = self.paths();
+        let mut lease = self.api.json(&path).await?;
+        if lease["spec"]["holderIdentity"] != self.settings.identity.as_str() {
+            return Ok(());
+        }
+        let now = self.now();
+        lease["spec"] = json!({
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": lease["spec"]["leaseTransitions"].as_u64().unwrap_or(0),
+        });
+        self.api.replace(&path, &lease).await.map(drop)
+    }
+
+    /// The paths of all leases of the namespace, and of this one.
+    fn paths(&self) -> (String, String) {
+        let namespace = percent_encoded(&self.settings.namespace);
+        let list = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+        let path = format!("{list}/{}", percent_encoded(&self.settings.name));
+        (list, path)
+    }
+
+    fn now(&self) -> String {
+        let now = jiff::Timestamp::from_nanosecond(i128::from(self.clock.wall().0));
+        now.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    }
+
     /// Whether another holder has not renewed it for its duration.
     fn is_over(&mut self, spec: &Json) -> bool {
         match &self.seen {
@@ -134,8 +175,7 @@ impl Lease {
 
     /// The spec with this program as the holder.
     fn spec(&self, before: &Json) -> Json {
-        let now = jiff::Timestamp::from_nanosecond(i128::from(self.clock.wall().0));
-        let now = now.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let now = self.now();
         let is_ours = before["holderIdentity"] == self.settings.identity.as_str();
         let transitions = before["leaseTransitions"].as_u64().unwrap_or(0);
         json!({

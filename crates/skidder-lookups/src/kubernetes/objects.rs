@@ -11,6 +11,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Pause before a node is looked up for the first time.
+const NODE_DELAY: Duration = Duration::from_secs(1);
+/// Pause before the API is asked for a node again.
+const NODE_PAUSE: Duration = Duration::from_secs(10);
+
 /// Objects of one answer of a list.
 const PAGE: usize = 500;
 
@@ -156,6 +161,35 @@ impl Api {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
         tracing::info!(node = hostname, "the name of the host is taken for the node: {setting}");
         hostname
+    }
+
+    /// Warns if the cluster has no node of this name, whose pods would never be found. `setting` names the setting
+    /// with the name. Returns when the API has answered.
+    pub async fn check_node(self, node: String, setting: &str) {
+        let path = format!("/api/v1/nodes/{}", percent_encoded(&node));
+        // Processors begin before the log is open.
+        tokio::time::sleep(NODE_DELAY).await;
+        loop {
+            match self.json(&path).await {
+                Ok(_) => return,
+                Err(HttpError::Status { status, .. }) if status.as_u16() == 404 => {
+                    tracing::warn!(
+                        node,
+                        "the cluster has no node of this name, so that no pod of it is found; set {setting}, or the \
+                         variable NODE_NAME, to a name that `kubectl get nodes` shows"
+                    );
+                    return;
+                }
+                Err(error @ HttpError::Status { .. }) => {
+                    tracing::debug!(node, %error, "whether there is a node of this name is not known");
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!(node, %error, "the node cannot be looked up; trying again");
+                }
+            }
+            tokio::time::sleep(NODE_PAUSE).await;
+        }
     }
 }
 

@@ -76,6 +76,10 @@ pub(super) async fn follow(access: Access, settings: Settings, shared: Arc<Share
         Some(node) => node.clone(),
         None => api.own_node("`node` of add_kubernetes_metadata").await,
     };
+    if !settings.cluster {
+        let setting = "`node` of add_kubernetes_metadata";
+        tokio::spawn(api.clone().check_node(node.clone(), setting));
+    }
     let watcher = Arc::new(Watcher { api, settings, shared, above: Mutex::default() });
     watcher.cluster().await;
     let wanted = &watcher.settings.wanted;

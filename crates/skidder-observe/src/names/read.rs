@@ -53,6 +53,12 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.read.files_held),
     ),
     counter(
+        "skidder.reader.files_rotated_before",
+        "skidder_reader_files_rotated_before_total",
+        "Rotated logs that are not read, because they are older than the first use of the data directory.",
+        |s| count(s.read.files_rotated_before),
+    ),
+    counter(
         "skidder.reader.files_lost",
         "skidder_reader_files_lost_total",
         "Files that vanished before they were read to the end, as far as was known.",

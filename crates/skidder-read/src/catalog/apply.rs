@@ -219,6 +219,12 @@ impl Catalog {
         (ended.offset == saved.cursor.offset).then_some(ended.offset)
     }
 
+    /// Whether a compressed file was skipped in an earlier run, because it was rotated away before the first look.
+    fn was_skipped(&self, saved: &SavedState) -> bool {
+        let entry = self.files.input.cursors.saved(&saved.key).ok().flatten();
+        entry.is_some_and(|entry| entry.cursor.eof && entry.cursor.offset == 0)
+    }
+
     /// Adds a source. It is read from its saved cursor, or from the beginning.
     pub(super) fn add_source(
         &mut self,
@@ -242,8 +248,10 @@ impl Catalog {
             return;
         }
         let meta = &found.metadata;
-        let ignored = self.files.is_ignored(meta.modified, now.wall);
         let is_new = saved.is_none();
+        let too_old = self.files.is_rotated_before(&path, meta.modified)
+            && saved.as_ref().is_none_or(|saved| self.was_skipped(saved));
+        let ignored = too_old || self.files.is_ignored(meta.modified, now.wall);
         let skips = ignored
             || (self.files.input.settings.start_at_end
                 && self.saved.is_loaded_in(self.files.places.scan()));
@@ -254,6 +262,7 @@ impl Catalog {
         };
         let identity = Identity::new(fingerprint, &head.bytes, usual);
         let mut source = Source::new(identity, key, file, skips);
+        source.rotated_before = too_old;
         if head.compressed {
             source.ended_at = saved.as_ref().and_then(|saved| self.end_of(saved));
         }
@@ -263,6 +272,11 @@ impl Catalog {
         if skips && is_new && !head.compressed {
             cursor.offset = meta.size;
             cursor.tail = self.files.probe.tail_at(&path, meta);
+        }
+        if too_old {
+            // A compressed file counts as read to its end, so that a new name does not wake its reader.
+            cursor.eof = head.compressed;
+            self.files.input.metrics.files_rotated_before.add(u64::from(is_new));
         }
         if let Some(old) = key.filter(|old| **old != *source.key) {
             // The entry has the key of the shorter fingerprint that the file had then.
@@ -286,7 +300,7 @@ impl Catalog {
     /// a new file can be found again.
     fn remembers_names(&self) -> bool {
         let settings = &self.files.input.settings;
-        settings.pin.max_bytes.is_some() || settings.scan.symlinks
+        settings.pin.max_bytes.is_some() || settings.follows_rotated()
     }
 
     fn add_reader(&self, id: SourceId, source: &Source, cursor: Cursor, wake: bool) {

@@ -260,8 +260,14 @@ impl Inventory {
         self.probe.head(found, if is_rotated { Compression::Auto } else { settings })
     }
 
-    /// Whether to search for files that were rotated away from the targets of links.
-    pub(super) fn follows_links(&self) -> bool {
-        self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
+    /// Whether to search for files that were rotated away from the targets of links and the logs of containers.
+    pub(super) fn follows_rotated(&self) -> bool {
+        self.input.settings.follows_rotated()
+    }
+
+    /// Whether a new file was rotated away from its log before the time from which such files are read.
+    pub(super) fn is_rotated_before(&self, path: &Path, modified: Timestamp) -> bool {
+        let since = self.input.settings.rotated_since;
+        since.is_some_and(|since| modified < since) && self.followed.is_rotated(path)
     }
 }

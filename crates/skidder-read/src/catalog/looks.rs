@@ -3,6 +3,8 @@
 //! Nothing of this is stored. A reason is derived from what is known at the time of a query, and from the
 //! beginning of a file without readable content.
 
+mod reason;
+
 use super::forecast::DeletionForecast;
 use super::inventory::Inventory;
 use super::pins::unread_bytes;
@@ -11,11 +13,11 @@ use super::watchdog::is_behind;
 use crate::Now;
 use crate::errors::FileError;
 use crate::fingerprint::HeadError;
-use crate::readers::{ReaderLimit, ReaderLook, ReaderState, Trouble};
+use crate::readers::{ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
+pub use reason::Reason;
 use skidder_event::SourceId;
 use skidder_os::{FileId, Metadata, Timestamp};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,55 +110,6 @@ pub enum FileState {
     Gone,
 }
 
-/// Why a file is in its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// All places of this kind are taken.
-    Waiting(ReaderLimit),
-    /// A processor waits for metadata.
-    Metadata,
-    /// `ignore_older`.
-    Older(Duration),
-    /// `ignore_inactive`.
-    NotModified,
-    /// It has the same identity or content as this one.
-    SameAs(PathBuf),
-    /// It is being compared with this one.
-    Comparing(PathBuf),
-    /// There are not yet enough bytes for a fingerprint.
-    TooShort,
-    /// There is nothing in it.
-    Empty,
-    /// It cannot be decoded.
-    Damaged(String),
-    /// The system refuses to open or read it.
-    Unopened(String),
-    /// A compressed file without an end.
-    BeingWritten,
-    /// The next scan decides.
-    NextScan,
-    /// The rest is no whole line.
-    LineWithoutEnd,
-    /// Everything is read, and some of it is in flight.
-    InFlight,
-    /// Everything is read and delivered.
-    AtEnd,
-    /// It was closed at its end.
-    Inactive,
-    /// It was read to its verified end.
-    Finished,
-    /// It is gone, and forgotten after a while.
-    Gone,
-    /// The same, and not all of it was read.
-    GoneUnread,
-    /// It was rewritten; what it was is forgotten after a while.
-    Rewritten,
-    /// The same, and not all of what it was was read.
-    RewrittenUnread,
-    /// None is known: the watchdog wakes it.
-    Unknown,
-}
-
 impl FileLook {
     /// Why the file was not read completely, once nothing is being read any more; `None` if it was, or is
     /// skipped on purpose. A line without an end is not read yet.
@@ -174,6 +127,7 @@ impl FileLook {
             | Reason::Unknown => true,
             Reason::Older(_)
             | Reason::NotModified
+            | Reason::RotatedBefore
             | Reason::SameAs(_)
             | Reason::NextScan
             | Reason::Empty
@@ -202,54 +156,6 @@ impl FileState {
             Self::Empty => "empty",
             Self::Unreadable => "unreadable",
             Self::Gone => "gone",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Waiting(ReaderLimit::OpenFile) => "waiting for a place: open files",
-            Self::Metadata => "waiting for metadata that a processor adds",
-            Self::Waiting(ReaderLimit::OfInput) => "waiting for a slot of harvester_limit",
-            Self::Waiting(ReaderLimit::Decoder) => "waiting for a decoder",
-            Self::Older(limit) => return write!(f, "ignored: older than {}", Span(*limit)),
-            Self::NotModified => "ignored: not modified since the start (ignore_inactive)",
-            Self::SameAs(path) => return write!(f, "identity equals {}", path.display()),
-            Self::Comparing(path) => return write!(f, "being compared with {}", path.display()),
-            Self::TooShort => "too short for a fingerprint",
-            Self::Empty => "empty",
-            Self::Damaged(what) => return write!(f, "damaged: {what}"),
-            Self::Unopened(what) => return write!(f, "cannot be opened: {what}"),
-            Self::BeingWritten => "a compressed file that has no end yet",
-            Self::NextScan => "looked at again with the next scan",
-            Self::LineWithoutEnd => "the last line or event has no end yet",
-            Self::InFlight => "read to its end; some lines are on their way",
-            Self::AtEnd => "at its end",
-            Self::Inactive => "closed: inactive, wakes on change",
-            Self::Finished => "finished",
-            Self::Gone => "no longer at its path; forgotten after a minute",
-            Self::GoneUnread => {
-                "no longer at its path, and not read to its end; forgotten after a minute"
-            }
-            Self::RewrittenUnread => "rewritten before it was read to its end",
-            Self::Rewritten => "rewritten; what it was is forgotten after a minute",
-            Self::Unknown => "none is known; the watchdog wakes it",
-        })
-    }
-}
-
-/// A duration in the notation of the configuration.
-struct Span(Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        match seconds {
-            0 => write!(f, "{:?}", self.0),
-            _ if seconds.is_multiple_of(3600) => write!(f, "{}h", seconds / 3600),
-            _ if seconds.is_multiple_of(60) => write!(f, "{}m", seconds / 60),
-            _ => write!(f, "{seconds}s"),
         }
     }
 }
@@ -453,6 +359,9 @@ impl FileReport<'_> {
             return (FileState::Gone, Some(reason));
         }
         let behind = is_behind(source, look);
+        if source.rotated_before && !behind && look.trouble.is_none() {
+            return (FileState::Ignored, Some(Reason::RotatedBefore));
+        }
         let reason = match look.trouble {
             Some(trouble) => self.trouble(id, look, trouble),
             None if look.finished => {

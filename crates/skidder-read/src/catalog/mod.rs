@@ -349,7 +349,7 @@ impl Catalog {
 
     /// Paths have lost what was at them.
     fn lose_places(&mut self, lost: Vec<(Arc<Path>, Place)>, now: Monotonic) {
-        if self.files.follows_links() {
+        if self.files.follows_rotated() {
             for (path, place) in &lost {
                 self.rotated.note_lost(path, place, now);
             }

@@ -149,7 +149,7 @@ impl Catalog {
 
     /// Whether no pass looks beyond one file, the sources in their places, and the registry.
     fn is_divisible(&self) -> bool {
-        !self.files.input.settings.scan.symlinks && !self.files.sources.has_displaced()
+        !self.files.follows_rotated() && !self.files.sources.has_displaced()
     }
 
     /// Portion by portion: first the files that no other file can have a better match than, then the others.

@@ -108,7 +108,7 @@ impl LinkScan<'_> {
 impl RotatedFiles {
     /// Remembers a saved entry.
     pub(super) fn consider(&mut self, settings: &FilestreamSettings, entry: &FileEntry) {
-        if !settings.scan.symlinks || !settings.identity.is_content() {
+        if !settings.follows_rotated() {
             return;
         }
         let path = &entry.meta.source;
@@ -167,7 +167,7 @@ impl RotatedFiles {
     /// Adds rotated files beside the targets of links to the files that a scan found. Call it after the
     /// sources of vanished paths are displaced.
     pub(super) fn search(&mut self, scan: &mut LinkScan<'_>, fresh: Vec<Found>) -> Vec<Found> {
-        if !scan.files.follows_links() {
+        if !scan.files.follows_rotated() {
             return fresh;
         }
         let mut all = Vec::with_capacity(fresh.len());
@@ -206,7 +206,7 @@ impl RotatedFiles {
         scan: &mut LinkScan<'_>,
         candidates: &[Candidate],
     ) -> Vec<Found> {
-        if !scan.files.input.settings.scan.symlinks {
+        if !scan.files.follows_rotated() {
             return Vec::new();
         }
         let mut all = Vec::new();
@@ -268,7 +268,8 @@ impl RotatedFiles {
         // The link was gone for a moment, or is new: then its log began after the last scan.
         let is_new = !self.saved.contains_key(&*found.path);
         let seen = self.last_scan.filter(|_| is_new || paths.contains(&*found.path));
-        let is_asked = seen.is_some() || !self.directories.is_empty();
+        let is_first_look = scan.files.input.settings.rotated_since.is_some();
+        let is_asked = seen.is_some() || !self.directories.is_empty() || is_first_look;
         is_asked.then_some(LastSeen::InDirectory(seen))
     }
 
@@ -306,10 +307,7 @@ impl RotatedFiles {
         search: &FailedSearch,
         out: &mut Vec<Found>,
     ) -> io::Result<()> {
-        if scan.files.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
-            return Ok(());
-        }
-        let target = scan.files.input.fs.canonicalize(&found.path)?;
+        let Some(target) = target_of(scan.files, &found.path)? else { return Ok(()) };
         let seen = match search.seen {
             LastSeen::At(seen) => Some(seen),
             LastSeen::InDirectory(otherwise) => {
@@ -317,20 +315,32 @@ impl RotatedFiles {
                 saved.map(|updated| seen_before(scan.files, *updated)).or(otherwise)
             }
         };
+        let reads_unseen = scan.files.input.settings.rotated_since.is_some()
+            && !sabotage::is_on(Sabotage::FirstLookShort);
         // Its content may still show that it leads to another file.
-        let Some(seen) = seen else { return Ok(()) };
+        if seen.is_none() && !reads_unseen {
+            return Ok(());
+        }
         self.searched.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
         // Files that are known by now may be newer than the files that could not be seen before.
         let is_retry = search.since < scan.now.monotonic;
-        let siblings = rotated_from(scan.files, &target)?;
+        let mut siblings = rotated_from(scan.files, &target)?;
+        if seen.is_none() {
+            // Each earlier run of a container has a link of its own.
+            siblings.retain(|sibling| is_related(&target, &sibling.path));
+        }
+        // Files that were rotated away before the first look: those that are too old become sources as well, so
+        // that they are known under their later names, but are skipped.
+        let is_unseen = |path: &Path| reads_unseen && is_related(&target, path);
         let Classified { mut wanted, mut unknown, passed_known, failed } =
-            self.classify(scan, siblings, &link, is_retry);
+            self.classify(scan, siblings, &link, is_retry, &is_unseen);
         if !passed_known || is_retry {
             // The file before is gone, or was never seen: files that were written since are not read yet.
             unknown.retain(|sibling| {
                 // It may have been rewritten before it was rotated.
-                sibling.metadata.modified >= seen
+                is_unseen(&sibling.path)
+                    || seen.is_some_and(|seen| sibling.metadata.modified >= seen)
                     || self.was_target(sibling, &link)
                     || self.is_after_saved(&sibling.path)
             });
@@ -401,6 +411,16 @@ fn is_saved(files: &Inventory, candidate: &Candidate) -> bool {
 fn seen_before(files: &Inventory, updated: Timestamp) -> Timestamp {
     let late = SAVED_LATE + files.input.settings.check_interval;
     Timestamp(updated.0.saturating_sub(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX)))
+}
+
+/// The file whose rotated files may have to be read: what a link leads to, or the log of a container itself.
+fn target_of(files: &Inventory, path: &Path) -> io::Result<Option<PathBuf>> {
+    let is_link = files.input.fs.symlink_metadata(path)?.kind == FileKind::Symlink;
+    if is_link {
+        return files.input.fs.canonicalize(path).map(Some);
+    }
+    let is_log = files.input.settings.follows_containers() && !files.followed.has(path);
+    Ok(is_log.then(|| path.to_path_buf()))
 }
 
 /// Files that were rotated away from a path, the oldest first, except those that match a pattern.

@@ -60,6 +60,8 @@ pub(super) struct Source {
     pub(super) placed: bool,
     /// Some of it was skipped because the file was ignored when it was found.
     pub(super) skipped: bool,
+    /// It was skipped because it was rotated away too long before the first look.
+    pub(super) rotated_before: bool,
     /// When it was found to have no place.
     pub(super) missing_since: Option<Monotonic>,
 }
@@ -126,6 +128,7 @@ impl Source {
             unpublished: false,
             placed: true,
             skipped,
+            rotated_before: false,
             missing_since: None,
         }
     }

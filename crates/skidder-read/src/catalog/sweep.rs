@@ -203,7 +203,7 @@ fn forget_stale(
 fn leads_elsewhere(files: &Inventory, rotated: &RotatedFiles, link: &Path) -> bool {
     let is_source = |place: &Place| place.is_source() && !place.recheck;
     let is_taken_in = |path: &Arc<Path>| files.places.get(path).is_some_and(is_source);
-    files.follows_links()
+    files.follows_rotated()
         && files.places.get(link).is_some_and(is_source)
         && rotated.is_complete(link)
         && files.followed.shown_as(link).all(is_taken_in)

@@ -1,7 +1,7 @@
 //! `logrotate`: numbered or dated names, renaming or `copytruncate`, compression at once or later.
 
 use super::family::Compresses;
-use super::{Manner, Others, Watched};
+use super::{Manner, Others};
 use crate::stage::Stage;
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,9 @@ pub(super) const KEPT: u32 = 4;
 
 impl Others {
     /// One rotation of a log, if nothing else is being done to it.
-    pub(super) fn rotate(
-        &mut self,
-        family: usize,
-        stage: &mut Stage,
-        random: &mut Random,
-        watched: &dyn Watched,
-    ) {
+    pub(super) fn rotate(&mut self, family: usize, stage: &mut Stage, random: &mut Random) {
         let base = PathBuf::from(&self.families[family].base);
         if self.family_is_busy(family) || !self.files.contains_key(&base) {
-            return;
-        }
-        if self.families[family].link.as_ref().is_some_and(|link| !watched.has_saved(link)) {
-            // What was rotated before the program has seen the link belongs to no source.
             return;
         }
         if self.families[family].manner == Manner::Kubelet {

@@ -101,8 +101,8 @@ impl Others {
         let family = self.pick_family(random);
         let rotates = self.habits.rotation;
         match random.below(100) {
-            0..8 => self.rotate(family, stage, random, watched),
-            8..12 if rotates >= 2 => self.rotate(family, stage, random, watched),
+            0..8 => self.rotate(family, stage, random),
+            8..12 if rotates >= 2 => self.rotate(family, stage, random),
             12..16 => self.compress_some(family, stage, random),
             16..28 => self.go_on(stage, random),
             28..31 if self.habits.rewrites => self.rewrite(family, stage, random),

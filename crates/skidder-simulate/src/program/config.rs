@@ -5,6 +5,7 @@ use crate::oracle::truth::MESSAGE_BYTES_MAX;
 use crate::records::Dialect;
 use crate::themes::{Special, Themes};
 use regex::bytes::Regex;
+use skidder_os::Timestamp;
 use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, QueueLimits, TakeLimits};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
@@ -243,6 +244,8 @@ impl Config {
             ..ScanSettings::default()
         };
         let mut settings = FilestreamSettings::new(id, scan);
+        // The data directory is as old as the world.
+        settings.rotated_since = Some(Timestamp(0));
         settings.compression = if self.plain_only { Compression::None } else { Compression::Auto };
         // Files a portion at a time: one, two, or all of them.
         settings.heads_bytes_max = match self.rows_max % 3 {

@@ -27,6 +27,27 @@ pub(crate) struct InputContext<'a> {
     pub(crate) started: Timestamp,
     /// When a process began with this data directory for the first time.
     pub(crate) first_start: Timestamp,
+    /// The same, but never a process of Filebeat.
+    pub(crate) first_use: Timestamp,
+}
+
+/// `prospector.scanner.rotated_logs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RotatedLogs {
+    SinceFirstStart,
+    All,
+    Off,
+}
+
+impl RotatedLogs {
+    /// Since when a rotated file that is read was changed; nothing = none is read.
+    fn since(self, first_use: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::SinceFirstStart => Some(first_use),
+            Self::All => Some(Timestamp(i64::MIN)),
+            Self::Off => None,
+        }
+    }
 }
 
 settings! {
@@ -107,6 +128,19 @@ settings! {
          (`0.log.20261121-…`, `.gz` too) is read under the path of the link; see [links](#links). *Cost*: two more \
          questions to the system for each link and scan, and one for each rotated file",
     );
+    ROTATED_LOGS: OneOf<RotatedLogs> = Key::one_of(
+        "prospector.scanner.rotated_logs",
+        &[
+            ("since_first_start", RotatedLogs::SinceFirstStart),
+            ("all", RotatedLogs::All),
+            ("off", RotatedLogs::Off),
+        ],
+    )
+    .default("since_first_start")
+    .ours()
+    .about(
+        "which files are read that were rotated away before the first look at their log, behind a link or beside the          log of a container (parser `container`). `since_first_start`: those that were changed since skidder first          used this data directory; older ones are shown as ignored, and counted. `all`: the older ones, too. `off`:          none, as in Filebeat; see [links](#links)",
+    );
     RESEND_ON_TOUCH: bool = Key::new("prospector.scanner.resend_on_touch").default(false).about(
         "a file whose time of change is new and whose size is not is read again from the start",
     );
@@ -186,6 +220,7 @@ pub(crate) fn read(section: &Section<'_>, context: &InputContext<'_>) -> Filestr
     }
     settings.check_interval = positive(section, &CHECK_INTERVAL);
     settings.notify = section.get(&NOTIFY).value();
+    settings.rotated_since = section.get(&ROTATED_LOGS).value().since(context.first_use);
     settings.resend_on_touch = section.get(&RESEND_ON_TOUCH).value();
     identity::read(section, context, &mut settings);
     identity::read_rotation(section, &settings.identity);

@@ -8,6 +8,7 @@ use skidder_testkit::{SimClock, SimFs};
 
 const STARTED: Timestamp = Timestamp(2_000);
 const FIRST_START: Timestamp = Timestamp(1_000);
+const FIRST_USE: Timestamp = Timestamp(300);
 
 fn world() -> SimFs {
     let fs = SimFs::new(&SimClock::new());
@@ -22,8 +23,13 @@ pub(super) fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     let settings = Settings::parse("filebeat.yml", &text).unwrap();
     let problems = Problems::new();
     let fs: &dyn Fs = &world();
-    let context =
-        InputContext { fs, directory: Path::new("/"), started: STARTED, first_start: FIRST_START };
+    let context = InputContext {
+        fs,
+        directory: Path::new("/"),
+        started: STARTED,
+        first_start: FIRST_START,
+        first_use: FIRST_USE,
+    };
     let section = settings.root(&problems).section("filebeat").sections("inputs").remove(0);
     section.declared_by(&crate::input_settings::EVERY_INPUT);
     section.accept("type");
@@ -108,6 +114,12 @@ fn an_id_is_asked_for_and_paths_are_required() {
 fn the_scanner_is_read() {
     assert_eq!(good("prospector.scanner.check_interval: 1m").check_interval.as_secs(), 60);
     bad("prospector.scanner.check_interval: 0");
+    let rotated =
+        |value: &str| good(&format!("prospector.scanner.rotated_logs: {value}")).rotated_since;
+    assert_eq!(good("").rotated_since, Some(FIRST_USE));
+    assert_eq!(rotated("since_first_start"), Some(FIRST_USE));
+    assert_eq!((rotated("all"), rotated("off")), (Some(Timestamp(i64::MIN)), None));
+    assert!(bad("prospector.scanner.rotated_logs: none").contains("since_first_start"));
     assert!(good("prospector.scanner.notify: auto").notify);
     assert!(!good("prospector.scanner.notify: off").notify);
     bad("prospector.scanner.notify: sometimes");

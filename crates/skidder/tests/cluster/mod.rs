@@ -100,6 +100,9 @@ impl State {
         if let Some(secret) = self.secrets.get(target) {
             return Answer::ok(secret.to_string());
         }
+        if target.strip_prefix("/api/v1/nodes/").is_some_and(|node| node != super::kubelet::NODE) {
+            return Answer::not_found();
+        }
         let items: Vec<&Json> = if is_pods {
             self.lists += 1;
             self.pods.values().collect()

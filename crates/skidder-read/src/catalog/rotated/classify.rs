@@ -27,6 +27,7 @@ impl RotatedFiles {
         siblings: Vec<Found>,
         link: &Arc<Path>,
         is_retry: bool,
+        is_unseen: &dyn Fn(&Path) -> bool,
     ) -> Classified {
         let mut classified = Classified::default();
         let Classified { wanted, unknown, passed_known, failed } = &mut classified;
@@ -50,7 +51,7 @@ impl RotatedFiles {
                 }
                 Ok(None) if *passed_known && !is_retry => {
                     // The file before it may be gone.
-                    let is_found = self.is_after_saved(&sibling.path);
+                    let is_found = is_unseen(&sibling.path) || self.is_after_saved(&sibling.path);
                     if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
                 }
                 Ok(None) => unknown.push(sibling),

@@ -1,5 +1,6 @@
 //! A kubelet that rotates what links lead to.
 
+mod first_look;
 mod rested;
 
 use super::*;
