@@ -308,10 +308,7 @@ impl Reader {
         if context.settings.is_direct() {
             self.read(context, scratch, now)
         } else {
-            self.borrow_state(context, &mut scratch.parsing);
-            let read = self.read_parsed(context, scratch, now);
-            self.return_state(context, &mut scratch.parsing);
-            read
+            self.read_parsed(context, scratch, now)
         }
     }
 

@@ -97,11 +97,7 @@ impl Reader {
     }
 
     /// Takes the state of the worker if it has none of its own.
-    pub(super) fn borrow_state(
-        &mut self,
-        context: &InputContext,
-        of_worker: &mut Option<Box<State>>,
-    ) {
+    fn borrow_state(&mut self, context: &InputContext, of_worker: &mut Option<Box<State>>) {
         if self.parsing.state.is_none() && context.settings.parsers.can_lend() {
             self.parsing.state = of_worker.take();
         }
@@ -109,11 +105,7 @@ impl Reader {
 
     /// Gives the state to the worker if nothing is remembered in it: it has a kilobyte, and there may be very many idle
     /// sources.
-    pub(super) fn return_state(
-        &mut self,
-        context: &InputContext,
-        of_worker: &mut Option<Box<State>>,
-    ) {
+    fn return_state(&mut self, context: &InputContext, of_worker: &mut Option<Box<State>>) {
         let is_free = |state: &mut Box<State>| !state.is_needed();
         if context.settings.parsers.can_lend()
             && let Some(state) = self.parsing.state.take_if(is_free)
@@ -137,6 +129,19 @@ impl Reader {
 
     /// Reads until at least one event is complete, or there is no more.
     pub(super) fn read_parsed(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        self.borrow_state(context, &mut scratch.parsing);
+        let read = self.read_events(context, scratch, now);
+        self.return_state(context, &mut scratch.parsing);
+        read
+    }
+
+    /// The same with the state that it has.
+    fn read_events(
         &mut self,
         context: &InputContext,
         scratch: &mut Scratch,
