@@ -256,7 +256,7 @@ fn of_equal_keys_the_last_counts() {
 
 #[test]
 fn numbers_stay_as_they_are_written_while_a_double_can_hold_them() {
-    let text = br#"{"a":-0,"b":1.50,"c":9223372036854775807,"d":18446744073709551615,"e":1e3,"f":123456789012345678901234567890,"g":1e999,"h":-1e999,"i":[1e999],"j":12345678901234567890.5}"#;
+    let text = br#"{"a":-0,"b":1.50,"c":9223372036854775807,"d":18446744073709551615,"e":1e3,"f":123456789012345678901234567890,"g":1e999,"h":-1e999,"i":[1e999],"j":12345678901234567890.5,"k":9999999999999999999,"l":-9223372036854775808,"m":-9999999999999999999}"#;
     let base = base();
     let mut batch = batch_of(text, &base);
     crate::ndjson::Ndjson::new(crate::ndjson::Settings::default())
@@ -275,7 +275,10 @@ fn numbers_stay_as_they_are_written_while_a_double_can_hold_them() {
         "\"g\":\"1e999\",",
         "\"h\":\"-1e999\",",
         "\"i\":[\"1e999\"],",
-        "\"j\":12345678901234567890.5",
+        "\"j\":12345678901234567890.5,",
+        "\"k\":9999999999999999999,",
+        "\"l\":-9223372036854775808,",
+        "\"m\":-10000000000000000000",
     ] {
         assert!(out.contains(member), "{member} in {out}");
     }

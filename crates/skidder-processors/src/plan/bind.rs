@@ -368,5 +368,6 @@ fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Guards {
         }
     }
     let metadata = guards.iter().any(|guard| guard.metadata);
-    Guards { all: guards.into(), slots: 0, metadata }
+    let filter = GuardFilter::of_guards(&guards);
+    Guards { all: guards.into(), slots: 0, metadata, filter }
 }

@@ -73,6 +73,8 @@ pub(crate) struct Guards {
     pub(crate) slots: u64,
     /// Some of them are of `@metadata`.
     pub(crate) metadata: bool,
+    /// All of them: most events have none.
+    pub(crate) filter: GuardFilter,
 }
 
 impl Guards {
@@ -91,7 +93,10 @@ impl Guards {
                 touched & self.slots != 0
                     || (self.metadata && about.any(|guard| event.has_own_at(&guard.key, true)))
             }
-            None => self.all.iter().any(|guard| event.has_own_at(&guard.key, guard.metadata)),
+            None => {
+                self.filter.may_concern(event)
+                    && self.all.iter().any(|guard| event.has_own_at(&guard.key, guard.metadata))
+            }
         }
     }
 }
@@ -112,17 +117,31 @@ pub(crate) struct GuardFilter {
 }
 
 impl GuardFilter {
+    const NONE: Self = Self { own: KeyFilter::NONE, metadata: KeyFilter::NONE };
+
     /// `None` if a step is not folded.
     pub(crate) fn of(steps: &[BoundStep]) -> Option<Self> {
-        let mut filter = Self { own: KeyFilter::NONE, metadata: KeyFilter::NONE };
+        let mut filter = Self::NONE;
         for step in steps {
             let folded = step.folded.as_ref()?;
-            for guard in folded.condition.all.iter().chain(&folded.fields.all) {
-                let keys = if guard.metadata { &mut filter.metadata } else { &mut filter.own };
-                keys.add(KeyBit::of(guard.key.as_bytes()));
-            }
+            filter.add(&folded.condition.all);
+            filter.add(&folded.fields.all);
         }
         Some(filter)
+    }
+
+    /// Of these.
+    pub(crate) fn of_guards(guards: &[Guard]) -> Self {
+        let mut filter = Self::NONE;
+        filter.add(guards);
+        filter
+    }
+
+    fn add(&mut self, guards: &[Guard]) {
+        for guard in guards {
+            let keys = if guard.metadata { &mut self.metadata } else { &mut self.own };
+            keys.add(KeyBit::of(guard.key.as_bytes()));
+        }
     }
 
     #[inline]

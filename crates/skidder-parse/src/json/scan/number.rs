@@ -17,9 +17,8 @@ impl Scan<'_> {
     /// Reads a number and says whether it is small enough to be kept as it is without another look.
     #[inline(always)]
     pub(super) fn number(&mut self) -> Result<bool, JsonError> {
-        if self.bytes[self.at] == b'-' {
-            self.at += 1;
-        }
+        let is_negative = self.bytes[self.at] == b'-';
+        self.at += usize::from(is_negative);
         let leading_zero = self.at < self.end && self.bytes[self.at] == b'0';
         let digits = self.digits();
         if digits == 0 || (leading_zero && digits > 1) {
@@ -28,7 +27,8 @@ impl Scan<'_> {
         if self.at < self.end && matches!(self.bytes[self.at], b'.' | b'e' | b'E') {
             return self.fraction(digits);
         }
-        Ok(digits <= 18)
+        // All of 19 digits fit into 64 bits without a sign.
+        Ok(digits <= 18 + usize::from(!is_negative))
     }
 
     fn fraction(&mut self, digits: usize) -> Result<bool, JsonError> {
