@@ -8,6 +8,7 @@ use skidder_config::{
     Item, Lists, Node, Position, Problem, Problems, Section, Settings, Severity, Value, yaml_value,
 };
 use skidder_os::{FileKind, Fs};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The name that stands for any module or fileset in `-M`.
@@ -109,6 +110,40 @@ impl Over {
     }
 }
 
+/// The modules in a folder by their names, each with its filesets.
+pub fn modules_in(fs: &dyn Fs, folder: &Path) -> BTreeMap<String, Vec<String>> {
+    let names = folders_in(fs, folder).into_iter();
+    let modules = names.map(|name| {
+        let filesets = filesets_in(fs, &folder.join(&name));
+        (name, filesets)
+    });
+    modules.filter(|(_, filesets)| !filesets.is_empty()).collect()
+}
+
+/// The filesets in the folder of a module.
+fn filesets_in(fs: &dyn Fs, module: &Path) -> Vec<String> {
+    let mut found = folders_in(fs, module);
+    found.retain(|name| fs.metadata(&module.join(name).join("manifest.yml")).is_ok());
+    found
+}
+
+/// The folders in a folder, sorted; none if there is none.
+fn folders_in(fs: &dyn Fs, folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let listed = fs.read_dir(folder, &mut |entry| {
+        if entry.kind != FileKind::Regular
+            && let Some(name) = entry.name.to_str()
+        {
+            found.push(name.to_owned());
+        }
+    });
+    if listed.is_err() {
+        return Vec::new();
+    }
+    found.sort();
+    found
+}
+
 impl Modules<'_> {
     /// The enabled filesets of `filebeat.modules`, with what the command line adds.
     pub fn of_configuration(&self, items: Vec<Item<'_>>, overrides: &Overrides) -> Vec<Fileset> {
@@ -154,21 +189,7 @@ impl Modules<'_> {
 
     /// The filesets that the folder has of a module.
     pub fn filesets_of(&self, module: &str) -> Vec<String> {
-        let folder = self.folder.join(module);
-        let mut found = Vec::new();
-        let listed = self.fs.read_dir(&folder, &mut |entry| {
-            if entry.kind != FileKind::Regular
-                && let Some(name) = entry.name.to_str()
-            {
-                found.push(name.to_owned());
-            }
-        });
-        if listed.is_err() {
-            return Vec::new();
-        }
-        found.retain(|name| self.fs.metadata(&folder.join(name).join("manifest.yml")).is_ok());
-        found.sort();
-        found
+        filesets_in(self.fs, &self.folder.join(module))
     }
 
     /// The modules that are on.

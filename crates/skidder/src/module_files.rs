@@ -1,17 +1,25 @@
-//! `skidder modules`: the files in `modules.d`, which are on as `NAME.yml` and off as `NAME.yml.disabled`.
+//! `skidder modules`: the files in `modules.d`, which are on as `NAME.yml` and off as `NAME.yml.disabled`. A module without
+//! a file is off, and gets one when it is turned on.
 
 use crate::cli::{Global, ModulesCommand};
 use crate::config_files::AllConfigFiles;
 use crate::load::load_without_secrets;
+use crate::modules;
 use crate::system::System;
 use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
-use skidder_os::{FileKind, Fs};
+use skidder_os::{FileKind, Fs, OpenMode, write_all_at};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const ON: &str = ".yml";
 const OFF: &str = ".yml.disabled";
+
+/// Permissions of a new file: only its owner may change it, which is checked when it is read.
+const PERMISSIONS: u32 = 0o600;
+const FOLDER_PERMISSIONS: u32 = 0o755;
 
 /// The file of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +27,8 @@ struct ModuleFile {
     name: String,
     path: PathBuf,
     is_on: bool,
+    /// It is not there yet: the filesets that it is to name.
+    to_write: Option<Vec<String>>,
 }
 
 /// Runs a `modules` command.
@@ -41,11 +51,11 @@ pub(crate) fn dispatch(
         );
     };
     let fs = &*system.fs;
-    let files = list(fs, Path::new(directory)).context(
+    let modules = modules::of_folder(fs, &settings);
+    let files = list(fs, Path::new(directory), modules).context(
         "hint: copy the folder `modules.d` of a Filebeat, write `- module: NAME` into a file `NAME.yml` in it, or \
          begin a module of your own with `skidder generate module NAME`",
-    );
-    let files = files?;
+    )?;
     match what {
         ModulesCommand::List => show(&files),
         ModulesCommand::Enable { names } => {
@@ -57,6 +67,14 @@ pub(crate) fn dispatch(
                     }
                     Some(file) if file.is_on => {
                         print(&format!("Module {name} is already enabled\n"))?;
+                    }
+                    Some(ModuleFile { path, to_write: Some(filesets), .. }) => {
+                        write_new(fs, path, name, filesets)?;
+                        print(&format!("Enabled {name}\n"))?;
+                        let path = path.display();
+                        print(&format!(
+                            "the next step: set `enabled: true` for the filesets that you want in `{path}`\n"
+                        ))?;
                     }
                     Some(file) => {
                         turn(fs, file, true)?;
@@ -106,10 +124,17 @@ fn find<'a>(files: &'a [ModuleFile], name: &str) -> Option<&'a ModuleFile> {
     files.iter().find(|file| file.name == name)
 }
 
-/// The files, those that are on first, in the order in which Filebeat shows them.
-fn list(fs: &dyn Fs, directory: &Path) -> Result<Vec<ModuleFile>> {
-    let mut files = Vec::new();
-    fs.read_dir(directory, &mut |entry| {
+/// The files, those that are on first, in the order in which Filebeat shows them. `modules` without a file are off.
+///
+/// # Errors
+/// The folder cannot be read; one that is missing is empty as long as there are modules.
+fn list(
+    fs: &dyn Fs,
+    directory: &Path,
+    modules: BTreeMap<String, Vec<String>>,
+) -> Result<Vec<ModuleFile>> {
+    let mut files: Vec<ModuleFile> = Vec::new();
+    let listed = fs.read_dir(directory, &mut |entry| {
         let Some(file) = entry.name.to_str() else { return };
         let name = file.strip_suffix(OFF).map(|name| (name, false));
         let Some((name, is_on)) = name.or_else(|| file.strip_suffix(ON).map(|name| (name, true)))
@@ -117,12 +142,39 @@ fn list(fs: &dyn Fs, directory: &Path) -> Result<Vec<ModuleFile>> {
             return;
         };
         if entry.kind != FileKind::Directory {
-            files.push(ModuleFile { name: name.to_owned(), path: directory.join(file), is_on });
+            let (name, path) = (name.to_owned(), directory.join(file));
+            files.push(ModuleFile { name, path, is_on, to_write: None });
         }
-    })
-    .with_context(|| format!("cannot list `{}`", directory.display()))?;
+    });
+    match listed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !modules.is_empty() => {}
+        listed => listed.with_context(|| format!("cannot list `{}`", directory.display()))?,
+    }
+    for (name, filesets) in modules {
+        if !files.iter().any(|file| file.name == name) {
+            let path = directory.join(format!("{name}{ON}"));
+            files.push(ModuleFile { name, path, is_on: false, to_write: Some(filesets) });
+        }
+    }
     files.sort_by(|one, other| (other.is_on, &one.name).cmp(&(one.is_on, &other.name)));
     Ok(files)
+}
+
+/// Writes the file of a module, with all filesets off, as in the files of a Filebeat.
+fn write_new(fs: &dyn Fs, path: &Path, name: &str, filesets: &[String]) -> Result<()> {
+    let mut text = format!("- module: {name}\n");
+    for fileset in filesets {
+        text += &format!(
+            "  {fileset}:\n    enabled: false\n    # Without it, the usual paths of the system:\n    #var.paths: []\n"
+        );
+    }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs.create_dir_all(directory, FOLDER_PERMISSIONS)
+        .and_then(|()| fs.open_write(path, OpenMode::New, PERMISSIONS))
+        .and_then(|file| write_all_at(&*file, text.as_bytes(), 0))
+        .with_context(|| {
+            format!("There was an error enabling module {name}: cannot write `{}`", path.display())
+        })
 }
 
 fn turn(fs: &dyn Fs, file: &ModuleFile, on: bool) -> Result<()> {
@@ -149,17 +201,40 @@ mod tests {
             std::fs::write(place.path().join(name), "").unwrap();
         }
         let names = || {
-            let files = list(&RealFs, place.path()).unwrap();
+            let files = list(&RealFs, place.path(), BTreeMap::new()).unwrap();
             files.iter().map(|file| (file.name.clone(), file.is_on)).collect::<Vec<_>>()
         };
         let expected = [("a", true), ("a-x", true), ("b", true), ("a", false), ("d", false)];
         assert_eq!(names(), expected.map(|(name, is_on)| (name.to_owned(), is_on)));
-        let files = list(&RealFs, place.path()).unwrap();
+        let files = list(&RealFs, place.path(), BTreeMap::new()).unwrap();
         turn(&RealFs, find(&files, "d").unwrap(), true).unwrap();
         turn(&RealFs, find(&files, "b").unwrap(), false).unwrap();
         assert!(
             place.path().join("d.yml").is_file() && place.path().join("b.yml.disabled").is_file()
         );
         assert!(find(&files, "c").is_none());
+    }
+
+    #[test]
+    fn a_module_without_a_file_is_off_and_gets_one() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("modules.d");
+        let filesets = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let modules = || {
+            let all = [("nginx", filesets(&["access", "error"])), ("redis", filesets(&["log"]))];
+            BTreeMap::from(all.map(|(name, of): (&str, Vec<String>)| (name.to_owned(), of)))
+        };
+        let names = || {
+            let files = list(&RealFs, &folder, modules()).unwrap();
+            files.iter().map(|file| (file.name.clone(), file.is_on)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), [("nginx".to_owned(), false), ("redis".to_owned(), false)]);
+        let files = list(&RealFs, &folder, modules()).unwrap();
+        let file = find(&files, "nginx").unwrap();
+        write_new(&RealFs, &file.path, "nginx", file.to_write.as_deref().unwrap()).unwrap();
+        assert_eq!(names(), [("nginx".to_owned(), true), ("redis".to_owned(), false)]);
+        let text = std::fs::read_to_string(folder.join("nginx.yml")).unwrap();
+        assert!(text.starts_with("- module: nginx\n  access:\n    enabled: false\n"), "{text}");
+        assert!(list(&RealFs, Path::new("/nowhere"), BTreeMap::new()).is_err());
     }
 }

@@ -4,10 +4,11 @@ use crate::config_files;
 use crate::outputs::Outputs;
 use crate::root_settings::{MODULES, MODULES_PATH};
 use skidder_config::{Item, Node, Problem, Problems, Section, Settings};
-use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version};
+use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version, modules_in};
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
 use skidder_outputs::Context as OutputContext;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -151,6 +152,18 @@ fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option
         Some(own) => Some(home.join(own)).filter(is_folder),
         None => [home.join(FOLDER), INSTALLED.into(), OWN.into()].into_iter().find(is_folder),
     }
+}
+
+/// The modules that there are, each with its filesets.
+pub(crate) fn of_folder(fs: &dyn Fs, settings: &Settings) -> BTreeMap<String, Vec<String>> {
+    let problems = Problems::new();
+    let root = settings.root(&problems);
+    let beat = root.section("filebeat");
+    let own = beat.get(&MODULES_PATH).optional();
+    beat.skip();
+    root.skip();
+    let folder = find_folder(fs, settings, own);
+    folder.map(|folder| modules_in(fs, &folder)).unwrap_or_default()
 }
 
 /// Reports that modules are on and there is no folder with them. Filebeat only logs it, and reads nothing.
