@@ -1,7 +1,7 @@
 //! Which hint a value of a made input came from, so that messages name the label or annotation instead of a place in
 //! the generated input.
 
-use skidder_config::{Node, Position, Problem, Settings, Source};
+use skidder_config::{Node, Position, Problem, Settings, Source, Subject};
 use std::sync::Arc;
 
 /// How the place of a hint begins, before its name.
@@ -84,6 +84,13 @@ fn child<'a>(node: &'a Node, level: &Level<'_>) -> Option<&'a Node> {
 /// Whether a problem is about the value of a hint.
 pub fn is_of_hint(problem: &Problem) -> bool {
     problem.position.as_ref().is_some_and(|position| name_of(position).is_some())
+}
+
+/// Whether a problem is an unknown setting that a hint gives. It costs the container nothing but that setting, as in
+/// Filebeat; an unknown processor is none, as one that is left out could be the one that removes secrets.
+pub fn is_unknown_hint(problem: &Problem) -> bool {
+    let is_setting = problem.message.starts_with("unknown setting ");
+    problem.subject == Subject::Unknown && is_setting && is_of_hint(problem)
 }
 
 /// The problem of a made input, with the names of hints instead of their places in `made`, a list of inputs.

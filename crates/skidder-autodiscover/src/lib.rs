@@ -48,7 +48,7 @@ pub use explain::{
     ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
 };
 pub use fact::Fact;
-pub use hint_places::{is_of_hint, with_hints};
+pub use hint_places::{is_of_hint, is_unknown_hint, with_hints};
 pub use jolokia::{JolokiaAgents, JolokiaInterface, JolokiaProvider};
 pub use kept::ShortFact;
 pub use made::{Fields, Made, Saved};

@@ -305,13 +305,24 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
 }
 
 #[test]
-fn what_is_lenient_in_the_configuration_is_lenient_in_hints_and_templates_too() {
+fn what_is_lenient_in_the_configuration_is_lenient_in_templates_too() {
     let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let configuration = place.configuration();
     let lenient = configuration
         .replace("    backoff: {init: 10ms,", "    no_such_setting: 1\n    backoff: {init: 10ms,");
     assert_ne!(lenient, configuration);
     place.configure(&format!("compat: lenient\n{lenient}"));
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "one", 1, json!({}));
+    pod.write(3);
+    pod.run(&cluster);
+    program.await_that("its lines", || server.count() == 3);
+    program.terminate().succeeded();
+}
+
+#[test]
+fn an_unknown_option_of_a_hint_is_a_warning_and_the_container_is_read() {
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut program = place.start(&[]);
     let hint = json!({"co.elastic.logs/json.keys_under_rot": "true"});
     let mut pod = Pod::create(&cluster, "one", 1, hint);

@@ -15,7 +15,9 @@ use crate::inputs::Input;
 use crate::made_fields::MadeFields;
 use crate::modules::{ModulePipelines, ModuleRenderer, Started};
 use crate::watchers::{News, Watchers, What};
-use skidder_autodiscover::{Autodiscover, Made, Saved, WantedSecret, is_of_hint, with_hints};
+use skidder_autodiscover::{
+    Autodiscover, Made, Saved, WantedSecret, is_of_hint, is_unknown_hint, with_hints,
+};
 use skidder_config::{Node, Problem, Problems, Settings, Severity};
 use skidder_input_file::Ending;
 use skidder_modules::{FILESET_NAME, MODULE_NAME};
@@ -343,6 +345,9 @@ impl Discovery {
                 }
                 let sorted = problems.sorted().into_iter();
                 mistakes.extend(sorted.map(|problem| with_hints(list, problem)));
+            }
+            for mistake in mistakes.iter_mut().filter(|mistake| is_unknown_hint(mistake)) {
+                mistake.severity = Severity::Warning;
             }
             if mistakes.iter().any(|mistake| mistake.severity == Severity::Error) {
                 return Err(text_of(&mistakes));
