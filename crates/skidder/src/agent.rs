@@ -105,6 +105,8 @@ impl Agent {
             // Filebeat writes its local time; without one, everything is from after the first start.
             let first = time_of(meta, "first_start").unwrap_or(Timestamp(0));
             let first_use = match time_of(meta, FIRST_USE) {
+                // The clock was ahead.
+                Some(at) if at > clock.wall() => begin_use(fs, clock, &path, meta)?,
                 Some(at) => at,
                 None => begin_use(fs, clock, &path, meta)?,
             };

@@ -476,7 +476,7 @@ fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
     for expected in [
         "`filebeat.inputs[0].json` has no effect here",
         "`parsers: [{ndjson: {…}}]`",
-        "`processors[0].add_kubernetes_metadata.host` has no effect here",
+        "`processors[0].add_kubernetes_metadata.host` has no effect",
         "`setup.dashboards.beat` has no effect here",
         "`xpack` has no effect here",
     ] {

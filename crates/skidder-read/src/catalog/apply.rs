@@ -249,8 +249,12 @@ impl Catalog {
         }
         let meta = &found.metadata;
         let is_new = saved.is_none();
+        // One that comes after a known file has lines that were not read, however old it is.
         let too_old = self.files.is_rotated_before(&path, meta.modified)
-            && saved.as_ref().is_none_or(|saved| self.was_skipped(saved));
+            && match &saved {
+                Some(saved) => self.was_skipped(saved),
+                None => self.files.followed.is_first_look(&path),
+            };
         let ignored = too_old || self.files.is_ignored(meta.modified, now.wall);
         let skips = ignored
             || (self.files.input.settings.start_at_end

@@ -21,6 +21,8 @@ pub(super) struct Followed {
     pub(super) since: Monotonic,
     /// It is a pin: its registry entry names the file that it was.
     pub(super) is_pin: bool,
+    /// Nothing but the first look at its log leads to it: no file that was rotated away with it is known.
+    pub(super) is_first_look: bool,
 }
 
 impl FollowedFiles {
@@ -97,13 +99,27 @@ impl FollowedFiles {
 
     /// From now on, a file that was rotated away from what `link` led to is followed.
     pub(super) fn add_rotated(&mut self, path: &Path, link: &Arc<Path>, since: Monotonic) {
-        let followed = Followed { shown: Arc::clone(link), since, is_pin: false };
+        let shown = Arc::clone(link);
+        let followed = Followed { shown, since, is_pin: false, is_first_look: false };
         self.all.insert(Arc::from(path), followed);
+    }
+
+    /// Nothing but the first look at its log leads to this file.
+    pub(super) fn mark_first_look(&mut self, path: &Path) {
+        if let Some(followed) = self.all.get_mut(path) {
+            followed.is_first_look = true;
+        }
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_first_look(&self, path: &Path) -> bool {
+        self.all.get(path).is_some_and(|followed| followed.is_first_look)
     }
 
     /// From now on, the pin of a file that is gone is followed.
     pub(super) fn add_pin(&mut self, pin: Arc<Path>, of: Arc<Path>, since: Monotonic) {
-        self.all.entry(pin).or_insert(Followed { shown: of, since, is_pin: true });
+        let followed = Followed { shown: of, since, is_pin: true, is_first_look: false };
+        self.all.entry(pin).or_insert(followed);
     }
 
     /// The file that a pin keeps has this name.

@@ -265,7 +265,7 @@ impl Inventory {
         self.input.settings.follows_rotated()
     }
 
-    /// Whether a new file was rotated away from its log before the time from which such files are read.
+    /// Whether a file was rotated away from its log before the time from which such files are read.
     pub(super) fn is_rotated_before(&self, path: &Path, modified: Timestamp) -> bool {
         let since = self.input.settings.rotated_since;
         since.is_some_and(|since| modified < since) && self.followed.is_rotated(path)

@@ -24,7 +24,7 @@ pub(super) use age::age;
 use age::{is_of_earlier_run, is_rotated_after};
 use classify::Classified;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
+use skidder_os::{FileId, FileKind, Metadata, Monotonic, Timestamp};
 use skidder_registry::FileEntry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -49,6 +49,8 @@ pub(super) struct RotatedFiles {
     searched: HashSet<PathBuf>,
     /// Links whose search failed, or was incomplete: the next scan tries again.
     failed: BTreeMap<PathBuf, FailedSearch>,
+    /// The files that this scan has found.
+    fresh: Vec<FileId>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
     /// Paths without a file: the last scan that saw one, and since when it is gone. Files that were rotated
@@ -173,6 +175,10 @@ impl RotatedFiles {
         let mut all = Vec::with_capacity(fresh.len());
         let mut loose: Option<HashSet<Arc<Path>>> = None;
         self.searched.clear();
+        self.fresh.clear();
+        if scan.files.input.settings.rotated_since.is_some() {
+            self.fresh.extend(fresh.iter().map(|found| found.metadata.id()));
+        }
         self.gone.retain(|_, (_, since)| scan.now.monotonic.since(*since) < GONE_KEPT);
         let mut failed = std::mem::take(&mut self.failed);
         for found in fresh {
@@ -332,17 +338,26 @@ impl RotatedFiles {
         }
         // Files that were rotated away before the first look: those that are too old become sources as well, so
         // that they are known under their later names, but are skipped.
-        let is_unseen = |path: &Path| reads_unseen && is_related(&target, path);
-        let Classified { mut wanted, mut unknown, passed_known, failed } =
+        let others = if reads_unseen { self.others(scan) } else { HashSet::new() };
+        let is_unseen = |sibling: &Found| {
+            reads_unseen
+                && is_related(&target, &sibling.path)
+                && !others.contains(&sibling.metadata.id())
+        };
+        let Classified { mut wanted, mut unknown, passed_known, mut first_looks, failed } =
             self.classify(scan, siblings, &link, is_retry, &is_unseen);
         if !passed_known || is_retry {
             // The file before is gone, or was never seen: files that were written since are not read yet.
             unknown.retain(|sibling| {
                 // It may have been rewritten before it was rotated.
-                is_unseen(&sibling.path)
-                    || seen.is_some_and(|seen| sibling.metadata.modified >= seen)
+                let is_after = seen.is_some_and(|seen| sibling.metadata.modified >= seen)
                     || self.was_target(sibling, &link)
-                    || self.is_after_saved(&sibling.path)
+                    || self.is_after_saved(&sibling.path);
+                let is_wanted = is_after || is_unseen(sibling);
+                if is_wanted && !is_after {
+                    first_looks.push(sibling.path.clone());
+                }
+                is_wanted
             });
         }
         // A file that cannot be looked at may be the known one: wait for it, for a while.
@@ -355,9 +370,19 @@ impl RotatedFiles {
             tracing::debug!(link = %link.display(), path = %sibling.path.display(),
                 "a rotated file is read as what the link led to before");
             scan.files.followed.add_rotated(&sibling.path, &link, scan.now.monotonic);
+            if first_looks.contains(&sibling.path) {
+                scan.files.followed.mark_first_look(&sibling.path);
+            }
             out.push(sibling);
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// The files at paths that patterns match. What another link leads to is no rotated file, whatever its name.
+    fn others(&self, scan: &LinkScan<'_>) -> HashSet<FileId> {
+        let places = scan.files.places.iter();
+        let own = places.filter(|(path, _)| !scan.files.followed.has(path));
+        own.map(|(_, place)| place.id()).chain(self.fresh.iter().copied()).collect()
     }
 
     /// Whether a saved entry says that a link led to this file, or to one that had its inode.

@@ -139,7 +139,10 @@ settings! {
     .default("since_first_start")
     .ours()
     .about(
-        "which files are read that were rotated away before the first look at their log, behind a link or beside the          log of a container (parser `container`). `since_first_start`: those that were changed since skidder first          used this data directory; older ones are shown as ignored, and counted. `all`: the older ones, too. `off`:          none, as in Filebeat; see [links](#links)",
+        "with the parser `container`: which files are read that were rotated away before the first look at their log. \
+         `since_first_start`: those that were changed since skidder first used this data directory; older ones are \
+         shown as ignored, counted, and never read later. `all`: the older ones, too, and behind any link. `off`: \
+         none, as in Filebeat; see [links](#links)",
     );
     RESEND_ON_TOUCH: bool = Key::new("prospector.scanner.resend_on_touch").default(false).about(
         "a file whose time of change is new and whose size is not is read again from the start",
@@ -220,7 +223,7 @@ pub(crate) fn read(section: &Section<'_>, context: &InputContext<'_>) -> Filestr
     }
     settings.check_interval = positive(section, &CHECK_INTERVAL);
     settings.notify = section.get(&NOTIFY).value();
-    settings.rotated_since = section.get(&ROTATED_LOGS).value().since(context.first_use);
+    let rotated_logs = section.get(&ROTATED_LOGS).value();
     settings.resend_on_touch = section.get(&RESEND_ON_TOUCH).value();
     identity::read(section, context, &mut settings);
     identity::read_rotation(section, &settings.identity);
@@ -238,6 +241,10 @@ pub(crate) fn read(section: &Section<'_>, context: &InputContext<'_>) -> Filestr
     settings.keep_null = section.get(&KEEP_NULL).value();
     keeping::read(section, context, &mut settings);
     parsers::read(section, &mut settings);
+    // Names alone do not show that a neighbour of what a link leads to was rotated away from it.
+    if settings.parsers.reads_containers() || rotated_logs == RotatedLogs::All {
+        settings.rotated_since = rotated_logs.since(context.first_use);
+    }
     settings
 }
 

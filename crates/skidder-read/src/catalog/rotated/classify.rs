@@ -3,7 +3,7 @@
 use super::{LinkScan, RotatedFiles};
 use crate::scan::Found;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rotated files beside the target of a link.
@@ -15,6 +15,8 @@ pub(super) struct Classified {
     pub(super) unknown: Vec<Found>,
     /// Whether one of them certainly was read before.
     pub(super) passed_known: bool,
+    /// Of the wanted ones, those to which nothing but the first look leads.
+    pub(super) first_looks: Vec<PathBuf>,
     /// Why one of them, which is in `unknown`, could not be looked at.
     pub(super) failed: Option<io::Error>,
 }
@@ -27,10 +29,10 @@ impl RotatedFiles {
         siblings: Vec<Found>,
         link: &Arc<Path>,
         is_retry: bool,
-        is_unseen: &dyn Fn(&Path) -> bool,
+        is_unseen: &dyn Fn(&Found) -> bool,
     ) -> Classified {
         let mut classified = Classified::default();
-        let Classified { wanted, unknown, passed_known, failed } = &mut classified;
+        let Classified { wanted, unknown, passed_known, first_looks, failed } = &mut classified;
         // Older than a known file. If an older one is known too, nothing of these was read before the program
         // ended.
         let mut skipped = Vec::new();
@@ -51,8 +53,8 @@ impl RotatedFiles {
                 }
                 Ok(None) if *passed_known && !is_retry => {
                     // The file before it may be gone.
-                    let is_found = is_unseen(&sibling.path) || self.is_after_saved(&sibling.path);
-                    if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
+                    let is_after = self.is_after_saved(&sibling.path);
+                    if is_after { wanted.push(sibling) } else { skipped.push(sibling) }
                 }
                 Ok(None) => unknown.push(sibling),
                 Err(error) => {
@@ -60,6 +62,10 @@ impl RotatedFiles {
                     unknown.push(sibling);
                 }
             }
+        }
+        for sibling in skipped.into_iter().filter(|sibling| is_unseen(sibling)) {
+            first_looks.push(sibling.path.clone());
+            wanted.push(sibling);
         }
         classified
     }

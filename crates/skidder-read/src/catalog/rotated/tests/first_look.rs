@@ -110,6 +110,68 @@ fn what_was_rotated_before_the_first_start_is_known_and_not_read() {
 }
 
 #[test]
+fn what_comes_after_a_known_file_is_read_however_old_it_is() {
+    // The registry is that of Filebeat, or of an earlier skidder: the first use is now.
+    for (dies, times) in [(false, 2), (true, 2), (true, 3)] {
+        let mut kubelet = Kubelet::new(false, true);
+        kubelet.write(100);
+        kubelet.read();
+        for _ in 0..times {
+            kubelet.write(50);
+            kubelet.rotate();
+        }
+        kubelet.write(50);
+        kubelet.input.advance(600);
+        let mut settings = kubelet.input.context.settings.clone();
+        settings.rotated_since = Some(kubelet.input.clock.wall());
+        if dies {
+            kubelet.input = kubelet.input.restarted_with(settings);
+        }
+        kubelet.read();
+        assert_eq!(kubelet.ignored(), [""; 0], "{dies} {times}");
+        kubelet.finish(&format!("dies {dies} {times}"));
+    }
+}
+
+#[test]
+fn a_clock_that_was_ahead_costs_nothing_of_a_log_that_is_known() {
+    let mut kubelet = Kubelet::since_now(false);
+    let mut settings = kubelet.input.context.settings.clone();
+    settings.rotated_since = Some(Timestamp(kubelet.input.clock.wall().0 + 3_600_000_000_000));
+    kubelet.input = kubelet.input.restarted_with(settings);
+    kubelet.write(100);
+    kubelet.read();
+    for _ in 0..3 {
+        kubelet.write(50);
+        kubelet.rotate();
+    }
+    kubelet.write(50);
+    kubelet.finish("a clock that was ahead");
+}
+
+#[test]
+fn what_another_link_leads_to_is_no_rotated_file() {
+    let mut kubelet = Kubelet::new(false, true);
+    let fs = kubelet.input.fs.clone();
+    fs.create_dir_as_other("/app");
+    for number in [1, 2] {
+        let text = lines(&format!("a line of worker {number}"), 0..100);
+        fs.append_as_other(format!("/app/worker-{number}"), text.as_bytes());
+        fs.symlink_as_other(format!("/app/worker-{number}"), format!("/logs/{number}.log"));
+    }
+    kubelet.input.advance(60);
+    let mut settings = kubelet.input.context.settings.clone();
+    settings.rotated_since = Some(kubelet.input.clock.wall());
+    kubelet.input = kubelet.input.restarted_with(settings);
+    for _ in 0..3 {
+        kubelet.read();
+        kubelet.input.advance(11);
+    }
+    assert_eq!(kubelet.messages.len(), 200);
+    assert_eq!(kubelet.ignored(), [""; 0]);
+}
+
+#[test]
 fn what_came_while_the_program_was_down_is_read_from_its_first_line() {
     let mut kubelet = Kubelet::since_now(false);
     kubelet.input.fs.remove_as_other(LINK);
