@@ -65,6 +65,12 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
             ));
             return made;
         }
+        None if !hints.text("enabled").is_empty() => {
+            let text = hints.text("enabled");
+            made.notes.push(format!(
+                "the hint `{prefix}.{key}/enabled` is `{text}`, neither `true` nor `false`, and has no effect"
+            ));
+        }
         _ => {}
     }
     let builder = Builder { settings, event, resolver };

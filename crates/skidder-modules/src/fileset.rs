@@ -100,9 +100,8 @@ impl Fileset {
         }
         let texts = || pipelines.iter().map(|file| &file.text).chain([&input.1]);
         let is_unused = |name: &&String| {
-            let used = format!(".{name}");
             !manifest.names().any(|declared| declared == name.as_str())
-                && !texts().any(|text| text.contains(&used))
+                && !texts().any(|text| names_variable(text, name))
         };
         let unused = own.variables.keys().filter(is_unused).cloned().collect();
         let home = module.parent().and_then(Path::parent).unwrap_or(module);
@@ -229,4 +228,25 @@ pub(crate) fn read(fs: &dyn Fs, path: &Path) -> Result<String, ModuleError> {
                 .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
         });
     text.map_err(|error| ModuleError::Unreadable { path: path.to_owned(), error })
+}
+
+/// Whether a template has `.name`, and not only the beginning of a longer name.
+fn names_variable(template: &str, name: &str) -> bool {
+    let used = format!(".{name}");
+    let mut found = template.match_indices(&used).map(|(at, used)| &template[at + used.len()..]);
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    found.any(|behind| !behind.as_bytes().first().is_some_and(is_of_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_name_is_not_the_name() {
+        let template = "{{ range .paths }}{{ .timezone }}";
+        assert!(names_variable(template, "paths") && names_variable(template, "timezone"));
+        assert!(!names_variable(template, "path") && !names_variable(template, "timezon"));
+        assert!(names_variable(".paths_x .paths", "paths"));
+    }
 }

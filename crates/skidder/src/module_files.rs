@@ -70,11 +70,6 @@ pub(crate) fn dispatch(
                     }
                     Some(ModuleFile { path, to_write: Some(filesets), .. }) => {
                         write_new(fs, path, name, filesets)?;
-                        print(&format!("Enabled {name}\n"))?;
-                        let path = path.display();
-                        print(&format!(
-                            "the next step: set `enabled: true` for the filesets that you want in `{path}`\n"
-                        ))?;
                     }
                     Some(file) => {
                         turn(fs, file, true)?;
@@ -174,7 +169,11 @@ fn write_new(fs: &dyn Fs, path: &Path, name: &str, filesets: &[String]) -> Resul
         .and_then(|file| write_all_at(&*file, text.as_bytes(), 0))
         .with_context(|| {
             format!("There was an error enabling module {name}: cannot write `{}`", path.display())
-        })
+        })?;
+    let path = path.display();
+    print(&format!(
+        "Enabled {name}\nthe next step: set `enabled: true` for the filesets that you want in `{path}`\n"
+    ))
 }
 
 fn turn(fs: &dyn Fs, file: &ModuleFile, on: bool) -> Result<()> {

@@ -10,7 +10,9 @@ use crate::fingerprint::Fingerprint;
 use crate::reader::Reader;
 use crate::scan::Found;
 use skidder_event::{SourceId, Tail};
+use skidder_os::Timestamp;
 use skidder_registry::Cursor;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are compared at once to distinguish a file that has grown from another with the same beginning.
@@ -225,6 +227,16 @@ impl Catalog {
         entry.is_some_and(|entry| entry.cursor.eof && entry.cursor.offset == 0)
     }
 
+    /// Whether a file was rotated away from its log too long before the first look. One that comes after a known file has
+    /// lines that were not read, however old it is.
+    fn is_too_old(&self, path: &Path, modified: Timestamp, saved: Option<&SavedState>) -> bool {
+        self.files.is_rotated_before(path, modified)
+            && match saved {
+                Some(saved) => self.was_skipped(saved),
+                None => self.files.followed.is_first_look(path),
+            }
+    }
+
     /// Adds a source. It is read from its saved cursor, or from the beginning.
     pub(super) fn add_source(
         &mut self,
@@ -249,12 +261,7 @@ impl Catalog {
         }
         let meta = &found.metadata;
         let is_new = saved.is_none();
-        // One that comes after a known file has lines that were not read, however old it is.
-        let too_old = self.files.is_rotated_before(&path, meta.modified)
-            && match &saved {
-                Some(saved) => self.was_skipped(saved),
-                None => self.files.followed.is_first_look(&path),
-            };
+        let too_old = self.is_too_old(&path, meta.modified, saved.as_ref());
         let ignored = too_old || self.files.is_ignored(meta.modified, now.wall);
         let skips = ignored
             || (self.files.input.settings.start_at_end

@@ -366,15 +366,7 @@ impl RotatedFiles {
             wanted.extend(unknown);
         }
         wanted.sort_by_cached_key(|sibling| age(&sibling.path));
-        for sibling in wanted {
-            tracing::debug!(link = %link.display(), path = %sibling.path.display(),
-                "a rotated file is read as what the link led to before");
-            scan.files.followed.add_rotated(&sibling.path, &link, scan.now.monotonic);
-            if first_looks.contains(&sibling.path) {
-                scan.files.followed.mark_first_look(&sibling.path);
-            }
-            out.push(sibling);
-        }
+        add_all(scan, &link, wanted, &first_looks, out);
         failed.map_or(Ok(()), Err)
     }
 
@@ -422,6 +414,25 @@ impl RotatedFiles {
         let is_known = by_source.max(scan.saved.claims(scan.files, &candidate, &print));
         scan.files.followed.remove(&path);
         Ok(is_known)
+    }
+}
+
+/// Follows files that were rotated away from what a link led to. To some nothing but the first look leads.
+fn add_all(
+    scan: &mut LinkScan<'_>,
+    link: &Arc<Path>,
+    wanted: Vec<Found>,
+    first_looks: &[PathBuf],
+    out: &mut Vec<Found>,
+) {
+    for sibling in wanted {
+        tracing::debug!(link = %link.display(), path = %sibling.path.display(),
+                "a rotated file is read as what the link led to before");
+        scan.files.followed.add_rotated(&sibling.path, link, scan.now.monotonic);
+        if first_looks.contains(&sibling.path) {
+            scan.files.followed.mark_first_look(&sibling.path);
+        }
+        out.push(sibling);
     }
 }
 
