@@ -7,6 +7,7 @@ mod bind;
 mod common;
 pub mod datagram;
 pub mod docker_logs;
+pub mod listen;
 pub mod stdin;
 pub mod stream;
 pub mod syslog;

@@ -23,6 +23,6 @@ mod simulated;
 mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};
-pub use server::{StreamAddress, StreamServer, serve};
+pub use server::{StreamServer, serve};
 pub(crate) use settings::MAX_MESSAGE_SIZE;
 pub use settings::{CONNECTIONS, StreamSettings};
