@@ -12,7 +12,6 @@
 mod buffers;
 mod connection;
 mod framing;
-mod receive_queue;
 mod server;
 mod settings;
 mod tls_fields;

@@ -3,8 +3,9 @@
 use super::StreamSettings;
 use super::buffers::Buffers;
 use super::connection::{Connection, Running};
+use crate::common::known_utf8;
 use crate::listen::{Bound, ListenPlace};
-use crate::stream::receive_queue::receive_queue;
+use crate::receive_queue::receive_queue;
 use skidder_event::{Map, Parts, Progress};
 use skidder_input::{InputError, InputMetrics, Intake, OnBatch, Sending, Source};
 use skidder_net::{Accepted, Peer, Server, ServerSettings, TlsSession};
@@ -354,12 +355,7 @@ impl Shared {
 
     /// How many bytes from the start are known to be UTF-8, at the ends of each message, too.
     fn utf8_bytes(&self, parts: &Parts, bytes: usize) -> usize {
-        let Ok(text) = simdutf8::basic::from_utf8(&parts.bytes[..bytes]) else { return 0 };
-        let is_boundary = |row: &skidder_event::Row| {
-            let (start, len) = (row.message.start as usize, row.message.len as usize);
-            text.is_char_boundary(start) && text.is_char_boundary(start + len)
-        };
-        let is_whole = self.settings.framing.keeps_utf8() || parts.rows.iter().all(is_boundary);
-        if is_whole { bytes } else { 0 }
+        let rows = if self.settings.framing.keeps_utf8() { &[] } else { &parts.rows[..] };
+        known_utf8(&parts.bytes[..bytes], rows)
     }
 }
