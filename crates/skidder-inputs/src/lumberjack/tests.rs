@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Mutex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -360,5 +360,64 @@ fn settings_are_those_of_filebeat() {
         assert!(problems.contains(expected), "{text}: {problems}");
         assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
         assert!(read.is_some() || !expected.is_empty(), "{text}");
+    }
+}
+
+/// Hands lines to a client of Elastic's library, and waits until all are acknowledged.
+async fn forward(client: &skidder_testkit::servers::Server, events: &[String]) {
+    let stream = TcpStream::connect(("127.0.0.1", client.port())).await.unwrap();
+    let (read, mut write) = stream.into_split();
+    let text = events.join("\n") + "\n";
+    let writing = async { write.write_all(text.as_bytes()).await.unwrap() };
+    let reading = async {
+        let mut answers = tokio::io::BufReader::new(read).lines();
+        for _ in events {
+            assert_eq!(answers.next_line().await.unwrap().unwrap(), "acknowledged");
+        }
+    };
+    tokio::join!(writing, reading);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn clients_of_elastics_own_library_deliver_every_event_plain_compressed_and_over_tls() {
+    let authority = skidder_contract::Authority::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("ca.pem"), authority.pem()).unwrap();
+    for name in ["localhost", "shipper"] {
+        let signed = authority.sign(name);
+        std::fs::write(path(&format!("{name}.pem")), signed.pem()).unwrap();
+        std::fs::write(path(&format!("{name}.key")), signed.key_pem()).unwrap();
+    }
+    let ssl = format!(
+        ", ssl: {{certificate: '{}', key: '{}', certificate_authorities: ['{}']}}",
+        path("localhost.pem"),
+        path("localhost.key"),
+        path("ca.pem")
+    );
+    let with_certificate =
+        format!("-tls -cert {} -key {}", path("shipper.pem"), path("shipper.key"));
+    for (options, ssl) in [("-compression 0", ""), ("-batch 3000", ""), (&with_certificate, &*ssl)]
+    {
+        let (address, sockets) = free_address();
+        let mut bench = Bench::start(input(address, ssl, &sockets), 1000);
+        let target = address.to_string();
+        let options_of_client = options.to_owned();
+        let starting = tokio::task::spawn_blocking(move || {
+            skidder_testkit::servers::Server::own_lumberjack_client(&target, &options_of_client)
+        });
+        let client = starting.await.unwrap().unwrap();
+        let events: Vec<String> =
+            (0..5000).map(|number| json!({"message": line(number)}).to_string()).collect();
+        tokio::join!(forward(&client, &events), bench.events(events.len()));
+        let came: BTreeSet<String> =
+            bench.events.iter().map(|event| event["lumberjack"].to_string()).collect();
+        assert_eq!((came.len(), bench.events.len()), (5000, 5000), "{options}");
+        let subject = bench.events[0].pointer("/tls/client/subject");
+        // The name that the authority of the tests gives to all.
+        let expected = (!ssl.is_empty()).then(|| json!("rcgen self signed cert"));
+        assert_eq!(subject, expected.as_ref());
+        bench.stop().await;
     }
 }
