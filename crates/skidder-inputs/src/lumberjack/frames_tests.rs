@@ -1,3 +1,5 @@
+//! Windows that are made, cut, compressed and damaged.
+
 use super::*;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;

@@ -158,16 +158,26 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
             resume(connection, &server, &shared, &mut tasks);
         }
     }
+    end(server, is_inherited, &shared, tasks).await;
+    Ok(())
+}
+
+/// Reads what was received, and closes.
+async fn end(
+    server: Server,
+    is_inherited: bool,
+    shared: &Arc<Shared>,
+    mut tasks: JoinSet<Option<Connection>>,
+) {
     // Connections that are read to their end make room for those that are still to be accepted.
     shared.phase.send_replace(Phase::Drain);
     if !is_inherited {
-        accept_the_last(&server, &shared, &mut tasks).await;
+        accept_the_last(&server, shared, &mut tasks).await;
     }
     drop(server);
     // The address is free for another input; what is left comes from connections.
     shared.intake.set_finishing();
     ends(tasks).await;
-    Ok(())
 }
 
 /// Waits for the ends of all connections; returns those that stay open.
