@@ -2,7 +2,7 @@
 # A Lumberjack v2 server (the protocol of Logstash's `beats` input) over Elastic's own library go-lumber. Events go
 # to DIR/events.ndjson before they are acknowledged. With SECURITY=1 over TLS (certificates in DIR/certs), with
 # SECURITY=2 for clients with a certificate only. SETTINGS='-delay 4s' waits before it acknowledges; a keep-alive
-# is sent every second.
+# is sent every second. SETTINGS='-forward HOST:PORT' starts a client over that library instead, see lumberjack/main.go.
 . "$(dirname "$0")/lib.sh"
 program=$kept/bin/lumberjack
 

@@ -15,12 +15,17 @@ const BIND_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Splits a `host` into host and port. `None`, and the problem is reported, if it is no address.
 pub(crate) fn read_host(section: &Section<'_>, text: &str) -> Option<(String, u16)> {
+    parse_host(section, "host", text)
+}
+
+/// The same of a setting with another name.
+pub(crate) fn parse_host(section: &Section<'_>, name: &str, text: &str) -> Option<(String, u16)> {
     match ListenAddress::parse_tcp(text) {
         Ok(ListenAddress::Tcp { host, port }) => Some((host, port)),
         Ok(ListenAddress::Unix { .. }) => None,
         Err(expected) => {
-            let message = format!("`{}` is `{text}`; {expected}", section.path_of("host"));
-            section.problem("host", message, "");
+            let message = format!("`{}` is `{text}`; {expected}", section.path_of(name));
+            section.problem(name, message, "");
             None
         }
     }

@@ -1,6 +1,7 @@
 //! What every input has: settings that all types share, and the sockets that a configuration has given out.
 
 use skidder_config::{Group, Key, Section, settings};
+use skidder_event::Row;
 use skidder_net::{Claim, Family, SocketKey, Sockets};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +49,16 @@ pub(crate) fn begin(section: &Section<'_>, group: &'static Group) {
     section.declared_by(group);
     // Neither what is received nor what is found in it is ever null.
     section.get(&KEEP_NULL).value();
+}
+
+/// How many of the bytes are known to be UTF-8, at the ends of the messages of these rows, too: all or none.
+pub(crate) fn known_utf8(bytes: &[u8], rows: &[Row]) -> usize {
+    let Ok(text) = simdutf8::basic::from_utf8(bytes) else { return 0 };
+    let is_boundary = |row: &Row| {
+        let (start, len) = (row.message.start as usize, row.message.len as usize);
+        text.is_char_boundary(start) && text.is_char_boundary(start + len)
+    };
+    if rows.iter().all(is_boundary) { bytes.len() } else { 0 }
 }
 
 /// The sockets that the inputs of one configuration want, each with the place of its setting.

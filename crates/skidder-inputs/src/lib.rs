@@ -7,6 +7,9 @@ mod bind;
 mod common;
 pub mod datagram;
 pub mod docker_logs;
+pub mod listen;
+pub mod lumberjack;
+mod receive_queue;
 pub mod stdin;
 pub mod stream;
 pub mod syslog;
@@ -52,6 +55,7 @@ pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 /// The types that there are, but for [`stdin`], whose settings are read with those of the inputs of files.
 pub const KINDS: &[(&str, Read)] = &[
     ("benchmark", benchmark::read),
+    ("lumberjack", lumberjack::read),
     ("syslog", syslog::read),
     ("tcp", tcp::read),
     ("udp", udp::read),
@@ -61,6 +65,7 @@ pub const KINDS: &[(&str, Read)] = &[
 /// The settings of each type.
 pub static SETTINGS: &[(&str, &Group)] = &[
     ("benchmark", &benchmark::BENCHMARK),
+    ("lumberjack", &lumberjack::LUMBERJACK),
     ("syslog", &syslog::SYSLOG),
     ("tcp", &tcp::TCP),
     ("udp", &udp::UDP),

@@ -1,14 +1,17 @@
 //! What inputs from the network cost and lose: lines over TCP against the same lines from a file, a flood of datagrams,
 //! and thousands of connections.
 
-use super::{Goal, row, rows_or_why, ship_once, spread};
+use super::{Goal, row, rows_or_why, ship_once, ship_with, spread};
 use crate::drain::READY;
 use crate::measure::{self, Running, pause};
 use crate::sink::{Behaviour, Sink};
-use crate::stage::{Home, Stage};
+use crate::stage::{Home, Settings, Stage};
 use crate::statistics::summarize;
 use crate::table::Row;
+use crate::workload::Kind;
 use anyhow::{Context, Result, ensure};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use serde_json::Value;
 use skidder_os::{Clock, SystemClock};
 use std::io::Write as _;
@@ -28,6 +31,12 @@ const SYSLOG: Goal =
 
 const DATAGRAM: Goal =
     ("x5", "CPU of a datagram with udp, over `recvmmsg` alone into a buffer", 2.0, 1.3, "");
+
+const LUMBERJACK: Goal =
+    ("x6", "CPU of JSON events over Lumberjack, over the same lines from a file", 1.6, 1.2, "");
+
+/// Events of a window, as Beats have them by default.
+const WINDOW_EVENTS: usize = 2048;
 
 /// What stands before the text of a message of the row about syslog: six programs of one machine, of which two write
 /// structured data.
@@ -67,12 +76,13 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x5.
+/// The rows x1 to x6.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
     rows.extend(rows_or_why(&[CONNECTIONS], connections(stage)));
     rows.extend(rows_or_why(&[SYSLOG], syslog(stage)));
+    rows.extend(rows_or_why(&[LUMBERJACK], lumberjack(stage)));
     rows
 }
 
@@ -134,7 +144,7 @@ fn tcp(stage: &Stage) -> Result<Vec<Row>> {
     let (mut from_file, mut over_tcp) = (Vec::new(), Vec::new());
     for run in 0..stage.runs {
         from_file.push(file_cost(stage, &file)?);
-        over_tcp.push(tcp_cost(stage, PLAIN, &bytes)?);
+        over_tcp.push(tcp_cost(stage, PLAIN, &bytes, stage.lines)?);
         measure::note(&format!("tcp {}: {from_file:?} {over_tcp:?}", run + 1));
     }
     let from_file = summarize(&from_file).context("no run was made")?;
@@ -156,12 +166,12 @@ fn file_cost(stage: &Stage, file: &Path) -> Result<f64> {
 }
 
 /// Seconds of CPU for an input with these settings.
-fn tcp_cost(stage: &Stage, input: &str, bytes: &[u8]) -> Result<f64> {
+fn tcp_cost(stage: &Stage, input: &str, bytes: &[u8], events: u64) -> Result<f64> {
     let listening = Listening::start(stage, input)?;
     listening.connect()?.write_all(bytes)?;
-    listening.events(stage.lines)?;
+    listening.events(events)?;
     let came = listening.sink.count().documents;
-    ensure!(came == stage.lines, "{came} of {} events came", stage.lines);
+    ensure!(came == events, "{came} of {events} events came");
     Ok(listening.program.end(PATIENCE)?.cpu.as_secs_f64())
 }
 
@@ -172,9 +182,9 @@ fn syslog(stage: &Stage) -> Result<Vec<Row>> {
     let parsed = "type: syslog, format: rfc5424, protocol.tcp.host: ADDRESS";
     let (mut plain, mut over, mut over_unlike) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..stage.runs {
-        plain.push(tcp_cost(stage, PLAIN, &bytes)?);
-        over.push(tcp_cost(stage, parsed, &bytes)?);
-        over_unlike.push(tcp_cost(stage, parsed, &unlike)?);
+        plain.push(tcp_cost(stage, PLAIN, &bytes, stage.lines)?);
+        over.push(tcp_cost(stage, parsed, &bytes, stage.lines)?);
+        over_unlike.push(tcp_cost(stage, parsed, &unlike, stage.lines)?);
         measure::note(&format!("syslog {}: {plain:?} {over:?} {over_unlike:?}", run + 1));
     }
     let plain = summarize(&plain).context("no run was made")?;
@@ -189,6 +199,63 @@ fn syslog(stage: &Stage) -> Result<Vec<Row>> {
         unlike.median / plain.median
     );
     Ok(vec![row(&SYSLOG, over.median / plain.median, detail)])
+}
+
+fn lumberjack(stage: &Stage) -> Result<Vec<Row>> {
+    let (file, events) = stage.of_kind(Kind::Json, stage.lines)?;
+    let lines = std::fs::read(&file)?;
+    let plain = windows(&lines, false)?;
+    let packed = windows(&lines, true)?;
+    let input = "type: lumberjack, listen_address: ADDRESS, target: ''";
+    let parsers = "[{ndjson: {target: \"\", overwrite_keys: true}}]";
+    let settings = Settings { parsers, ..Settings::default() };
+    let (mut from_file, mut over, mut over_packed) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 0..stage.runs {
+        let paths = file.to_string_lossy();
+        let (cost, _) = ship_with(stage, &stage.skidder, &paths, settings, events)?;
+        from_file.push(cost.cpu.as_secs_f64());
+        over.push(tcp_cost(stage, input, &plain, events)?);
+        over_packed.push(tcp_cost(stage, input, &packed, events)?);
+        measure::note(&format!("lumberjack {}: {from_file:?} {over:?} {over_packed:?}", run + 1));
+    }
+    let from_file = summarize(&from_file).context("no run was made")?;
+    let over = summarize(&over).context("no run was made")?;
+    let packed = summarize(&over_packed).context("no run was made")?;
+    let each = over.median / events as f64 * 1e6;
+    let detail = format!(
+        "{events} events, {each:.2} µs each; {}; {}; {:.2} if windows are compressed at level 3",
+        spread("s:", over),
+        spread("from a file s:", from_file),
+        packed.median / from_file.median
+    );
+    Ok(vec![row(&LUMBERJACK, over.median / from_file.median, detail)])
+}
+
+/// Lines of JSON as windows of Lumberjack.
+fn windows(lines: &[u8], are_packed: bool) -> Result<Vec<u8>> {
+    let lines: Vec<&[u8]> =
+        lines.split(|byte| *byte == b'\n').filter(|it| !it.is_empty()).collect();
+    let mut bytes = Vec::new();
+    for window in lines.chunks(WINDOW_EVENTS) {
+        bytes.extend_from_slice(b"2W");
+        bytes.extend_from_slice(&(window.len() as u32).to_be_bytes());
+        let mut frames = Vec::new();
+        for (number, line) in (1_u32..).zip(window) {
+            frames.extend_from_slice(b"2J");
+            frames.extend_from_slice(&number.to_be_bytes());
+            frames.extend_from_slice(&(line.len() as u32).to_be_bytes());
+            frames.extend_from_slice(line);
+        }
+        if are_packed {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(3));
+            encoder.write_all(&frames)?;
+            frames = encoder.finish()?;
+            bytes.extend_from_slice(b"2C");
+            bytes.extend_from_slice(&(frames.len() as u32).to_be_bytes());
+        }
+        bytes.extend_from_slice(&frames);
+    }
+    Ok(bytes)
 }
 
 /// The lines of a file as messages, each a millisecond later than the one before. `unlike`: each is of a process of its own.

@@ -12,7 +12,6 @@
 mod buffers;
 mod connection;
 mod framing;
-mod receive_queue;
 mod server;
 mod settings;
 mod tls_fields;
@@ -23,6 +22,6 @@ mod simulated;
 mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};
-pub use server::{StreamAddress, StreamServer, serve};
+pub use server::{StreamServer, serve};
 pub(crate) use settings::MAX_MESSAGE_SIZE;
 pub use settings::{CONNECTIONS, StreamSettings};

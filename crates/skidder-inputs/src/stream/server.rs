@@ -3,14 +3,12 @@
 use super::StreamSettings;
 use super::buffers::Buffers;
 use super::connection::{Connection, Running};
-use crate::bind::{Attempts, apply, take_over};
-use crate::stream::receive_queue::receive_queue;
+use crate::common::known_utf8;
+use crate::listen::{Bound, ListenPlace};
+use crate::receive_queue::receive_queue;
 use skidder_event::{Map, Parts, Progress};
 use skidder_input::{InputError, InputMetrics, Intake, OnBatch, Sending, Source};
-use skidder_net::{
-    Accepted, Claim, Family, IpPlace, ListenError, Listener, Network, Peer, Server, ServerSettings,
-    StreamPlace, TlsSession, UnixPlace,
-};
+use skidder_net::{Accepted, Peer, Server, ServerSettings, TlsSession};
 use skidder_os::Fs;
 use skidder_tls::{TlsServer, TlsServerSettings};
 use std::future::poll_fn;
@@ -33,36 +31,16 @@ const LAST_ACCEPTED_MAX: usize = 4096;
 /// How long a stop waits for descriptors to accept them.
 const LAST_ACCEPTED_LIMIT: Duration = Duration::from_secs(2);
 
-/// Where a server listens, as in the settings.
-#[derive(Clone, Debug)]
-pub enum StreamAddress {
-    /// TCP.
-    Tcp {
-        /// A name or an address; empty for all addresses of this machine.
-        host: String,
-        /// The port.
-        port: u16,
-        /// The IP versions.
-        family: Family,
-    },
-    /// A unix socket.
-    Unix(UnixPlace),
-}
-
 /// A server of streams, before it runs.
 pub struct StreamServer {
     /// Where it listens.
-    pub address: StreamAddress,
-    /// Its socket.
-    pub claim: Claim,
+    pub place: ListenPlace,
     /// How it reads.
     pub settings: StreamSettings,
     /// TLS, unless connections are plain: the settings, to compare them, and what they make.
     pub tls: Option<(TlsServerSettings, Arc<TlsServer>)>,
     /// Whether events have `tls.*`.
     pub tls_fields: bool,
-    /// Where it is bound.
-    pub network: Arc<dyn Network>,
     /// Files of the system.
     pub fs: Arc<dyn Fs>,
     /// Where it listens, as the metrics show it.
@@ -104,22 +82,10 @@ pub(super) struct Now {
     monotonic: u64,
 }
 
-/// The state that a server leaves for the next one.
+/// The state that a server leaves for the next one, beside its socket.
 struct Left {
-    listener: Listener,
-    is_inherited: bool,
     connections: Vec<Connection>,
     tls: Option<TlsServerSettings>,
-}
-
-/// A socket that listens.
-struct Bound {
-    listener: Listener,
-    /// It is systemd's, which keeps it open and knows the next process.
-    is_inherited: bool,
-    connections: Vec<Connection>,
-    /// The connections are of another TLS, and have to go.
-    are_old: bool,
 }
 
 /// Runs a server of streams until the input must stop: [`StreamServer`] says how, `intake` gets the events.
@@ -129,8 +95,8 @@ struct Bound {
 /// The address is wrong. One that is in use is tried again without end.
 pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputError> {
     let metrics = Arc::clone(intake.metrics());
-    let Some(bound) = server.bind(&intake).await? else { return Ok(()) };
-    let StreamServer { claim, settings, tls, tls_fields, on_batch, fs, device, .. } = server;
+    let Some(bound) = server.place.bind::<Left>(&intake).await? else { return Ok(()) };
+    let StreamServer { place, settings, tls, tls_fields, on_batch, fs, device } = server;
     let address = bound.listener.address().clone();
     tracing::info!(%address, "listening");
     if metrics.listening.device.set(device).is_err() {
@@ -143,7 +109,11 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
         connections_max: settings.connections_max,
         handshake_timeout: settings.timeout.min(HANDSHAKE_TIMEOUT),
     };
-    let Bound { listener, is_inherited, connections, are_old } = bound;
+    let Bound { listener, is_inherited, left } = bound;
+    let (connections, tls_before) =
+        left.map(|left| (left.connections, left.tls)).unwrap_or_default();
+    // Connections of another TLS have to go.
+    let are_old = tls_before != tls_settings;
     let mut server = Server::over(listener, server_settings.clone());
     let (phase, _) = watch::channel(Phase::Run);
     let shared = Arc::new(Shared {
@@ -172,30 +142,42 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
             }
         }
     }
-    if claim.has_successor() {
+    if place.claim.has_successor() {
         shared.phase.send_replace(Phase::HandOver);
         let connections = ends(std::mem::take(&mut tasks)).await;
         tracing::info!(%address, connections = connections.len(), "handing over the socket");
         let listener = server.into_listener();
-        let left = Left { listener, is_inherited, connections, tls: tls_settings };
-        let Err(left) = claim.leave(left) else { return Ok(()) };
+        let left = Left { connections, tls: tls_settings };
+        let Err(bound) = place.leave(Bound { listener, is_inherited, left: Some(left) }) else {
+            return Ok(());
+        };
         // The successor was stopped meanwhile.
         shared.phase.send_replace(Phase::Drain);
-        server = Server::over(left.listener, server_settings);
-        for connection in left.connections {
+        server = Server::over(bound.listener, server_settings);
+        for connection in bound.left.into_iter().flat_map(|left| left.connections) {
             resume(connection, &server, &shared, &mut tasks);
         }
     }
+    end(server, is_inherited, &shared, tasks).await;
+    Ok(())
+}
+
+/// Reads what was received, and closes.
+async fn end(
+    server: Server,
+    is_inherited: bool,
+    shared: &Arc<Shared>,
+    mut tasks: JoinSet<Option<Connection>>,
+) {
     // Connections that are read to their end make room for those that are still to be accepted.
     shared.phase.send_replace(Phase::Drain);
     if !is_inherited {
-        accept_the_last(&server, &shared, &mut tasks).await;
+        accept_the_last(&server, shared, &mut tasks).await;
     }
     drop(server);
     // The address is free for another input; what is left comes from connections.
     shared.intake.set_finishing();
     ends(tasks).await;
-    Ok(())
 }
 
 /// Waits for the ends of all connections; returns those that stay open.
@@ -383,75 +365,7 @@ impl Shared {
 
     /// How many bytes from the start are known to be UTF-8, at the ends of each message, too.
     fn utf8_bytes(&self, parts: &Parts, bytes: usize) -> usize {
-        let Ok(text) = simdutf8::basic::from_utf8(&parts.bytes[..bytes]) else { return 0 };
-        let is_boundary = |row: &skidder_event::Row| {
-            let (start, len) = (row.message.start as usize, row.message.len as usize);
-            text.is_char_boundary(start) && text.is_char_boundary(start + len)
-        };
-        let is_whole = self.settings.framing.keeps_utf8() || parts.rows.iter().all(is_boundary);
-        if is_whole { bytes } else { 0 }
-    }
-}
-
-impl StreamServer {
-    /// Takes over the socket of the input before, or binds it as soon as the address is free. `None` if the input
-    /// must stop before that.
-    async fn bind(&self, intake: &Intake) -> Result<Option<Bound>, InputError> {
-        let mut left = take_over::<Left>(&self.claim, intake).await;
-        let mut attempts = Attempts::new(intake);
-        loop {
-            if let Some(Left { listener, is_inherited, connections, tls }) = left {
-                if let (StreamAddress::Unix(place), false) = (&self.address, is_inherited) {
-                    apply(place, intake);
-                }
-                let are_old = tls != self.tls.as_ref().map(|(settings, _)| settings.clone());
-                return Ok(Some(Bound { listener, is_inherited, connections, are_old }));
-            }
-            if intake.is_stopped() {
-                return Ok(None);
-            }
-            let bound = attempts.made(self.try_bind().await).await?;
-            if bound.is_some() {
-                return Ok(bound);
-            }
-            left = self.claim.take();
-        }
-    }
-
-    /// Takes the socket of systemd, or binds it.
-    async fn try_bind(&self) -> Result<Bound, ListenError> {
-        let place = match &self.address {
-            StreamAddress::Tcp { host, port, family } => {
-                StreamPlace::Tcp(IpPlace::resolve(host, *port, *family).await?)
-            }
-            StreamAddress::Unix(place) => StreamPlace::Unix(place.clone()),
-        };
-        let inherited = self.inherited(&place)?;
-        let is_inherited = inherited.is_some();
-        let listener = match inherited {
-            Some(listener) => listener,
-            None => self.network.listen(&place).await?,
-        };
-        Ok(Bound { listener, is_inherited, connections: Vec::new(), are_old: false })
-    }
-
-    /// The socket of systemd with this address.
-    fn inherited(&self, place: &StreamPlace) -> Result<Option<Listener>, ListenError> {
-        let addresses = match place {
-            StreamPlace::Tcp(place) => place.passed_as(),
-            StreamPlace::Unix(_) => vec![place.address()],
-        };
-        for address in addresses {
-            let Some(socket) = self.claim.inherited(&address) else { continue };
-            let listener = match place {
-                StreamPlace::Tcp(_) => Listener::from_tcp(socket.into()),
-                StreamPlace::Unix(_) => Listener::from_unix(socket.into()),
-            };
-            return match listener {
-                Ok(listener) => Ok(Some(listener)),
-                Err(source) => Err(ListenError::Bind { address, source }),
-            };
-        }
-        Ok(None)
+        let rows = if self.settings.framing.keeps_utf8() { &[] } else { &parts.rows[..] };
+        known_utf8(&parts.bytes[..bytes], rows)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::simulated::SimNetwork;
 use super::*;
+use crate::listen::{ListenPlace, StreamAddress};
 use crate::testing::{Bench, context, read_with};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Family, SocketKey, Sockets};
@@ -37,12 +38,14 @@ fn server(settings: &str, network: &SimNetwork, sockets: &Sockets) -> StreamServ
     let (host, port, family) = ("192.0.2.2".to_owned(), 9000, Family::Any);
     let key = SocketKey::Tcp { host: host.clone(), port, family };
     StreamServer {
-        address: StreamAddress::Tcp { host, port, family },
-        claim: context.sockets.claim(key),
+        place: ListenPlace {
+            address: StreamAddress::Tcp { host, port, family },
+            claim: context.sockets.claim(key),
+            network: Arc::new(network.clone()),
+        },
         settings: settings.unwrap(),
         tls: None,
         tls_fields: false,
-        network: Arc::new(network.clone()),
         fs: context.fs,
         device: "192.0.2.2:9000".to_owned(),
         on_batch: None,

@@ -12,11 +12,12 @@ mod tests;
 use crate::Context;
 use crate::bind::{no_hosts, read_host};
 use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
-use crate::stream::{CONNECTIONS, StreamAddress, StreamServer, StreamSettings, serve};
+use crate::listen::{ListenPlace, StreamAddress, read_tls};
+use crate::stream::{CONNECTIONS, StreamServer, StreamSettings, serve};
 use skidder_config::{Group, Key, OneOf, Part, Section, settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Family, RealNetwork, SocketKey};
-use skidder_tls::{SSL_SERVER, TlsServer, TlsServerSettings};
+use skidder_tls::SSL_SERVER;
 use std::sync::Arc;
 
 /// The name of the type.
@@ -87,22 +88,7 @@ pub fn read_server(
     let tls_fields = section.get(&TLS_FIELDS).value();
     let host = section.get(&HOST).required();
     no_hosts(section);
-    let mut tls = None;
-    // With nothing behind it, it is not there, as in Filebeat.
-    if let Some(ssl) = section.optional_part(&SSL).filter(|_| section.has_key(&SSL)) {
-        let is_off = ssl.has("enabled") && !ssl.bool("enabled").or(true);
-        if let Some(settings) = TlsServerSettings::read(&ssl) {
-            match TlsServer::new(&settings, Arc::clone(&context.fs)) {
-                Ok(server) => tls = Some((settings, server)),
-                Err(error) => {
-                    section.problem(error.setting(), error.to_string(), "");
-                    return None;
-                }
-            }
-        } else if !is_off {
-            return None;
-        }
-    }
+    let tls = read_tls(section, &SSL, context).ok()?;
     if !section.has_key(&HOST) {
         // That is reported.
         return None;
@@ -111,12 +97,14 @@ pub fn read_server(
     let (host, port) = read_host(section, &device)?;
     let key = SocketKey::Tcp { host: host.clone(), port, family };
     Some(StreamServer {
-        address: StreamAddress::Tcp { host, port, family },
-        claim: context.claim(section, HOST.name(), key),
+        place: ListenPlace {
+            address: StreamAddress::Tcp { host, port, family },
+            claim: context.claim(section, HOST.name(), key),
+            network: Arc::new(RealNetwork),
+        },
         settings,
         tls,
         tls_fields,
-        network: Arc::new(RealNetwork),
         fs: Arc::clone(&context.fs),
         device,
         on_batch: None,

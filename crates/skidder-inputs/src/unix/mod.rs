@@ -9,9 +9,8 @@ mod tests;
 use crate::Context;
 use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
 use crate::datagram::{DatagramAddress, DatagramServer, Settings};
-use crate::stream::{
-    CONNECTIONS, MAX_MESSAGE_SIZE, StreamAddress, StreamServer, StreamSettings, serve,
-};
+use crate::listen::{ListenPlace, StreamAddress};
+use crate::stream::{CONNECTIONS, MAX_MESSAGE_SIZE, StreamServer, StreamSettings, serve};
 use skidder_config::{Group, Key, OneOf, Permissions, Section, settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{RealNetwork, SocketKey, UnixPlace};
@@ -120,12 +119,14 @@ pub fn read_server(
     let key = SocketKey::UnixStream(place.path.clone());
     let device = place.path.display().to_string();
     Some(StreamServer {
-        address: StreamAddress::Unix(place),
-        claim: context.claim(section, PATH.name(), key),
+        place: ListenPlace {
+            address: StreamAddress::Unix(place),
+            claim: context.claim(section, PATH.name(), key),
+            network: Arc::new(RealNetwork),
+        },
         settings,
         tls: None,
         tls_fields: false,
-        network: Arc::new(RealNetwork),
         fs: Arc::clone(&context.fs),
         device,
         on_batch: None,

@@ -24,6 +24,8 @@ pub struct ClientCertificate {
     pub subject: String,
     /// The issuer.
     pub issuer: String,
+    /// `CN` of the subject by itself.
+    pub common_name: Option<String>,
 }
 
 impl TlsSession {
@@ -52,6 +54,8 @@ impl ClientCertificate {
         let certificate = Certificate::from_der(der).ok()?;
         let content = certificate.tbs_certificate();
         let (subject, issuer) = (content.subject().to_string(), content.issuer().to_string());
-        Some(Self { subject, issuer })
+        let common_name = content.subject().common_name().ok().flatten();
+        let common_name = common_name.map(|name| name.value().into_owned());
+        Some(Self { subject, issuer, common_name })
     }
 }

@@ -110,6 +110,7 @@ async fn certificates_of_clients_are_required_optional_or_not_asked_for() {
     let shown = ClientCertificate {
         subject: "CN=shipper".to_owned(),
         issuer: "O=Tests,CN=Ours".to_owned(),
+        common_name: Some("shipper".to_owned()),
     };
     for (lines, signer, expected) in [
         ("", None, Ok(None)),

@@ -9,6 +9,12 @@ impl Server {
         Self::start("lumberjack.sh", secure, settings)
     }
 
+    /// A client over Elastic's own Lumberjack library: sends the lines of JSON that it gets over TCP to `target`
+    /// (`HOST:PORT`), and answers each line when it was acknowledged. `settings` are its own options (`-tls`).
+    pub fn own_lumberjack_client(target: &str, settings: &str) -> Result<Self, ServerError> {
+        Self::start("lumberjack.sh", false, &format!("-forward {target} {settings}"))
+    }
+
     /// A Lumberjack server that is not Elastic's, without TLS.
     pub fn own_camel_lumberjack() -> Result<Self, ServerError> {
         Self::start("camel-lumberjack.sh", false, "")

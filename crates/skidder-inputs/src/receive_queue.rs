@@ -15,7 +15,7 @@ use std::sync::Arc;
 const TABLE_BYTES_MAX: usize = 64 << 20;
 
 /// What finds the number of an address.
-pub(super) fn receive_queue(
+pub(crate) fn receive_queue(
     address: &BoundAddress,
     fs: Arc<dyn Fs>,
 ) -> Box<dyn Fn() -> Option<u64> + Send + Sync> {

@@ -1,0 +1,140 @@
+//! The socket of a server of streams: taken over from the input before, passed by systemd, or bound.
+
+use crate::Context;
+use crate::bind::{Attempts, apply, take_over};
+use skidder_config::{Key, Part, Section};
+use skidder_input::{InputError, Intake};
+use skidder_net::{Claim, Family, IpPlace, ListenError, Listener, Network, StreamPlace, UnixPlace};
+use skidder_tls::{TlsServer, TlsServerSettings};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Where a server listens, as in the settings.
+#[derive(Clone, Debug)]
+pub enum StreamAddress {
+    /// TCP.
+    Tcp {
+        /// A name or an address; empty for all addresses of this machine.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The IP versions.
+        family: Family,
+    },
+    /// A unix socket.
+    Unix(UnixPlace),
+}
+
+/// Where a server listens, and its right to that.
+pub struct ListenPlace {
+    /// Where.
+    pub address: StreamAddress,
+    /// Its socket.
+    pub claim: Claim,
+    /// Where it is bound.
+    pub network: Arc<dyn Network>,
+}
+
+/// TLS of a server: the settings, to compare them, and what they make.
+pub(crate) type Tls = (TlsServerSettings, Arc<TlsServer>);
+
+/// Something is wrong with the settings, which is reported.
+pub(crate) struct Reported;
+
+/// Reads the settings of TLS of a server; `None` if connections are plain.
+pub(crate) fn read_tls(
+    section: &Section<'_>,
+    key: &Key<Part>,
+    context: &Context,
+) -> Result<Option<Tls>, Reported> {
+    // With nothing behind it, it is not there, as in Filebeat.
+    let Some(ssl) = section.optional_part(key).filter(|_| section.has_key(key)) else {
+        return Ok(None);
+    };
+    let is_off = ssl.has("enabled") && !ssl.bool("enabled").or(true);
+    let Some(settings) = TlsServerSettings::read(&ssl) else {
+        return if is_off { Ok(None) } else { Err(Reported) };
+    };
+    match TlsServer::new(&settings, Arc::clone(&context.fs)) {
+        Ok(server) => Ok(Some((settings, server))),
+        Err(error) => {
+            section.problem(error.setting(), error.to_string(), "");
+            Err(Reported)
+        }
+    }
+}
+
+/// A socket that listens.
+pub(crate) struct Bound<T> {
+    pub(crate) listener: Listener,
+    /// It is systemd's, which keeps it open and knows the next process.
+    pub(crate) is_inherited: bool,
+    /// What the input before has left beside it: its connections, say.
+    pub(crate) left: Option<T>,
+}
+
+impl ListenPlace {
+    /// Takes over the socket of the input before, or binds it as soon as the address is free. `None` if the input
+    /// must stop before that.
+    pub(crate) async fn bind<T: Any + Send>(
+        &self,
+        intake: &Intake,
+    ) -> Result<Option<Bound<T>>, InputError> {
+        let mut left = take_over::<Bound<T>>(&self.claim, intake).await;
+        let mut attempts = Attempts::new(intake);
+        loop {
+            if let Some(bound) = left {
+                if let (StreamAddress::Unix(place), false) = (&self.address, bound.is_inherited) {
+                    apply(place, intake);
+                }
+                return Ok(Some(bound));
+            }
+            if intake.is_stopped() {
+                return Ok(None);
+            }
+            if let Some((listener, is_inherited)) = attempts.made(self.try_bind().await).await? {
+                return Ok(Some(Bound { listener, is_inherited, left: None }));
+            }
+            left = self.claim.take();
+        }
+    }
+
+    /// Leaves the socket to the next input; gives it back if that was stopped meanwhile.
+    pub(crate) fn leave<T: Any + Send>(&self, bound: Bound<T>) -> Result<(), Bound<T>> {
+        self.claim.leave(bound)
+    }
+
+    /// Takes the socket of systemd, or binds it; returns whether it is systemd's.
+    async fn try_bind(&self) -> Result<(Listener, bool), ListenError> {
+        let place = match &self.address {
+            StreamAddress::Tcp { host, port, family } => {
+                StreamPlace::Tcp(IpPlace::resolve(host, *port, *family).await?)
+            }
+            StreamAddress::Unix(place) => StreamPlace::Unix(place.clone()),
+        };
+        match self.inherited(&place)? {
+            Some(listener) => Ok((listener, true)),
+            None => Ok((self.network.listen(&place).await?, false)),
+        }
+    }
+
+    /// The socket of systemd with this address.
+    fn inherited(&self, place: &StreamPlace) -> Result<Option<Listener>, ListenError> {
+        let addresses = match place {
+            StreamPlace::Tcp(place) => place.passed_as(),
+            StreamPlace::Unix(_) => vec![place.address()],
+        };
+        for address in addresses {
+            let Some(socket) = self.claim.inherited(&address) else { continue };
+            let listener = match place {
+                StreamPlace::Tcp(_) => Listener::from_tcp(socket.into()),
+                StreamPlace::Unix(_) => Listener::from_unix(socket.into()),
+            };
+            return match listener {
+                Ok(listener) => Ok(Some(listener)),
+                Err(source) => Err(ListenError::Bind { address, source }),
+            };
+        }
+        Ok(None)
+    }
+}
