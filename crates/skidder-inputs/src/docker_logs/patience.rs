@@ -22,8 +22,8 @@ impl Patience {
     /// With a real engine.
     pub(super) const USUAL: Self = Self {
         first: Duration::from_secs(15),
-        most: Duration::from_secs(60),
-        most_busy: Duration::from_secs(600),
+        most: Duration::from_mins(1),
+        most_busy: Duration::from_mins(10),
     };
 
     /// The time after so many answers in a row that brought nothing new.
