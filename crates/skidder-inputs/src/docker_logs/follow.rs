@@ -12,7 +12,7 @@ use skidder_parse::chain::Ending;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// Pauses before the engine is tried again, and between two looks at a container that does not run.
 const PAUSES: [Duration; 5] = [
@@ -48,6 +48,8 @@ enum ReadError {
 enum End {
     /// There is no more.
     Read,
+    /// Nothing comes any more: request it anew.
+    Quiet,
     /// The input must stop.
     Stopped,
 }
@@ -179,8 +181,10 @@ async fn look(
         }
         Err(error) => return Err(error),
     };
-    if end == End::Stopped {
-        return Ok(Look::End);
+    match end {
+        End::Stopped => return Ok(Look::End),
+        End::Quiet => return Ok(Look::New),
+        End::Read => {}
     }
     // Of one that runs, the answer ends when it does: the next look reads what is left without waiting for more.
     if !details.is_running || reading.is_refused || intake.is_once() {
@@ -246,6 +250,8 @@ struct Reading {
     read_of: Option<String>,
     /// The engine cannot read its log driver.
     is_refused: bool,
+    /// Answers in a row that brought nothing new until they were given up.
+    quiet_answers: u32,
 }
 
 impl Reading {
@@ -289,6 +295,7 @@ impl Reading {
             settled: (offset, place),
             read_of: None,
             is_refused: false,
+            quiet_answers: 0,
         })
     }
 
@@ -321,6 +328,7 @@ impl Reading {
         let mut messages = Messages::new(is_terminal);
         let mut known = self.place.known();
         let mut bytes = Vec::new();
+        let mut quiet_at = is_running.then(|| self.quiet_at(true));
         loop {
             let now = self.intake.clock().monotonic();
             let flush = self.text.flush_at().map(|at| sleep(at.since(now)));
@@ -335,7 +343,9 @@ impl Reading {
                 () = self.intake.stopped() => return Ok(End::Stopped),
                 piece = answer.piece(&mut bytes) => Some(piece),
                 () = flush => None,
+                () = until(quiet_at) => return Ok(self.give_up()),
             };
+            let has_come = piece.is_some();
             let mut ending = self.waiting();
             // What came before a break is read first: a connection that breaks again and again gets on, too.
             let result = match piece {
@@ -360,7 +370,23 @@ impl Reading {
             if !result? {
                 return Ok(End::Read);
             }
+            // After the delivery, which may have waited for room.
+            if has_come && is_running {
+                quiet_at = Some(self.quiet_at(self.settings.streams != Streams::All));
+            }
         }
+    }
+
+    /// When an answer that brings nothing from now on is given up.
+    fn quiet_at(&self, may_be_busy: bool) -> Instant {
+        Instant::now() + self.settings.patience.after(self.quiet_answers, may_be_busy)
+    }
+
+    /// Nothing came for long: the container is quiet, or the answer hangs.
+    fn give_up(&mut self) -> End {
+        self.quiet_answers = self.quiet_answers.saturating_add(1);
+        tracing::debug!(container = self.id, "nothing comes any more; requesting the log anew");
+        End::Quiet
     }
 
     /// Nothing more is there for now.
@@ -413,6 +439,7 @@ impl Reading {
             return;
         }
         self.offset += lines.len() as u64;
+        self.quiet_answers = 0;
         self.ends.append(&mut ends);
         self.intake.metrics().bytes.add(lines.len() as u64);
         self.text.add(lines);
@@ -440,6 +467,14 @@ impl Reading {
                 () = self.intake.stopped() => return Ok(End::Stopped),
             }
         }
+    }
+}
+
+/// Waits until then, or for ever.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,12 +6,14 @@
 
 mod follow;
 mod messages;
+mod patience;
 mod place;
 #[cfg(test)]
 mod tests;
 
 use crate::Context;
 use crate::text::TextSettings;
+use patience::Patience;
 use skidder_config::{Group, Key, OneOf, Part, Section, settings};
 use skidder_input::{Input, InputError, InputFuture, Intake};
 use skidder_net::HttpClient;
@@ -73,6 +75,7 @@ struct Settings {
     streams: Streams,
     since: Duration,
     text: TextSettings,
+    patience: Patience,
 }
 
 /// The input.
@@ -90,6 +93,11 @@ pub fn read(
     context: &Context,
     text: TextSettings,
 ) -> Option<Box<dyn Input>> {
+    let input: Box<dyn Input> = Box::new(read_input(section, context, text)?);
+    Some(input)
+}
+
+fn read_input(section: &Section<'_>, context: &Context, text: TextSettings) -> Option<DockerLogs> {
     let ids = section
         .get(&IDS)
         .try_each(|id| {
@@ -108,8 +116,8 @@ pub fn read(
         return None;
     }
     let (server, host) = server?;
-    let settings = Arc::new(Settings { server, streams, since, text });
-    Some(Box::new(DockerLogs { host, ids, settings }))
+    let settings = Arc::new(Settings { server, streams, since, text, patience: Patience::USUAL });
+    Some(DockerLogs { host, ids, settings })
 }
 
 fn read_server(section: &Section<'_>, context: &Context) -> Option<(HttpClient, String)> {

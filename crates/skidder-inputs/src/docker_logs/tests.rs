@@ -157,6 +157,71 @@ async fn a_connection_that_breaks_anywhere_costs_no_line_and_repeats_none() {
     assert!(engine.requests() >= 8, "{}", engine.requests());
 }
 
+/// Gives up an answer soon.
+fn impatient(engine: &Engine, more: &str) -> Box<dyn Input> {
+    let settings = format!("{{host: '{}', ids: [web]{more}}}", engine.host());
+    let (input, problems) = read_with(&settings, |section| {
+        section.declared_by(&CONTAINERS);
+        read_input(section, &context(&Sockets::default()), text(Vec::new()))
+    });
+    assert_eq!(problems, "");
+    let mut input = input.unwrap();
+    Arc::get_mut(&mut input.settings).unwrap().patience = Patience {
+        first: Duration::from_millis(30),
+        most: Duration::from_millis(60),
+        most_busy: Duration::from_millis(120),
+    };
+    Box::new(input)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_hangs_is_requested_anew_and_nothing_is_repeated() {
+    let engine = Engine::new();
+    // Also before anything was sent, and twice at the same place.
+    engine.hang_answers(vec![0, 4, 4, 8]);
+    for number in 0..10 {
+        let (time, stream) = (number as i64 / 3, 1 + (number % 2) as u8);
+        engine.log(time, stream, &format!("{}\n", line(number)));
+    }
+    let mut bench = Bench::start(impatient(&engine, ""), 100);
+    bench.events(10).await;
+    let requests = engine.requests();
+    assert!(requests >= 5, "{requests}");
+    bench.until("it asks a quiet engine", |_| engine.requests() > requests + 2).await;
+    engine.log(100, 1, "last\n");
+    bench.events(11).await;
+    assert_eq!(engine.hanging(), 0, "the connections are closed");
+    assert_eq!(bench.input.metrics().errors.get(), 0);
+    bench.stop().await;
+    let expected: Vec<String> = (0..10).map(line).chain(["last".to_owned()]).collect();
+    assert_eq!(bench.messages(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_hangs_keeps_neither_a_change_nor_one_stream_waiting() {
+    let engine = Engine::new();
+    engine.hang_answers(vec![1, 2, 3]);
+    for number in 0..4 {
+        engine.log(number, 2, &format!("{}\n", line(number as usize)));
+    }
+    let mut bench = Bench::start(impatient(&engine, ", stream: stderr"), 100);
+    bench.events(1).await;
+    bench.replace(impatient(&engine, ", stream: stderr")).await;
+    bench.events(4).await;
+    // The end of the container comes while the answer hangs.
+    engine.hang_answers(vec![4; 3]);
+    bench.until("it hangs again", |_| engine.hanging() == 1).await;
+    engine.log(9, 2, "last\n");
+    engine.end();
+    let mut done = bench.end_when_read();
+    bench.events(5).await;
+    bench.until("it ends", |bench| bench.input.state() == InputState::Ended).await;
+    bench.until("the change is over", |_| done.try_recv().is_ok()).await;
+    bench.stop().await;
+    let expected: Vec<String> = (0..4).map(line).chain(["last".to_owned()]).collect();
+    assert_eq!(bench.messages(), expected);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_ended_is_read_to_its_end_and_goes_on_when_it_is_started_again() {
     let engine = Engine::new();

@@ -23,6 +23,10 @@ struct State {
     starts: u32,
     /// After how many bytes the next answers break off.
     cuts: VecDeque<usize>,
+    /// After how many messages of the log the next answers hang.
+    hangs: VecDeque<usize>,
+    /// Answers that hang now.
+    hanging: usize,
     /// Sent instead of the next message.
     garbage: Option<Vec<u8>>,
     looks: usize,
@@ -107,6 +111,16 @@ impl Engine {
         self.change(|state| state.cuts = cuts.into());
     }
 
+    /// The next answers send no more than so many messages of the log, and do not end.
+    pub(crate) fn hang_answers(&self, hangs: Vec<usize>) {
+        self.change(|state| state.hangs = hangs.into());
+    }
+
+    /// How many answers hang, and still have their connection.
+    pub(crate) fn hanging(&self) -> usize {
+        self.state.lock().unwrap().hanging
+    }
+
     /// Sends these bytes in an answer, once, and what was to be sent not in this answer.
     pub(crate) fn break_with(&self, garbage: &[u8]) {
         self.change(|state| state.garbage = Some(garbage.to_owned()));
@@ -172,10 +186,14 @@ async fn send_log(
     let follow = parameter("follow") == Some("1");
     let wants = [parameter("stdout") == Some("1"), parameter("stderr") == Some("1")];
     let since: i64 = parameter("since").map_or(0, |text| text.replace('.', "").parse().unwrap());
-    let (id, cut) = {
+    let (id, cut, hang) = {
         let mut state = state.lock().unwrap();
         state.requests += 1;
-        (state.id.clone(), state.cuts.pop_front())
+        (
+            state.id.clone(),
+            state.cuts.pop_front(),
+            follow.then(|| state.hangs.pop_front()).flatten(),
+        )
     };
     let mut left = cut.unwrap_or(usize::MAX);
     stream.write_all(b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n").await.ok()?;
@@ -185,13 +203,14 @@ async fn send_log(
             let mut state = state.lock().unwrap();
             let mut bytes = Vec::new();
             let mut is_last = !follow || state.is_over || state.id != id;
-            for (time, from, text) in state.log.get(at..).unwrap_or_default() {
+            let end = hang.map_or(state.log.len(), |hang| hang.min(state.log.len()));
+            for (time, from, text) in state.log.get(at..end).unwrap_or_default() {
                 has_begun |= *time >= since;
                 if has_begun && wants[usize::from(*from) - 1] {
                     append(&mut bytes, state.is_terminal, *time, *from, text);
                 }
             }
-            at = state.log.len();
+            at = end;
             if let Some(garbage) = state.garbage.take() {
                 bytes = garbage;
                 is_last = true;
@@ -209,6 +228,13 @@ async fn send_log(
             if left == 0 {
                 return None;
             }
+        }
+        if hang == Some(at) {
+            state.lock().unwrap().hanging += 1;
+            // Until it is closed.
+            let closed = stream.read_u8().await;
+            state.lock().unwrap().hanging -= 1;
+            closed.ok()?;
         }
         if is_last {
             return stream.write_all(b"0\r\n\r\n").await.ok();
