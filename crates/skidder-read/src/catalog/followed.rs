@@ -53,6 +53,17 @@ impl FollowedFiles {
         paths
     }
 
+    /// Files that were rotated away from one of these paths, which are in order, or are one of them, in order.
+    pub(super) fn rotated_from(&self, looked: &[PathBuf]) -> Vec<Arc<Path>> {
+        let is_looked = |path: &Path| looked.binary_search_by(|at| (**at).cmp(path)).is_ok();
+        let all = self.all.iter().filter(|(path, followed)| {
+            !followed.is_pin && (is_looked(&followed.shown) || is_looked(path))
+        });
+        let mut paths: Vec<Arc<Path>> = all.map(|(path, _)| Arc::clone(path)).collect();
+        paths.sort_unstable();
+        paths
+    }
+
     pub(super) fn has(&self, path: &Path) -> bool {
         self.all.contains_key(path)
     }

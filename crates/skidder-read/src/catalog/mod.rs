@@ -309,8 +309,10 @@ impl Catalog {
         // The next scan reports what cannot be looked at now.
         let Scanned { found, gone, .. } =
             self.watches.look_at(&input, &mut self.files.places, watcher, &look);
-        if !found.is_empty() || !gone.is_empty() {
+        let rotated = self.files.followed.rotated_from(&look);
+        if !found.is_empty() || !gone.is_empty() || !rotated.is_empty() {
             self.lose_paths(&gone, now.monotonic);
+            let found = self.files.add_rotated(rotated, found, now.monotonic);
             self.process(found, now);
         }
         Reacted { paths: changes.paths, looked: true }

@@ -18,7 +18,7 @@ impl Inventory {
         fresh: Vec<Found>,
         now: Monotonic,
     ) -> Vec<Found> {
-        let mut all = self.changed_followed(now);
+        let mut all = self.changed_followed(self.followed.paths(), now);
         let pins: Vec<Found> =
             all.extract_if(.., |found| self.followed.pinned(&found.path).is_some()).collect();
         all.extend(fresh);
@@ -26,11 +26,26 @@ impl Inventory {
         all
     }
 
+    /// The same for a reaction, of the files that were rotated away from what it looks at: what has the name of one of
+    /// them may be another file by now, which the next rotations delete before the next scan.
+    pub(in crate::catalog) fn add_rotated(
+        &mut self,
+        rotated: Vec<Arc<Path>>,
+        fresh: Vec<Found>,
+        now: Monotonic,
+    ) -> Vec<Found> {
+        let mut all = self.changed_followed(rotated, now);
+        // A reader may have asked for a look at one of them.
+        all.retain(|file| fresh.iter().all(|found| found.path != file.path));
+        all.extend(fresh);
+        all
+    }
+
     /// Looks at followed files as a scan looks at files that match. They are followed as long as they exist:
     /// a known file is distinguished from a new one, and found again when it is compressed.
-    fn changed_followed(&mut self, now: Monotonic) -> Vec<Found> {
+    fn changed_followed(&mut self, paths: Vec<Arc<Path>>, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
-        for path in self.followed.paths() {
+        for path in paths {
             match self.input.fs.symlink_metadata(&path) {
                 Ok(metadata) if metadata.kind == FileKind::Regular => {
                     if !self.places.is_unchanged(&path, &metadata) {
