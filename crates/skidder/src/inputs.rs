@@ -149,7 +149,7 @@ const STDIN: &str = skidder_inputs::stdin::KIND;
 const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 25] = [
+const NOT_HERE: [&str; 24] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -165,7 +165,6 @@ const NOT_HERE: [&str; 25] = [
     "httpjson",
     "journald",
     "kafka",
-    "lumberjack",
     "mqtt",
     "netflow",
     "o365audit",

@@ -256,14 +256,15 @@ fn a_container_of_a_real_engine_that_floods_at_once_is_read_from_its_first_line(
             let documents = server.documents();
             (0..lines).all(|number| documents.contains(&format!("{name} {number}")))
         };
+        // Other names than those of the round before, whose containers may still run.
+        let running = |number: usize| format!("running{number}-{compress}");
         for number in 0..4 {
-            flood(&format!("running{number}"), 35);
+            flood(&running(number), 35);
         }
         program.await_that("all lines of those that flood at once", || {
-            (0..4).all(|number| has_all(&world.server, &format!("running{number}"), 35))
+            (0..4).all(|number| has_all(&world.server, &running(number), 35))
         });
         program.terminate().succeeded();
-        // Another name than that of the round before, whose container may still run.
         let down = format!("down-{compress}");
         flood(&down, 35);
         std::thread::park_timeout(Duration::from_millis(500));

@@ -114,11 +114,19 @@ fn an_id_is_asked_for_and_paths_are_required() {
 fn the_scanner_is_read() {
     assert_eq!(good("prospector.scanner.check_interval: 1m").check_interval.as_secs(), 60);
     bad("prospector.scanner.check_interval: 0");
-    let rotated =
-        |value: &str| good(&format!("prospector.scanner.rotated_logs: {value}")).rotated_since;
-    assert_eq!(good("").rotated_since, Some(FIRST_USE));
-    assert_eq!(rotated("since_first_start"), Some(FIRST_USE));
-    assert_eq!((rotated("all"), rotated("off")), (Some(Timestamp(i64::MIN)), None));
+    let rotated = |value: &str, more: &str| {
+        good(&format!("prospector.scanner.rotated_logs: {value}\n{more}")).rotated_since
+    };
+    let container = "parsers: [{container: {}}]";
+    assert_eq!((good("").rotated_since, good(container).rotated_since), (None, Some(FIRST_USE)));
+    assert_eq!(rotated("since_first_start", container), Some(FIRST_USE));
+    // Names alone show nothing: other logs have a first look only if somebody says so.
+    assert_eq!(rotated("since_first_start", ""), None);
+    assert_eq!(rotated("all", ""), Some(Timestamp(i64::MIN)));
+    assert_eq!(
+        (rotated("all", container), rotated("off", container)),
+        (Some(Timestamp(i64::MIN)), None)
+    );
     assert!(bad("prospector.scanner.rotated_logs: none").contains("since_first_start"));
     assert!(good("prospector.scanner.notify: auto").notify);
     assert!(!good("prospector.scanner.notify: off").notify);
