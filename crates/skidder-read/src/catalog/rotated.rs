@@ -26,6 +26,7 @@ use classify::Classified;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileId, FileKind, Metadata, Monotonic, Timestamp};
 use skidder_registry::FileEntry;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,8 @@ pub(super) struct RotatedFiles {
     failed: BTreeMap<PathBuf, FailedSearch>,
     /// The files that this scan has found.
     fresh: Vec<FileId>,
+    /// See [`RotatedFiles::others`]; of this scan.
+    others: OnceCell<HashSet<FileId>>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
     /// Paths without a file: the last scan that saw one, and since when it is gone. Files that were rotated
@@ -176,6 +179,7 @@ impl RotatedFiles {
         let mut loose: Option<HashSet<Arc<Path>>> = None;
         self.searched.clear();
         self.fresh.clear();
+        self.others.take();
         if scan.files.input.settings.rotated_since.is_some() {
             self.fresh.extend(fresh.iter().map(|found| found.metadata.id()));
         }
@@ -338,11 +342,11 @@ impl RotatedFiles {
         }
         // Files that were rotated away before the first look: those that are too old become sources as well, so
         // that they are known under their later names, but are skipped.
-        let others = if reads_unseen { self.others(scan) } else { HashSet::new() };
+        let may_be_unseen = reads_unseen && !siblings.is_empty();
+        let others = may_be_unseen.then(|| self.others.get_or_init(|| self.others(scan)));
         let is_unseen = |sibling: &Found| {
-            reads_unseen
+            others.is_some_and(|others| !others.contains(&sibling.metadata.id()))
                 && is_related(&target, &sibling.path)
-                && !others.contains(&sibling.metadata.id())
         };
         let Classified { mut wanted, mut unknown, passed_known, mut first_looks, failed } =
             self.classify(scan, siblings, &link, is_retry, &is_unseen);
