@@ -192,6 +192,34 @@ pub fn write_all_at(file: &dyn File, bytes: &[u8], offset: u64) -> io::Result<()
     Ok(())
 }
 
+/// Replaces a whole file, in a folder that is there; `permissions` are those of the new one. A crash leaves the old one or
+/// the new one. The bytes are first in a file beside it, whose name ends with `.tmp`; one that was left there, perhaps
+/// with other permissions, is removed.
+///
+/// # Errors
+/// Those of the file system; the file is as it was, or new.
+pub fn replace_file(
+    fs: &dyn Fs,
+    path: &Path,
+    bytes: &[u8],
+    permissions: u32,
+) -> io::Result<Box<dyn File>> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = Path::new(&temporary);
+    match fs.remove_file(temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = fs.open_write(temporary, OpenMode::New, permissions)?;
+    write_all_at(&*file, bytes, 0)?;
+    file.sync()?;
+    fs.rename(temporary, path)?;
+    let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
+    fs.sync_dir(directory.unwrap_or(Path::new(".")))?;
+    Ok(file)
+}
+
 /// Reads a whole small file, at most `limit` bytes; `FileTooLarge` beyond.
 pub fn read_to_end(file: &dyn File, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -206,5 +234,27 @@ pub fn read_to_end(file: &dyn File, limit: usize) -> io::Result<Vec<u8>> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RealFs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_file_is_replaced_with_its_permissions_whatever_was_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("meta.json");
+        std::fs::write(folder.path().join("meta.json.tmp"), "left by a crash, and longer").unwrap();
+        for text in ["one", "2"] {
+            let file = replace_file(&RealFs, &path, text.as_bytes(), 0o600).unwrap();
+            assert_eq!(file.metadata().unwrap().size, text.len() as u64);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(replace_file(&RealFs, Path::new("/nowhere/x"), b"", 0o600).is_err());
     }
 }

@@ -17,7 +17,7 @@ pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
 pub use dated::{DATED_EXTENSION, DatedName, directory_permissions};
 pub use fs::{
     DirEntry, File, FileId, FileKind, Fs, Metadata, OpenMode, PRIVATE_DIRECTORY, open_same,
-    read_exact_at, read_to_end, write_all_at,
+    read_exact_at, read_to_end, replace_file, write_all_at,
 };
 pub use notify::{Bell, Notice, Notifier, WatchError, WatchId};
 pub use owner::{group_name, user_name};

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use skidder_event::Map;
-use skidder_os::{Clock, File, FileKind, Fs, OpenMode, Timestamp, read_to_end, write_all_at};
+use skidder_os::{Clock, File, FileKind, Fs, OpenMode, Timestamp, read_to_end, replace_file};
 use std::path::Path;
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ impl Agent {
         let started = text_of(agent.first_start);
         let meta =
             serde_json::json!({"uuid": agent.id, "first_start": started, FIRST_USE: started});
-        write_meta(fs, &path, &meta)?;
+        write_meta(fs, &path, meta.to_string().as_bytes())?;
         Ok(agent)
     }
 
@@ -163,10 +163,7 @@ pub(crate) fn take_over_id(fs: &dyn Fs, store: &Path, data: &Path) -> Result<()>
     if !meta["uuid"].is_string() {
         return Ok(());
     }
-    let file = fs.open_write(&ours, OpenMode::Truncate, 0o600)?;
-    write_all_at(&*file, &text, 0)
-        .and_then(|()| file.sync())
-        .with_context(|| format!("cannot write `{}`", ours.display()))
+    write_meta(fs, &ours, &text)
 }
 
 /// The data directory was Filebeat's, or an earlier version has written it: skidder uses it from now on.
@@ -179,21 +176,13 @@ fn begin_use(
     let now = clock.wall();
     let mut meta = meta.clone();
     meta[FIRST_USE] = text_of(now).into();
-    write_meta(fs, path, &meta)?;
+    write_meta(fs, path, meta.to_string().as_bytes())?;
     Ok(now)
 }
 
-/// Replaces the file that keeps `agent.id`. A crash leaves the old one or the new one.
-fn write_meta(fs: &dyn Fs, path: &Path, meta: &serde_json::Value) -> Result<()> {
-    let temporary = path.with_extension("json.new");
-    let write = || {
-        let file = fs.open_write(&temporary, OpenMode::Truncate, 0o600)?;
-        write_all_at(&*file, meta.to_string().as_bytes(), 0)?;
-        file.sync()?;
-        fs.rename(&temporary, path)?;
-        path.parent().map_or(Ok(()), |data| fs.sync_dir(data))
-    };
-    let written: std::io::Result<()> = write();
+/// Replaces the file that keeps `agent.id`.
+fn write_meta(fs: &dyn Fs, path: &Path, text: &[u8]) -> Result<()> {
+    let written = replace_file(fs, path, text, 0o600).map(drop);
     written.with_context(|| format!("cannot write `{}`", path.display()))
 }
 

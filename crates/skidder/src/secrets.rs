@@ -12,7 +12,7 @@ use ring::pbkdf2::{PBKDF2_HMAC_SHA512, derive};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value, json};
 use skidder_config::Secret;
-use skidder_os::{Fs, Metadata, OpenMode, read_to_end, write_all_at};
+use skidder_os::{Fs, Metadata, read_to_end};
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroU32;
@@ -68,19 +68,7 @@ impl Keystore {
         let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         fs.create_dir_all(directory, skidder_os::PRIVATE_DIRECTORY)?;
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".tmp");
-        let temporary = Path::new(&temporary);
-        // One that was left behind may have other permissions.
-        match fs.remove_file(temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = fs.open_write(temporary, OpenMode::New, PERMISSIONS)?;
-        write_all_at(&*file, &bytes, 0)?;
-        file.sync()?;
-        fs.rename(temporary, path)?;
-        fs.sync_dir(directory)
+        skidder_os::replace_file(fs, path, &bytes, PERMISSIONS).map(drop)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Tests of the keystore's file.
 
 use super::*;
+use skidder_os::{OpenMode, write_all_at};
 use skidder_testkit::{SimClock, SimFs};
 
 /// Made by Filebeat's own package (`keystore` of elastic/elastic-agent-libs 0.18.0) with three secrets.

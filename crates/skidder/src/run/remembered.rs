@@ -9,7 +9,7 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::Saved;
-use skidder_os::{File, Fs, OpenMode, PRIVATE_DIRECTORY, read_to_end, write_all_at};
+use skidder_os::{File, Fs, PRIVATE_DIRECTORY, read_to_end, replace_file, write_all_at};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -125,16 +125,7 @@ impl Remembered {
         }
         let directory = self.path.parent().unwrap_or(Path::new("."));
         self.fs.create_dir_all(directory, PRIVATE_DIRECTORY)?;
-        let temporary = self.path.with_extension("tmp");
-        match self.fs.remove_file(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = self.fs.open_write(&temporary, OpenMode::New, PERMISSIONS)?;
-        write_all_at(&*file, text.as_bytes(), 0)?;
-        file.sync()?;
-        self.fs.rename(&temporary, &self.path)?;
-        self.fs.sync_dir(directory)?;
+        let file = replace_file(&*self.fs, &self.path, text.as_bytes(), PERMISSIONS)?;
         self.lines = self.known.len();
         self.file = Some((file, text.len() as u64));
         Ok(())
