@@ -144,17 +144,6 @@ fn read_interface(section: &Section<'_>) -> JolokiaInterface {
     interface
 }
 
-/// Reports a `host` that is not the `node` that is followed anyway.
-fn check_host(section: &Section<'_>, node: Option<&str>, context: &Context) {
-    let Some(host) = section.get(&keys::NODE_BEFORE).optional() else { return };
-    let found = (context.environment)("NODE_NAME");
-    if node.or(found.as_deref()) != Some(&host) {
-        let name = keys::NODE_BEFORE.name();
-        let message = format!("`{}` has no effect", section.path_of(name));
-        section.warning(name, message, "it is of an older Filebeat; `node` names the node");
-    }
-}
-
 fn read_kubernetes(
     section: &Section<'_>,
     has_hints: bool,
@@ -172,7 +161,10 @@ fn read_kubernetes(
     };
     let scope = read_scope(section, resource);
     let node = section.get(&keys::NODE).optional();
-    check_host(section, node.as_deref(), context);
+    let found = (context.environment)("NODE_NAME");
+    let holds = node.as_deref().or(found.as_deref());
+    let advice = "it is of an older Filebeat; `node` names the node";
+    section.without_effect_unless(&keys::NODE_BEFORE, holds, advice);
     if unique && scope != Scope::Cluster {
         let message = format!("`{}` needs `scope: cluster`", section.path_of(keys::UNIQUE.name()));
         section.warning(keys::UNIQUE.name(), message, "set `scope: cluster`");

@@ -11,6 +11,7 @@ use crate::settings::Settings;
 use crate::vars::{self, Lookups};
 use crate::{read, tree};
 use serde_json::Value as Json;
+use std::ops::ControlFlow;
 
 /// A value for a variable that is known only at the time of use.
 #[derive(Clone, Debug, PartialEq)]
@@ -196,53 +197,50 @@ impl Node {
 
     /// The first value below this with a variable that has no value: its path, and the reason.
     pub fn missing(&self) -> Option<(String, String)> {
-        let mut found = None;
-        self.find_missing("", &mut found);
-        found
+        let found = self.visit("", &mut |node, path| match &node.variables {
+            Variables::Unresolved(unresolved) => {
+                ControlFlow::Break((path.to_owned(), unresolved.reason.clone()))
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        found.break_value()
     }
 
     /// Reports each text below this, the setting `path`, whose `${...}` are malformed, such as a `${` without its `}`:
     /// no value of a variable can mend that.
     pub fn report_malformed(&self, path: &str, problems: &Problems) {
-        match &self.content {
-            Content::List(list) => {
-                for (index, item) in list.iter().enumerate() {
-                    item.report_malformed(&format!("{path}[{index}]"), problems);
-                }
+        let visited: ControlFlow<()> = self.visit(path, &mut |node, path| {
+            let is_text = matches!(node.content, Content::String);
+            if is_text && node.variables != Variables::Expanded {
+                let text = node.text.as_deref().unwrap_or_default();
+                problems.extend(vars::malformed(text, path, &node.position));
             }
-            Content::Map(map) => {
-                for entry in map.iter() {
-                    entry.value.report_malformed(&tree::join(path, &entry.key), problems);
-                }
-            }
-            Content::String if self.variables != Variables::Expanded => {
-                let text = self.text.as_deref().unwrap_or_default();
-                problems.extend(vars::malformed(text, path, &self.position));
-            }
-            _ => {}
-        }
+            ControlFlow::Continue(())
+        });
+        debug_assert!(visited.is_continue(), "all of them");
     }
 
-    fn find_missing(&self, path: &str, found: &mut Option<(String, String)>) {
-        if found.is_some() {
-            return;
-        }
-        if let Variables::Unresolved(unresolved) = &self.variables {
-            *found = Some((path.to_owned(), unresolved.reason.clone()));
-        }
+    /// Calls `each` for this, the setting `path`, and for everything below it, until it breaks.
+    fn visit<B>(
+        &self,
+        path: &str,
+        each: &mut dyn FnMut(&Self, &str) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        each(self, path)?;
         match &self.content {
             Content::List(list) => {
                 for (index, item) in list.iter().enumerate() {
-                    item.find_missing(&format!("{path}[{index}]"), found);
+                    item.visit(&format!("{path}[{index}]"), each)?;
                 }
             }
             Content::Map(map) => {
                 for entry in map.iter() {
-                    entry.value.find_missing(&tree::join(path, &entry.key), found);
+                    entry.value.visit(&tree::join(path, &entry.key), each)?;
                 }
             }
             _ => {}
         }
+        ControlFlow::Continue(())
     }
 
     /// The text of a single value, whatever its type.

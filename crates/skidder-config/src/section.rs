@@ -344,6 +344,20 @@ impl<'a> Section<'a> {
         self.add_rules(patterns, Verdict::NoEffect, advice);
     }
 
+    /// A setting of an older Filebeat that has no effect: a warning with `advice`, unless it says what holds anyway.
+    pub fn without_effect_unless(
+        &self,
+        key: &crate::Key<String>,
+        holds: Option<&str>,
+        advice: &str,
+    ) {
+        let Some(value) = self.get(key).optional() else { return };
+        if holds != Some(&value) {
+            let message = format!("`{}` has no effect", self.path_of(key.name()));
+            self.warning(key.name(), message, advice);
+        }
+    }
+
     /// Accepts `key` and everything below it, which is read elsewhere.
     pub fn accept(&self, key: &str) {
         self.keys_read.borrow_mut().insert(key.to_owned());

@@ -304,16 +304,6 @@ fn patterns(section: &Section<'_>, key: &Key<Vec<String>>) -> Vec<Regex> {
     all
 }
 
-/// Reports a `host` that is not the `node` that is followed anyway, as it is in the manifest that Elastic publishes.
-fn check_host(section: &Section<'_>, node: Option<&str>) {
-    let Some(host) = section.get(&HOST).optional() else { return };
-    let found = std::env::var("NODE_NAME").ok();
-    if node.or(found.as_deref()) != Some(&host) {
-        let message = format!("`{}` has no effect", section.path_of(HOST.name()));
-        section.warning(HOST.name(), message, "`node` names the node; without it, it is found");
-    }
-}
-
 impl Settings {
     pub(super) fn read(section: &Section<'_>) -> Option<Self> {
         let dedot = (section.get(&LABELS_DEDOT).value(), section.get(&ANNOTATIONS_DEDOT).value());
@@ -335,7 +325,13 @@ impl Settings {
         let waits = section.get(&WAIT_FOR_METADATA).value();
         let wait = section.get(&WAIT_FOR_METADATA_TIMEOUT).value();
         let node = section.get(&NODE).optional();
-        check_host(section, node.as_deref());
+        let found = std::env::var("NODE_NAME").ok();
+        let holds = node.as_deref().or(found.as_deref());
+        section.without_effect_unless(
+            &HOST,
+            holds,
+            "`node` names the node; without it, it is found",
+        );
         let settings = Self {
             node,
             cluster: scope,
