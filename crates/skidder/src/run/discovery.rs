@@ -60,7 +60,7 @@ struct RunningMade {
     id: Option<Arc<str>>,
     /// What it is for each output: the place of the output, and the print there.
     prints: Vec<(usize, InputPrint)>,
-    /// What was wrong when it was read; not kept.
+    /// What was wrong when it was read, until that is reported.
     warnings: Vec<String>,
 }
 
@@ -258,10 +258,8 @@ impl Discovery {
             self.next_number += 1;
             let fields = MadeFields::new(&made.fields);
             match self.read(&made, number, fields, with) {
-                Ok((inputs, mut begun)) => {
+                Ok((inputs, begun)) => {
                     tracing::info!(input = made.about, "an input begins");
-                    let warnings = std::mem::take(&mut begun.warnings);
-                    lock(&self.machine).warn(&made.key, &made.about, warnings);
                     self.insert(made.key.clone(), begun);
                     for (output, input) in inputs {
                         exchanges.entry(output).or_default().begin.push(input);
@@ -275,7 +273,9 @@ impl Discovery {
         }
     }
 
-    fn insert(&mut self, key: String, begun: RunningMade) {
+    fn insert(&mut self, key: String, mut begun: RunningMade) {
+        let warnings = std::mem::take(&mut begun.warnings);
+        lock(&self.machine).warn(&key, &begun.made.about, warnings);
         self.ids.extend(begun.id.clone());
         self.running.insert(key, begun);
     }
@@ -294,9 +294,7 @@ impl Discovery {
             let made = Arc::clone(&before.made);
             // What goes on has these fields, and they may change later.
             match self.read(&made, before.number, before.fields, with) {
-                Ok((inputs, mut begun)) => {
-                    let warnings = std::mem::take(&mut begun.warnings);
-                    lock(&self.machine).warn(&key, &made.about, warnings);
+                Ok((inputs, begun)) => {
                     all.extend(inputs);
                     self.insert(key, begun);
                 }
