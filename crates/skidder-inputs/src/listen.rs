@@ -2,12 +2,18 @@
 
 use crate::Context;
 use crate::bind::{Attempts, apply, take_over};
+use crate::receive_queue::receive_queue;
 use skidder_config::{Key, Part, Section};
-use skidder_input::{InputError, Intake};
-use skidder_net::{Claim, Family, IpPlace, ListenError, Listener, Network, StreamPlace, UnixPlace};
+use skidder_input::{InputError, InputMetrics, Intake};
+use skidder_net::{
+    Accepted, Claim, Family, IpPlace, ListenError, Listener, Network, ServerConnection,
+    StreamPlace, UnixPlace,
+};
+use skidder_os::Fs;
 use skidder_tls::{TlsServer, TlsServerSettings};
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where a server listens, as in the settings.
 #[derive(Clone, Debug)]
@@ -71,6 +77,49 @@ pub(crate) struct Bound<T> {
     pub(crate) is_inherited: bool,
     /// What the input before has left beside it: its connections, say.
     pub(crate) left: Option<T>,
+}
+
+/// How long a TLS handshake may take; never longer than the `timeout` of the input.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl<T> Bound<T> {
+    /// Reports that it listens, at `device` as the settings have it.
+    pub(crate) fn announce(&self, device: String, metrics: &InputMetrics, fs: Arc<dyn Fs>) {
+        let address = self.listener.address();
+        tracing::info!(%address, "listening");
+        if metrics.listening.device.set(device).is_err() {
+            debug_assert!(false, "an input runs once");
+        }
+        metrics.listening.set_receive_queue(receive_queue(address, fs));
+    }
+}
+
+/// The connection of a client, after its handshake. `None` if that fails, which is reported and counted, or if it is not
+/// over when `stop` resolves: the client has sent nothing then.
+pub(crate) async fn open(
+    accepted: Accepted,
+    metrics: &InputMetrics,
+    stop: impl Future<Output = ()>,
+) -> Option<ServerConnection> {
+    let peer = *accepted.peer();
+    // Large, and gone when the connection waits for its first byte.
+    let opening = Box::pin(accepted.open());
+    let opened = tokio::select! {
+        biased;
+        opened = opening => opened,
+        () = stop => {
+            tracing::debug!(%peer, "the input ends; a connection before its end of the handshake is closed");
+            return None;
+        }
+    };
+    match opened {
+        Ok(connection) => Some(connection),
+        Err(error) => {
+            metrics.errors.add(1);
+            tracing::warn!(%peer, %error, "a connection was not accepted");
+            None
+        }
+    }
 }
 
 impl ListenPlace {

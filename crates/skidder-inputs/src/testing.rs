@@ -2,6 +2,7 @@
 
 use crate::{Context, Wanted};
 use skidder_config::{Problems, Section, Settings};
+use skidder_contract::Authority;
 use skidder_event::{Encoder, Precision, Unprocessed};
 use skidder_input::{
     Input, InputState, InputTask, LaneOf, Setup, TaskDriver, TaskInputs, TasksChange,
@@ -12,6 +13,7 @@ use skidder_pipeline::{
     Patience, Pipeline, Queue, QueueLimits, Queues, Registrar, Settle, TakeLimits,
 };
 use skidder_registry::{Options, Registry};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -36,6 +38,52 @@ pub(crate) fn read_with<T>(
     let read = read(&root);
     root.finish();
     (read, problems.to_string())
+}
+
+/// A socket that is passed as systemd does, with its address.
+pub(crate) fn free_address() -> (SocketAddr, Sockets) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let sockets = Sockets::default();
+    sockets.adopt(listener.into(), "test").unwrap();
+    (address, sockets)
+}
+
+/// An authority, and certificates of a server (`localhost`) and of clients (`shipper`) in files.
+pub(crate) struct Certificates {
+    directory: tempfile::TempDir,
+    authority: Authority,
+}
+
+impl Certificates {
+    pub(crate) fn new() -> Self {
+        let (directory, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+        let certificates = Self { directory, authority };
+        std::fs::write(certificates.path("ca.pem"), certificates.authority.pem()).unwrap();
+        certificates.sign("localhost");
+        certificates.sign("shipper");
+        certificates
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    fn sign(&self, name: &str) {
+        let signed = self.authority.sign(name);
+        std::fs::write(self.path(&format!("{name}.pem")), signed.pem()).unwrap();
+        std::fs::write(self.path(&format!("{name}.key")), signed.key_pem()).unwrap();
+    }
+
+    /// `ssl` of a server with them, without its braces.
+    pub(crate) fn server(&self) -> String {
+        format!(
+            "certificate: '{}', key: '{}', certificate_authorities: ['{}']",
+            self.path("localhost.pem"),
+            self.path("localhost.key"),
+            self.path("ca.pem"),
+        )
+    }
 }
 
 /// An input that runs, and the events that came.

@@ -18,6 +18,7 @@ use crate::Context;
 use crate::bind::{no_hosts, parse_host};
 use crate::common::{EVERY_INPUT, begin};
 use crate::listen::{ListenPlace, StreamAddress, read_tls};
+use crate::stream::{MESSAGE_BYTES_LIMIT, MESSAGE_BYTES_MAX};
 use frames::Version;
 use server::Lumberjack;
 use skidder_config::{Group, Key, Part, Section, Size, settings};
@@ -34,12 +35,6 @@ const KIND: &str = "lumberjack";
 /// `keepalive` and `timeout` of go-lumber, which are in force in Filebeat with 0, too.
 const KEEPALIVE_DEFAULT: Duration = Duration::from_secs(3);
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
-
-/// `max_message_size`.
-const MESSAGE_BYTES_MAX: u64 = 20 << 20;
-
-/// Most that it can be: an event must fit a batch.
-const MESSAGE_BYTES_LIMIT: u64 = 512 << 20;
 
 settings! {
     /// Settings of `lumberjack`.

@@ -2,19 +2,14 @@
 
 use super::connection::Connection;
 use super::{KIND, Settings};
-use crate::listen::{Bound, ListenPlace, Tls};
-use crate::receive_queue::receive_queue;
+use crate::listen::{Bound, HANDSHAKE_TIMEOUT, ListenPlace, Tls, open};
 use skidder_event::Map;
 use skidder_input::{InputError, Intake, Source};
 use skidder_net::{Accepted, Peer, Server, ServerSettings, TlsSession};
 use skidder_os::Fs;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
-
-/// How long a TLS handshake may take; never longer than `timeout`.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server of Lumberjack, before it runs.
 pub(super) struct Lumberjack {
@@ -41,14 +36,9 @@ impl Lumberjack {
     pub(super) async fn serve(self, intake: Intake) -> Result<(), InputError> {
         let Self { place, settings, tls, connections_max, fs, device } = self;
         let Some(bound) = place.bind::<()>(&intake).await? else { return Ok(()) };
+        bound.announce(device, intake.metrics(), fs);
         let Bound { listener, is_inherited, .. } = bound;
         let address = listener.address().clone();
-        tracing::info!(%address, "listening");
-        let metrics = Arc::clone(intake.metrics());
-        if metrics.listening.device.set(device).is_err() {
-            debug_assert!(false, "an input runs once");
-        }
-        metrics.listening.set_receive_queue(receive_queue(&address, fs));
         let handshake_timeout = settings.timeout.min(HANDSHAKE_TIMEOUT);
         let tls = tls.map(|(_, server)| server);
         let server =
@@ -90,24 +80,10 @@ fn look(ended: Result<(), JoinError>) {
 
 /// Serves a connection.
 async fn run(accepted: Accepted, shared: Arc<Shared>) {
-    let peer = *accepted.peer();
-    // Large, and gone when the connection waits for its first byte.
-    let opening = Box::pin(accepted.open());
-    let opened = tokio::select! {
-        biased;
-        opened = opening => opened,
-        () = shared.intake.stopped() => return,
-    };
-    match opened {
-        Ok(connection) => {
-            let source = shared.source(&connection.peer, connection.tls.as_ref());
-            Connection::new(connection, source, shared).run().await;
-        }
-        Err(error) => {
-            shared.intake.metrics().errors.add(1);
-            tracing::warn!(%peer, %error, "a connection was not accepted");
-        }
-    }
+    let (metrics, stopped) = (shared.intake.metrics(), shared.intake.stopped());
+    let Some(connection) = open(accepted, metrics, stopped).await else { return };
+    let source = shared.source(&connection.peer, connection.tls.as_ref());
+    Connection::new(connection, source, shared).run().await;
 }
 
 impl Shared {

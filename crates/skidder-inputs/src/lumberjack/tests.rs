@@ -2,7 +2,7 @@
 
 use super::frames::tests::{compressed_frame, json_frame, pairs_frame, window_frame};
 use super::*;
-use crate::testing::{Bench, context, read_with};
+use crate::testing::{Bench, Certificates, context, free_address, read_with};
 use serde_json::json;
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_net::Sockets;
@@ -16,14 +16,6 @@ use tokio::sync::Notify;
 
 fn read_text(text: &str, sockets: &Sockets) -> (Option<Box<dyn Input>>, String) {
     read_with(text, |section| read(section, &context(sockets)))
-}
-
-fn free_address() -> (SocketAddr, Sockets) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let sockets = Sockets::default();
-    sockets.adopt(listener.into(), "test").unwrap();
-    (address, sockets)
 }
 
 fn input(address: SocketAddr, more: &str, sockets: &Sockets) -> Box<dyn Input> {
@@ -381,21 +373,9 @@ async fn forward(client: &skidder_testkit::servers::Server, events: &[String]) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
 async fn clients_of_elastics_own_library_deliver_every_event_plain_compressed_and_over_tls() {
-    let authority = skidder_contract::Authority::new();
-    let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    std::fs::write(path("ca.pem"), authority.pem()).unwrap();
-    for name in ["localhost", "shipper"] {
-        let signed = authority.sign(name);
-        std::fs::write(path(&format!("{name}.pem")), signed.pem()).unwrap();
-        std::fs::write(path(&format!("{name}.key")), signed.key_pem()).unwrap();
-    }
-    let ssl = format!(
-        ", ssl: {{certificate: '{}', key: '{}', certificate_authorities: ['{}']}}",
-        path("localhost.pem"),
-        path("localhost.key"),
-        path("ca.pem")
-    );
+    let certificates = Certificates::new();
+    let ssl = format!(", ssl: {{{}}}", certificates.server());
+    let path = |name: &str| certificates.path(name);
     let with_certificate =
         format!("-tls -cert {} -key {}", path("shipper.pem"), path("shipper.key"));
     for (options, ssl) in [("-compression 0", ""), ("-batch 3000", ""), (&with_certificate, &*ssl)]

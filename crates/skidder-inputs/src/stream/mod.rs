@@ -23,5 +23,5 @@ mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};
 pub use server::{StreamServer, serve};
-pub(crate) use settings::MAX_MESSAGE_SIZE;
 pub use settings::{CONNECTIONS, StreamSettings};
+pub(crate) use settings::{MAX_MESSAGE_SIZE, MESSAGE_BYTES_LIMIT, MESSAGE_BYTES_MAX};

@@ -4,8 +4,7 @@ use super::StreamSettings;
 use super::buffers::Buffers;
 use super::connection::{Connection, Running};
 use crate::common::known_utf8;
-use crate::listen::{Bound, ListenPlace};
-use crate::receive_queue::receive_queue;
+use crate::listen::{self, Bound, HANDSHAKE_TIMEOUT, ListenPlace};
 use skidder_event::{Map, Parts, Progress};
 use skidder_input::{InputError, InputMetrics, Intake, OnBatch, Sending, Source};
 use skidder_net::{Accepted, Peer, Server, ServerSettings, TlsSession};
@@ -21,9 +20,6 @@ use tokio::sync::watch;
 use tokio::task::coop::unconstrained;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
-
-/// How long a TLS handshake may take; never longer than `timeout`.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connections of the kernel's queue that are accepted at a stop.
 const LAST_ACCEPTED_MAX: usize = 4096;
@@ -97,12 +93,8 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
     let metrics = Arc::clone(intake.metrics());
     let Some(bound) = server.place.bind::<Left>(&intake).await? else { return Ok(()) };
     let StreamServer { place, settings, tls, tls_fields, on_batch, fs, device } = server;
+    bound.announce(device, &metrics, fs);
     let address = bound.listener.address().clone();
-    tracing::info!(%address, "listening");
-    if metrics.listening.device.set(device).is_err() {
-        debug_assert!(false, "an input runs once");
-    }
-    metrics.listening.set_receive_queue(receive_queue(&address, fs));
     let (tls_settings, tls) = tls.unzip();
     let server_settings = ServerSettings {
         tls,
@@ -241,40 +233,17 @@ async fn accept_the_last(
 /// A new connection.
 fn open(accepted: Accepted, shared: Arc<Shared>) -> Running {
     Box::pin(async move {
-        let peer = *accepted.peer();
-        let Some(opened) = handshake(accepted, &shared).await else {
-            tracing::debug!(%peer, "the input ends; a connection before its end of the handshake is closed");
-            return None;
+        debug_assert!(shared.settings.timeout > Duration::ZERO, "checked by the settings");
+        let mut phase = shared.phase.subscribe();
+        // The client has sent no event before the handshake is over.
+        let ends = async {
+            drop(phase.wait_for(|phase| *phase != Phase::Run).await);
         };
-        match opened {
-            Ok(connection) => {
-                let source = shared.source(&connection.peer, connection.tls.as_ref());
-                connection.run(shared, source).await
-            }
-            Err(error) => {
-                shared.metrics.errors.add(1);
-                tracing::warn!(%peer, %error, "a connection was not accepted");
-                None
-            }
-        }
+        let connection = listen::open(accepted, &shared.metrics, ends).await?;
+        let connection = Connection::new(connection);
+        let source = shared.source(&connection.peer, connection.tls.as_ref());
+        connection.run(shared, source).await
     })
-}
-
-/// The handshake; `None` if the input must stop before it is over, as the client has sent no event then.
-async fn handshake(
-    accepted: Accepted,
-    shared: &Shared,
-) -> Option<Result<Connection, skidder_net::HandshakeError>> {
-    let mut phase = shared.phase.subscribe();
-    // Large, and gone when the connection waits for its first byte.
-    let opening = Box::pin(accepted.open());
-    let opened = tokio::select! {
-        biased;
-        opened = opening => opened,
-        _ = phase.wait_for(|phase| *phase != Phase::Run) => return None,
-    };
-    debug_assert!(shared.settings.timeout > Duration::ZERO, "checked by the settings");
-    Some(opened.map(Connection::new))
 }
 
 /// A connection from before a reload.

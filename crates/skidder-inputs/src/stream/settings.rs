@@ -5,10 +5,10 @@ use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use std::time::Duration;
 
 /// `max_message_size`.
-const MESSAGE_BYTES_MAX: u64 = 20 << 20;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 20 << 20;
 
 /// Most that `max_message_size` can be: a message must fit a batch.
-const MESSAGE_BYTES_LIMIT: u64 = 512 << 20;
+pub(crate) const MESSAGE_BYTES_LIMIT: u64 = 512 << 20;
 
 /// `timeout`.
 const TIMEOUT: Duration = Duration::from_mins(5);

@@ -2,9 +2,8 @@
 
 use super::tests::read_text;
 use super::*;
-use crate::testing::Bench;
+use crate::testing::{Bench, Certificates, free_address};
 use serde_json::json;
-use skidder_contract::Authority;
 use skidder_net::Sockets;
 use std::net::SocketAddr;
 
@@ -14,62 +13,22 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// An authority, and the settings of a server and of clients in files.
-struct Certificates {
-    directory: tempfile::TempDir,
-    authority: Authority,
+/// Settings of a server.
+fn server(certificates: &Certificates, address: SocketAddr, more: &str, ssl: &str) -> String {
+    format!("{{host: '{address}'{more}, ssl: {{{}{ssl}}}}}", certificates.server())
 }
 
-impl Certificates {
-    fn new() -> Self {
-        let (directory, authority) = (tempfile::tempdir().unwrap(), Authority::new());
-        let certificates = Self { directory, authority };
-        std::fs::write(certificates.path("ca.pem"), certificates.authority.pem()).unwrap();
-        certificates.sign("localhost");
-        certificates.sign("shipper");
-        certificates
+/// A client of OpenSSL.
+fn openssl(certificates: &Certificates, address: SocketAddr, has_certificate: bool) -> Child {
+    let mut command = Command::new("openssl");
+    command.args(["s_client", "-quiet", "-no_ign_eof", "-servername", "localhost"]);
+    command.args(["-connect", &address.to_string()]);
+    if has_certificate {
+        let (pem, key) = (certificates.path("shipper.pem"), certificates.path("shipper.key"));
+        command.args(["-cert", &pem, "-key", &key]);
     }
-
-    fn path(&self, name: &str) -> String {
-        self.directory.path().join(name).display().to_string()
-    }
-
-    fn sign(&self, name: &str) {
-        let signed = self.authority.sign(name);
-        std::fs::write(self.path(&format!("{name}.pem")), signed.pem()).unwrap();
-        std::fs::write(self.path(&format!("{name}.key")), signed.key_pem()).unwrap();
-    }
-
-    /// Settings of a server.
-    fn server(&self, address: SocketAddr, more: &str, ssl: &str) -> String {
-        format!(
-            "{{host: '{address}'{more}, ssl: {{certificate: '{}', key: '{}', \
-             certificate_authorities: ['{}']{ssl}}}}}",
-            self.path("localhost.pem"),
-            self.path("localhost.key"),
-            self.path("ca.pem"),
-        )
-    }
-
-    /// A client of OpenSSL.
-    fn client(&self, address: SocketAddr, has_certificate: bool) -> Child {
-        let mut command = Command::new("openssl");
-        command.args(["s_client", "-quiet", "-no_ign_eof", "-servername", "localhost"]);
-        command.args(["-connect", &address.to_string()]);
-        if has_certificate {
-            command.args(["-cert", &self.path("shipper.pem"), "-key", &self.path("shipper.key")]);
-        }
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("openssl is installed")
-    }
-}
-
-fn free_address() -> (SocketAddr, Sockets) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let sockets = Sockets::default();
-    sockets.adopt(listener.into(), "test").unwrap();
-    (address, sockets)
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("openssl is installed")
 }
 
 fn input(text: &str, sockets: &Sockets) -> Box<dyn Input> {
@@ -82,11 +41,11 @@ fn input(text: &str, sockets: &Sockets) -> Box<dyn Input> {
 async fn openssl_sends_lines_with_a_certificate_and_not_without_one() {
     let certificates = Certificates::new();
     let (address, sockets) = free_address();
-    let settings = certificates.server(address, ", tls_fields: true", "");
+    let settings = server(&certificates, address, ", tls_fields: true", "");
     let mut bench = Bench::start(input(&settings, &sockets), 100);
-    let mut without = certificates.client(address, false);
+    let mut without = openssl(&certificates, address, false);
     bench.until("it is refused", |bench| bench.input.metrics().errors.get() > 0).await;
-    let mut client = certificates.client(address, true);
+    let mut client = openssl(&certificates, address, true);
     client.stdin.take().unwrap().write_all(b"one\r\ntwo\nrest").unwrap();
     bench.events(3).await;
     assert_eq!(bench.messages(), ["one", "two", "rest"]);
@@ -113,9 +72,9 @@ async fn openssl_sends_lines_with_a_certificate_and_not_without_one() {
 async fn a_reload_keeps_a_tls_connection_and_its_rest_unless_its_settings_change() {
     let certificates = Certificates::new();
     let (address, sockets) = free_address();
-    let settings = certificates.server(address, "", "");
+    let settings = server(&certificates, address, "", "");
     let mut bench = Bench::start(input(&settings, &sockets), 100);
-    let mut client = certificates.client(address, true);
+    let mut client = openssl(&certificates, address, true);
     let mut stdin = client.stdin.take().unwrap();
     stdin.write_all(b"one\ntw").unwrap();
     bench
@@ -123,7 +82,7 @@ async fn a_reload_keeps_a_tls_connection_and_its_rest_unless_its_settings_change
             bench.events.len() == 1 && bench.input.metrics().bytes.get() == 6
         })
         .await;
-    let same = certificates.server(address, ", max_connections: 5", "");
+    let same = server(&certificates, address, ", max_connections: 5", "");
     bench.replace(input(&same, &sockets)).await;
     stdin.write_all(b"o\nthr").unwrap();
     bench
@@ -132,12 +91,12 @@ async fn a_reload_keeps_a_tls_connection_and_its_rest_unless_its_settings_change
         })
         .await;
     // Client certificates are not required any more: accepted clients must connect again.
-    let other = certificates.server(address, "", ", client_authentication: optional");
+    let other = server(&certificates, address, "", ", client_authentication: optional");
     bench.replace(input(&other, &sockets)).await;
     bench.events(3).await;
     bench.until("it is closed", |bench| bench.input.metrics().open.get() == 0).await;
     client.wait().unwrap();
-    let mut next = certificates.client(address, false);
+    let mut next = openssl(&certificates, address, false);
     next.stdin.take().unwrap().write_all(b"four\n").unwrap();
     bench.events(4).await;
     next.wait().unwrap();
@@ -232,7 +191,8 @@ async fn rsyslog_forwards_lines_octets_and_tls_and_goes_on_after_a_reload() {
         let (address, sockets) = free_address();
         let framing = if mode == "lines" { "delimiter" } else { "rfc6587" };
         let settings = match mode {
-            "tls" => certificates.server(
+            "tls" => server(
+                &certificates,
                 address,
                 ", framing: rfc6587",
                 ", client_authentication: optional",
