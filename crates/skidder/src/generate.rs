@@ -292,12 +292,7 @@ fn create(fs: &dyn Fs, path: &Path, text: &str) -> Result<()> {
 }
 
 fn write(fs: &dyn Fs, path: &Path, text: &str, mode: OpenMode) -> Result<()> {
-    let failed = || format!("cannot write `{}`", path.display());
-    if let Some(folder) = path.parent() {
-        fs.create_dir_all(folder, 0o755).with_context(failed)?;
-    }
-    let file = fs.open_write(path, mode, 0o644).with_context(failed)?;
-    write_all_at(&*file, text.as_bytes(), 0).with_context(failed)?;
+    module_files::put(fs, path, text, mode, 0o644)?;
     print(&format!("wrote {}\n", path.display()))
 }
 

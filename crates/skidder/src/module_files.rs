@@ -19,7 +19,6 @@ const OFF: &str = ".yml.disabled";
 
 /// Permissions of a new file: only its owner may change it, which is checked when it is read.
 const PERMISSIONS: u32 = 0o600;
-const FOLDER_PERMISSIONS: u32 = 0o755;
 
 /// The file of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,17 +162,28 @@ fn write_new(fs: &dyn Fs, path: &Path, name: &str, filesets: &[String]) -> Resul
             "  {fileset}:\n    enabled: false\n    # Without it, the usual paths of the system:\n    #var.paths: []\n"
         );
     }
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs.create_dir_all(directory, FOLDER_PERMISSIONS)
-        .and_then(|()| fs.open_write(path, OpenMode::New, PERMISSIONS))
-        .and_then(|file| write_all_at(&*file, text.as_bytes(), 0))
-        .with_context(|| {
-            format!("There was an error enabling module {name}: cannot write `{}`", path.display())
-        })?;
+    put(fs, path, &text, OpenMode::New, PERMISSIONS)
+        .with_context(|| format!("There was an error enabling module {name}"))?;
     let path = path.display();
     print(&format!(
         "Enabled {name}\nthe next step: set `enabled: true` for the filesets that you want in `{path}`\n"
     ))
+}
+
+/// Writes a file of people, and makes its folder if there is none.
+pub(crate) fn put(
+    fs: &dyn Fs,
+    path: &Path,
+    text: &str,
+    mode: OpenMode,
+    permissions: u32,
+) -> Result<()> {
+    let failed = || format!("cannot write `{}`", path.display());
+    if let Some(folder) = path.parent() {
+        fs.create_dir_all(folder, 0o755).with_context(failed)?;
+    }
+    let file = fs.open_write(path, mode, permissions).with_context(failed)?;
+    write_all_at(&*file, text.as_bytes(), 0).with_context(failed)
 }
 
 fn turn(fs: &dyn Fs, file: &ModuleFile, on: bool) -> Result<()> {
