@@ -120,7 +120,7 @@ fn the_scanner_is_read() {
     let container = "parsers: [{container: {}}]";
     assert_eq!((good("").rotated_since, good(container).rotated_since), (None, Some(FIRST_USE)));
     assert_eq!(rotated("since_first_start", container), Some(FIRST_USE));
-    // Names alone show nothing: other logs have a first look only if somebody says so.
+    // Names alone show nothing: other logs have a first look only with `all`.
     assert_eq!(rotated("since_first_start", ""), None);
     assert_eq!(rotated("all", ""), Some(Timestamp(i64::MIN)));
     assert_eq!(

@@ -1,5 +1,5 @@
 //! The search against a responder of our own. Its address is given in place of the multicast group; that the group
-//! itself is reached on the loopback interface is shown by `tests/autodiscover.rs`.
+//! itself is reached on the loopback interface is shown by `tests/autodiscover/engines.rs`.
 
 use super::*;
 use crate::watchers::News;

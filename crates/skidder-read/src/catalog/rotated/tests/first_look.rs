@@ -237,39 +237,89 @@ fn nothing_of_an_earlier_run_is_read_for_the_next_one() {
     assert_eq!(kubelet.messages, sorted);
 }
 
+/// What writes and rotates the log of a container.
+trait Engine {
+    /// The input, and what came.
+    fn sides(&mut self) -> (&mut Input, &mut Vec<String>);
+    fn write(&mut self, count: usize);
+    fn rotate(&mut self);
+    /// Removes rotated files that are too many.
+    fn clean(&mut self) {}
+
+    fn read_now(&mut self) {
+        let (input, messages) = self.sides();
+        messages.extend(input.read());
+    }
+}
+
+impl Engine for Kubelet {
+    fn sides(&mut self) -> (&mut Input, &mut Vec<String>) {
+        (&mut self.input, &mut self.messages)
+    }
+
+    fn write(&mut self, count: usize) {
+        Self::write(self, count);
+    }
+
+    fn rotate(&mut self) {
+        Self::rotate(self);
+    }
+
+    /// It keeps three of them.
+    fn clean(&mut self) {
+        for old in 0..self.rotations - 3 {
+            let old = format!("{}.gz", Self::rotated(old));
+            if self.input.fs.peek(&old).is_some() {
+                self.input.fs.remove_as_other(old);
+            }
+        }
+    }
+}
+
+impl Engine for Docker {
+    fn sides(&mut self) -> (&mut Input, &mut Vec<String>) {
+        (&mut self.input, &mut self.messages)
+    }
+
+    fn write(&mut self, count: usize) {
+        Self::write(self, count);
+    }
+
+    fn rotate(&mut self) {
+        Self::rotate(self);
+    }
+}
+
+/// One scan, and then bursts of lines with three rotations each, which the input learns from notifications alone.
+fn burst(engine: &mut impl Engine, count: usize, reads: bool, often: bool) {
+    let mut watcher = engine.sides().0.watcher();
+    engine.write(count);
+    engine.sides().0.scan_watched(&mut watcher, true);
+    if reads {
+        engine.read_now();
+    }
+    for _ in 0..4 {
+        for _ in 0..3 {
+            engine.rotate();
+            if often {
+                engine.sides().0.react(&mut watcher);
+            }
+            engine.write(count);
+        }
+        engine.sides().0.react(&mut watcher);
+        engine.read_now();
+        engine.clean();
+    }
+}
+
 #[test]
 fn what_a_link_led_to_between_two_scans_is_read_by_what_is_notified() {
     for case in 0..16 {
         let bit = |at: usize| case & 1 << at > 0;
         let (on_eof, many, reads, often) = (bit(0), bit(1), bit(2), bit(3));
         let mut kubelet = Kubelet::since_now(on_eof);
-        let mut watcher = kubelet.input.watcher();
         let count = if many { 300 } else { 20 };
-        kubelet.write(count);
-        kubelet.input.scan_watched(&mut watcher, true);
-        if reads {
-            let messages = kubelet.input.read();
-            kubelet.messages.extend(messages);
-        }
-        for _ in 0..4 {
-            for _ in 0..3 {
-                kubelet.rotate();
-                if often {
-                    kubelet.input.react(&mut watcher);
-                }
-                kubelet.write(count);
-            }
-            kubelet.input.react(&mut watcher);
-            let messages = kubelet.input.read();
-            kubelet.messages.extend(messages);
-            // The kubelet keeps three of them.
-            for old in 0..kubelet.rotations - 3 {
-                let old = format!("{}.gz", Kubelet::rotated(old));
-                if kubelet.input.fs.peek(&old).is_some() {
-                    kubelet.input.fs.remove_as_other(old);
-                }
-            }
-        }
+        burst(&mut kubelet, count, reads, often);
         kubelet.finish(&format!("on_eof {on_eof} {count} reads {reads} often {often}"));
     }
 }
@@ -386,26 +436,8 @@ fn a_container_of_docker_that_rotates_between_two_scans_is_read_by_what_is_notif
         let bit = |at: usize| case & 1 << at > 0;
         let (compresses, many, reads, often) = (bit(0), bit(1), bit(2), bit(3));
         let mut docker = Docker::new(4, compresses, Some(Timestamp(1)));
-        let mut watcher = docker.input.watcher();
         let count = if many { 300 } else { 20 };
-        docker.write(count);
-        docker.input.scan_watched(&mut watcher, true);
-        if reads {
-            let messages = docker.input.read();
-            docker.messages.extend(messages);
-        }
-        for _ in 0..4 {
-            for _ in 0..3 {
-                docker.rotate();
-                if often {
-                    docker.input.react(&mut watcher);
-                }
-                docker.write(count);
-            }
-            docker.input.react(&mut watcher);
-            let messages = docker.input.read();
-            docker.messages.extend(messages);
-        }
+        burst(&mut docker, count, reads, often);
         docker.finish(0, &format!("compresses {compresses} {count} reads {reads} often {often}"));
     }
 }
