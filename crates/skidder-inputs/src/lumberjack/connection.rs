@@ -171,10 +171,7 @@ fn report(end: &End, peer: &Peer, source: &Source) {
 impl Reader {
     /// Reads until the connection ends.
     async fn read(&mut self) -> End {
-        match self.windows().await {
-            Ok(()) => End::Closed,
-            Err(end) => end,
-        }
+        self.windows().await.err().unwrap_or(End::Closed)
     }
 
     async fn windows(&mut self) -> Result<(), End> {
@@ -256,10 +253,7 @@ impl Reader {
 impl Writer {
     /// Answers until nothing more comes, which is [`End::Closed`].
     async fn answer(&mut self) -> End {
-        match self.answers().await {
-            Ok(()) => End::Closed,
-            Err(end) => end,
-        }
+        self.answers().await.err().unwrap_or(End::Closed)
     }
 
     async fn answers(&mut self) -> Result<(), End> {

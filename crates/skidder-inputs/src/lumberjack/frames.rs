@@ -25,6 +25,9 @@ const HEADER: usize = 2;
 /// Bytes of a number.
 const NUMBER: usize = 4;
 
+/// Bytes of the frame of an event before its content.
+const CONTENT: usize = HEADER + 2 * NUMBER;
+
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -340,15 +343,10 @@ impl Frames {
     }
 
     fn json(&mut self, bytes: &[u8], events: &mut Events) -> Result<Frame, FrameError> {
-        let content = HEADER + 2 * NUMBER;
-        let (Some(number), Some(length)) =
-            (number_at(bytes, HEADER), number_at(bytes, HEADER + NUMBER))
-        else {
-            return Ok(Frame::Incomplete);
-        };
+        let Some((number, length)) = head_of_event(bytes) else { return Ok(Frame::Incomplete) };
         self.check_length(u64::from(length))?;
-        let end = content + length as usize;
-        let Some(text) = bytes.get(content..end) else { return Ok(Frame::Incomplete) };
+        let end = CONTENT + length as usize;
+        let Some(text) = bytes.get(CONTENT..end) else { return Ok(Frame::Incomplete) };
         let start = events.bytes.len();
         events.bytes.extend_from_slice(text);
         events.add(start, end);
@@ -365,18 +363,13 @@ impl Frames {
 
     /// Pairs of a name and a text become an object of JSON.
     fn pairs(&mut self, bytes: &[u8], events: &mut Events) -> Result<Frame, FrameError> {
-        let content = HEADER + 2 * NUMBER;
-        let (Some(number), Some(pairs)) =
-            (number_at(bytes, HEADER), number_at(bytes, HEADER + NUMBER))
-        else {
-            return Ok(Frame::Incomplete);
-        };
+        let Some((number, pairs)) = head_of_event(bytes) else { return Ok(Frame::Incomplete) };
         let Pairs { mut done, mut at } = self.pairs;
-        at = at.max(content);
+        at = at.max(CONTENT);
         while done < pairs {
             let value = at + NUMBER + number_at(bytes, at).unwrap_or(0) as usize;
             let end = value + NUMBER + number_at(bytes, value).unwrap_or(0) as usize;
-            self.check_length((end - content) as u64)?;
+            self.check_length((end - CONTENT) as u64)?;
             if number_at(bytes, value).is_none() || bytes.len() < end {
                 self.pairs = Pairs { done, at };
                 return Ok(Frame::Incomplete);
@@ -385,7 +378,7 @@ impl Frames {
         }
         self.pairs = Pairs::default();
         let start = events.bytes.len();
-        write_pairs(&mut events.bytes, &bytes[content..at]);
+        write_pairs(&mut events.bytes, &bytes[CONTENT..at]);
         events.add(start, at);
         self.last = number;
         Ok(Frame::Event { bytes: at })
@@ -419,6 +412,11 @@ fn write_pairs(out: &mut Vec<u8>, mut pairs: &[u8]) {
         write_string(out, text, false);
     }
     out.push(b'}');
+}
+
+/// The two numbers that the frame of an event begins with: its own, and the length of its text or how many pairs it has.
+fn head_of_event(bytes: &[u8]) -> Option<(u32, u32)> {
+    Some((number_at(bytes, HEADER)?, number_at(bytes, HEADER + NUMBER)?))
 }
 
 fn number_at(bytes: &[u8], at: usize) -> Option<u32> {

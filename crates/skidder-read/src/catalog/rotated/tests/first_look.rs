@@ -282,11 +282,33 @@ impl Engine for Docker {
     }
 
     fn write(&mut self, count: usize) {
-        Self::write(self, count);
+        let mut text = String::new();
+        for number in self.next..self.next + count {
+            text += &format!(
+                "{{\"log\":\"line {number}\\n\",\"stream\":\"stdout\",\"time\":\"2026-11-26T10:00:00Z\"}}\n"
+            );
+        }
+        self.next += count;
+        self.input.fs.append_as_other(Self::LOG, text.as_bytes());
     }
 
     fn rotate(&mut self) {
-        Self::rotate(self);
+        let end = if self.compresses { ".gz" } else { "" };
+        let name = |number: usize, end: &str| format!("{}.{number}{end}", Self::LOG);
+        let fs = self.input.fs.clone();
+        for number in (1..self.kept).rev() {
+            if fs.peek(name(number, end)).is_some() {
+                fs.rename_as_other(name(number, end), name(number + 1, end));
+            }
+        }
+        fs.rename_as_other(Self::LOG, name(1, ""));
+        self.input.advance(1);
+        fs.append_as_other(Self::LOG, b"");
+        if self.compresses {
+            let bytes = fs.peek(name(1, "")).expect("it was rotated");
+            fs.write_as_other(name(1, end), &gzip(&bytes));
+            fs.remove_as_other(name(1, ""));
+        }
     }
 }
 
@@ -349,36 +371,6 @@ impl Docker {
         input.fs.create_dir_as_other("/containers/0123");
         input.advance(10);
         Self { input, next: 0, kept, compresses, messages: Vec::new() }
-    }
-
-    fn write(&mut self, count: usize) {
-        let mut text = String::new();
-        for number in self.next..self.next + count {
-            text += &format!(
-                "{{\"log\":\"line {number}\\n\",\"stream\":\"stdout\",\"time\":\"2026-11-26T10:00:00Z\"}}\n"
-            );
-        }
-        self.next += count;
-        self.input.fs.append_as_other(Self::LOG, text.as_bytes());
-    }
-
-    fn rotate(&mut self) {
-        let end = if self.compresses { ".gz" } else { "" };
-        let name = |number: usize, end: &str| format!("{}.{number}{end}", Self::LOG);
-        let fs = self.input.fs.clone();
-        for number in (1..self.kept).rev() {
-            if fs.peek(name(number, end)).is_some() {
-                fs.rename_as_other(name(number, end), name(number + 1, end));
-            }
-        }
-        fs.rename_as_other(Self::LOG, name(1, ""));
-        self.input.advance(1);
-        fs.append_as_other(Self::LOG, b"");
-        if self.compresses {
-            let bytes = fs.peek(name(1, "")).expect("it was rotated");
-            fs.write_as_other(name(1, end), &gzip(&bytes));
-            fs.remove_as_other(name(1, ""));
-        }
     }
 
     fn rounds(&mut self, count: usize) {
