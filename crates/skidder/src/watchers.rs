@@ -18,6 +18,7 @@ use skidder_autodiscover::{
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
 use skidder_lookups::kubernetes::access::Access;
+use skidder_lookups::kubernetes::first_lists::FirstLists;
 use skidder_lookups::kubernetes::objects::{
     Api, Change, Objects, RequestLimit, group_path_of, path_of,
 };
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 
 /// How long Docker may take for an answer.
 const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -276,7 +278,6 @@ impl Wanted {
         let namespace = self.namespace.as_deref();
         let named = of_node.map(|node| ("metadata.name", node));
         let mut followed: Vec<(String, MakeFact)> = Vec::new();
-        // What is around pods first, so that they have everything when they come.
         if self.nodes || self.resource == Resource::Node {
             followed.push((path_of("nodes", None, named), Fact::Node));
         }
@@ -324,22 +325,11 @@ async fn follow_kubernetes(
         (None, false) => Some(api.own_node("`node` of the provider `kubernetes`").await),
         (None, true) => None,
     };
-    let followed = wanted.lists(node.as_deref());
-    let mut tasks = tokio::task::JoinSet::new();
-    if let Some(node) = node.filter(|_| !wanted.is_cluster) {
+    let mut tasks = JoinSet::new();
+    if let Some(node) = node.clone().filter(|_| !wanted.is_cluster) {
         tasks.spawn(api.clone().check_node(node, "`node` of the provider `kubernetes`"));
     }
-    for (path, fact) in followed {
-        let make = move |object| fact(object).into();
-        let objects = Objects::new(api.clone(), path, wanted.sync_period, make);
-        let is_main = matches!(
-            (fact(Json::Null), wanted.resource),
-            (Fact::Pod(_), Resource::Pod)
-                | (Fact::Service(_), Resource::Service)
-                | (Fact::Node(_), Resource::Node)
-        );
-        tasks.spawn(follow_objects(objects, is_main, report.clone()));
-    }
+    follow_lists(&api, &wanted, node.as_deref(), &report, &mut tasks);
     let mut refused = BTreeSet::new();
     while let Some(secret) = secrets.recv().await {
         let path = secret_path(&secret);
@@ -368,6 +358,39 @@ async fn follow_kubernetes(
         while tasks.try_join_next().is_some() {}
     }
     // The program ends.
+}
+
+/// Follows the lists of a provider. What is around its objects comes first.
+fn follow_lists(
+    api: &Api,
+    wanted: &Wanted,
+    node: Option<&str>,
+    report: &Report,
+    tasks: &mut JoinSet<()>,
+) {
+    let (around, mut main) = (FirstLists::default(), None);
+    for (path, fact) in wanted.lists(node) {
+        let make = move |object| fact(object).into();
+        let objects = Objects::new(api.clone(), path, wanted.sync_period, make);
+        let is_main = matches!(
+            (fact(Json::Null), wanted.resource),
+            (Fact::Pod(_), Resource::Pod)
+                | (Fact::Service(_), Resource::Service)
+                | (Fact::Node(_), Resource::Node)
+        );
+        if is_main {
+            main = Some(objects);
+        } else {
+            tasks.spawn(follow_objects(objects.awaited(around.add()), false, report.clone()));
+        }
+    }
+    if let Some(objects) = main {
+        let report = report.clone();
+        tasks.spawn(async move {
+            around.wait("the objects of autodiscover").await;
+            follow_objects(objects, true, report).await;
+        });
+    }
 }
 
 fn secret_path(secret: &WantedSecret) -> String {

@@ -7,6 +7,7 @@
 
 pub mod access;
 mod facts;
+pub mod first_lists;
 mod found;
 pub mod lease;
 mod list;

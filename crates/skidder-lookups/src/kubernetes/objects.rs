@@ -4,6 +4,7 @@
 //! and after errors with a growing pause. Only a version that the server no longer knows (410) begins with a new list.
 
 use super::access::Access;
+use super::first_lists::FirstList;
 use super::list;
 use serde_json::Value as Json;
 use skidder_net::{AnswerStream, HttpError, percent_encoded};
@@ -244,6 +245,8 @@ pub struct Objects<T> {
     pause: Duration,
     /// An error was logged, and nothing has worked since.
     is_broken: bool,
+    /// Others wait until the list has been read once.
+    first: Option<FirstList>,
 }
 
 enum State<T> {
@@ -288,7 +291,13 @@ impl<T: 'static> Objects<T> {
     ) -> Self {
         let (state, version) = (State::list(), String::new());
         let make = Box::new(make);
-        Self { api, make, path, list_limit, state, version, pause: PAUSE, is_broken: false }
+        let (pause, is_broken, first) = (PAUSE, false, None);
+        Self { api, make, path, list_limit, state, version, pause, is_broken, first }
+    }
+
+    /// Others wait for `first`: it is dropped when everything in the list has been given out, or the server refused it.
+    pub fn awaited(self, first: FirstList) -> Self {
+        Self { first: Some(first), ..self }
     }
 
     /// Waits for the next change. An error is logged, and what failed is tried again after a pause.
@@ -298,6 +307,9 @@ impl<T: 'static> Objects<T> {
                 Ok(Some(change)) => return change,
                 Ok(None) => {}
                 Err(error) => {
+                    if is_refusal(&error) {
+                        self.first = None;
+                    }
                     if std::mem::replace(&mut self.is_broken, true) {
                         tracing::debug!(path = self.path, %error, "Kubernetes cannot be followed still");
                     } else {
@@ -343,6 +355,7 @@ impl<T: 'static> Objects<T> {
                 // The pause stays as it is until a watch brings something.
                 self.is_followed_again();
                 self.state = State::Open;
+                self.first = None;
                 Ok(Some(Change::Listed(uids)))
             }
             State::Open => {
@@ -408,6 +421,11 @@ impl<T: 'static> Objects<T> {
             tracing::info!(path = self.path, "Kubernetes is followed again");
         }
     }
+}
+
+/// The same request would be refused again, such as one without the permission.
+fn is_refusal(error: &HttpError) -> bool {
+    matches!(error, HttpError::Status { status, .. } if status.is_client_error() && status.as_u16() != 429)
 }
 
 /// The next change.

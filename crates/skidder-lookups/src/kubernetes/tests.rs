@@ -57,6 +57,11 @@ struct Api {
 }
 
 fn api() -> Api {
+    api_with(|_| None)
+}
+
+/// `before` is called with the target of each request, and may hold up the answer or give another one.
+fn api_with(before: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Api {
     let (opened, watches) = channel();
     let opened = Mutex::new(opened);
     let (address, requests) = serve(move |request: &Request| {
@@ -64,6 +69,9 @@ fn api() -> Api {
             return Answer::Now(401, "who are you".to_owned());
         }
         let target = request.target.as_str();
+        if let Some(answer) = before(target) {
+            return answer;
+        }
         if target.contains("watch=1") {
             let (feed, chunks) = channel();
             if target.starts_with("/api/v1/pods") {
@@ -212,6 +220,45 @@ fn a_file_gets_what_the_api_knows_of_its_pod() {
         "None",
         "the container of another start has another id"
     );
+}
+
+#[test]
+fn what_is_around_pods_is_known_before_them() {
+    let (pods_requested, requests) = channel();
+    let requests = Mutex::new(requests);
+    let came_first = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&came_first);
+    let api = api_with(move |target| {
+        match target.split('?').next().unwrap_or_default() {
+            "/api/v1/pods" => drop(pods_requested.send(())),
+            "/api/v1/namespaces" if !target.contains("watch=1") => {
+                // The answer takes long.
+                let pods = requests.lock().unwrap().recv_timeout(Duration::from_millis(500));
+                seen.lock().unwrap().push(pods.is_ok());
+            }
+            _ => {}
+        }
+        None
+    });
+    let processor = processor(&api, "labels.dedot: true", &clock());
+    wait_until("the pod is known", PATIENCE, || {
+        text(&of_file(&processor, PATH), "kubernetes.labels.app") == "blue"
+    });
+    let fields = of_file(&processor, PATH);
+    assert_eq!(text(&fields, "kubernetes.namespace_labels.tier"), "gold");
+    assert_eq!(*came_first.lock().unwrap(), [false], "pods were requested before");
+}
+
+#[test]
+fn pods_do_not_wait_for_what_may_not_be_read() {
+    let api = api_with(|target| {
+        target.starts_with("/api/v1/namespaces?").then(|| Answer::Now(403, "no".to_owned()))
+    });
+    let processor = processor(&api, "labels.dedot: true", &clock());
+    // Less than the patience with lists that do not come.
+    wait_until("the pod is known", Duration::from_secs(9), || {
+        text(&of_file(&processor, PATH), "kubernetes.labels.app") == "blue"
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::facts::{Pod, owner};
+use super::first_lists::{FirstList, FirstLists};
 use super::objects::{Api, Change, Objects, RequestLimit, path_of};
 use super::settings::Settings;
 use super::store::Store;
@@ -83,20 +84,24 @@ pub(super) async fn follow(access: Access, settings: Settings, shared: Arc<Share
     let watcher = Arc::new(Watcher { api, settings, shared, above: Mutex::default() });
     watcher.cluster().await;
     let wanted = &watcher.settings.wanted;
-    let mut kinds = vec![(Kind::Pods, watcher.pods_path(&node))];
+    let mut kinds = Vec::new();
     if wanted.namespace.is_wanted() {
         kinds.push((Kind::Namespaces, watcher.namespaces_path()));
     }
     if wanted.node.is_wanted() {
         kinds.push((Kind::Nodes, watcher.nodes_path(&node)));
     }
-    // The small ones first, so that pods have everything when they come.
-    kinds.reverse();
-    let mut tasks = Vec::new();
+    let around = FirstLists::default();
     for (kind, path) in kinds {
-        let watcher = Arc::clone(&watcher);
-        tasks.push(tokio::spawn(async move { watcher.follow_kind(kind, path).await }));
+        let (watcher, first) = (Arc::clone(&watcher), around.add());
+        tokio::spawn(async move { watcher.follow_kind(kind, path, Some(first)).await });
     }
+    let pods = (Arc::clone(&watcher), watcher.pods_path(&node));
+    tokio::spawn(async move {
+        let (watcher, path) = pods;
+        around.wait("pods").await;
+        watcher.follow_kind(Kind::Pods, path, None).await;
+    });
     let cleaner = async {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -105,7 +110,6 @@ pub(super) async fn follow(access: Access, settings: Settings, shared: Arc<Share
         }
     };
     cleaner.await;
-    drop(tasks);
 }
 
 struct Watcher {
@@ -142,10 +146,14 @@ impl Watcher {
         path_of("nodes", None, name)
     }
 
-    async fn follow_kind(&self, kind: Kind, path: String) {
+    /// Follows the objects at `path`. Others wait for `first`.
+    async fn follow_kind(&self, kind: Kind, path: String, first: Option<FirstList>) {
         let (api, sync_period) = (self.api.clone(), self.settings.sync_period);
         let make = move |object| Seen::of(kind, object);
         let mut objects = Objects::new(api, path, sync_period, make);
+        if let Some(first) = first {
+            objects = objects.awaited(first);
+        }
         loop {
             match objects.next().await {
                 Change::Seen(seen) => self.seen(seen).await,
