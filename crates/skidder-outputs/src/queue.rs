@@ -42,7 +42,10 @@ pub mod mem {
         /// `flush.timeout`.
         pub FLUSH_TIMEOUT: Duration = Key::new("flush.timeout")
             .default(QueueLimits::FLUSH_TIMEOUT)
-            .about("how long it waits for them");
+            .about(
+                "how long it waits for them, since the last events were taken; the first ones after such a time go \
+                 at once",
+            );
     }
 }
 

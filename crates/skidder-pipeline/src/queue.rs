@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// The queue of one output. Cloning gives another handle to the same queue.
 #[derive(Clone, Debug)]
@@ -71,6 +72,8 @@ struct State {
     draining: bool,
     /// The thread that brings events from the disk and waits until some are taken.
     feeder: Option<Thread>,
+    /// When a worker took events last.
+    taken_at: Option<Instant>,
 }
 
 /// A batch that waits for room. It is not on the ledger yet.
@@ -94,7 +97,8 @@ struct Blocked {
 enum Look {
     Taken,
     Wait,
-    WaitForMore,
+    /// There are some, but few. Any are taken when none were for `flush_timeout`; the last ones were at this time.
+    WaitForMore(Option<Instant>),
     Ended,
 }
 
@@ -182,10 +186,10 @@ impl Queue {
     /// that the queue is closed and empty: the worker's end.
     pub async fn take(&self, limits: TakeLimits, out: &mut Vec<Delivery>) -> bool {
         let wanted = self.wanted(limits);
-        let mut deadline: Option<tokio::time::Instant> = None;
+        let mut deadline: Option<Instant> = None;
         loop {
             let notified = self.shared.work.notified();
-            let expired = deadline.is_some_and(|at| at <= tokio::time::Instant::now());
+            let expired = deadline.is_some_and(|at| at <= Instant::now());
             match self.look(limits, if expired { 1 } else { wanted }, out) {
                 Look::Taken => return true,
                 Look::Ended => {
@@ -197,10 +201,9 @@ impl Queue {
                     deadline = None;
                     notified.await;
                 }
-                Look::WaitForMore => {
-                    let until = *deadline.get_or_insert_with(|| {
-                        tokio::time::Instant::now() + self.shared.limits.flush_timeout
-                    });
+                Look::WaitForMore(taken_at) => {
+                    let limits = &self.shared.limits;
+                    let until = *deadline.get_or_insert_with(|| limits.flush_at(taken_at));
                     // Either way the next look decides.
                     drop(tokio::time::timeout_at(until, notified).await);
                 }
@@ -297,7 +300,7 @@ impl Queue {
         }
         if state.queued < wanted && !state.draining && state.blocked.is_empty() {
             state.wake_at = state.wake_at.min(wanted);
-            return Look::WaitForMore;
+            return Look::WaitForMore(state.taken_at);
         }
         let most = match limits.events {
             0 => usize::MAX,
@@ -308,6 +311,7 @@ impl Queue {
             events => most.min(events),
         };
         let taken = state.cut(most, limits.bytes, out);
+        state.taken_at = Some(Instant::now());
         // Others may be waiting.
         state.wake_at = 1;
         let more = !state.waiting.is_empty() || state.closed;

@@ -163,21 +163,28 @@ fn readers_that_wait_learn_that_the_queue_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_waits_for_enough_events_but_not_for_ever() {
     let queue = queue(100, usize::MAX, 10);
-    queue.try_push(batch(1, 0, 0, 3)).expect("there is room");
-    let begin = tokio::time::Instant::now();
-    let mut out = Vec::new();
-    assert!(queue.take(ALL, &mut out).await);
-    assert_eq!(lengths(&out), [3]);
-    assert_eq!(begin.elapsed(), Duration::from_secs(1));
-    out.clear();
-    queue.try_push(batch(1, 0, 30, 12)).expect("there is room");
-    assert!(queue.take(ALL, &mut out).await);
-    assert_eq!(lengths(&out), [10], "a full one goes at once");
-    assert_eq!(begin.elapsed(), Duration::from_secs(1));
+    let begin = Instant::now();
+    let mut at = 0;
+    let mut take_after = async |events: u32| {
+        queue.try_push(batch(1, 0, at, events)).expect("there is room");
+        at += u64::from(events) * 10;
+        let mut out = Vec::new();
+        assert!(queue.take(ALL, &mut out).await);
+        (lengths(&out), begin.elapsed().as_millis())
+    };
+    assert_eq!(
+        take_after(3).await,
+        (vec![3], 20),
+        "there were none for long: only a burst is waited for"
+    );
+    assert_eq!(take_after(2).await, (vec![2], 1020), "those that follow wait for more");
+    assert_eq!(take_after(12).await, (vec![10], 1020), "a full one goes at once");
+    tokio::time::advance(Duration::from_millis(600)).await;
+    assert_eq!(take_after(1).await, (vec![2, 1], 2020), "the time counts from the request before");
+    tokio::time::advance(Duration::from_millis(1500)).await;
+    assert_eq!(take_after(1).await, (vec![1], 3540));
     queue.drain();
-    out.clear();
-    assert!(queue.take(ALL, &mut out).await);
-    assert_eq!((lengths(&out), begin.elapsed()), (vec![2], Duration::from_secs(1)));
+    assert_eq!(take_after(1).await, (vec![1], 3540), "at the end nothing is waited for");
 }
 
 #[tokio::test]
