@@ -203,9 +203,12 @@ pub(crate) fn warn_of_pipelines(root: &Section<'_>, filesets: &[Fileset], output
     let message = "ingest pipelines of modules are not loaded: no output is `elasticsearch`";
     let hint = "if events reach Elasticsearch in another way, load the pipelines once: `skidder setup --pipelines` with \
                 that output; else set `setup.pipelines.enabled: false`";
-    if root.section("setup").bool("pipelines.enabled").or(true) {
+    let setup = root.section("setup");
+    if setup.bool("pipelines.enabled").or(true) {
         root.warning("output", message, hint);
     }
+    // The rest of it is read elsewhere.
+    setup.skip();
 }
 
 /// A version that no server has yet: pipelines are as they are written.

@@ -148,7 +148,8 @@ fn a_fileset_is_an_input_and_its_events_say_so() {
     let it = one_console("");
     let configuration = it.place.configuration();
     let modules = format!(
-        "filebeat.modules:\n- module: web\n  access:\n    var.paths: ['{}']\n    input.tags: [mine]\n  error: {{enabled: \
+        "setup: {{template.settings.index.number_of_shards: 1, kibana: {{}}}}\n\
+         filebeat.modules:\n- module: web\n  access:\n    var.paths: ['{}']\n    input.tags: [mine]\n  error: {{enabled: \
          false}}\n",
         it.logs("a.log")
     );
