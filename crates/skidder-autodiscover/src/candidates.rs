@@ -63,12 +63,14 @@ impl Candidate {
 }
 
 /// What became of one event.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Considered {
     pub(crate) about: String,
     pub(crate) notes: Vec<String>,
     /// Of those, why an input does not run.
     pub(crate) failures: Vec<String>,
+    /// Of those, mistakes in hints with which inputs run all the same.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Considered {
@@ -104,8 +106,7 @@ impl Rules<'_> {
         let mut built = Built::default();
         for event in events {
             let named = RefCell::default();
-            let (notes, failures) = (Vec::new(), Vec::new());
-            let mut considered = Considered { about: event.about.clone(), notes, failures };
+            let mut considered = Considered { about: event.about.clone(), ..Considered::default() };
             considered.notes.extend(Some(&event.note).filter(|note| !note.is_empty()).cloned());
             for (rank, origin, config) in self.configs(event, &named, &mut considered) {
                 let candidate = self.candidate(name, event, rank, origin, config);
@@ -175,6 +176,7 @@ impl Rules<'_> {
             }
             considered.notes.extend(made.notes);
             considered.failures.extend(made.failures);
+            considered.warnings.extend(made.warnings);
             let rank = self.provider.templates.len();
             configs.extend(made.inputs.into_iter().map(|node| (rank, HINTS.to_owned(), node)));
         }

@@ -3,7 +3,7 @@
 use crate::arbitrate::Verdict;
 use crate::objects::{Object, Objects, State};
 use crate::provider::Provider;
-use crate::state::{Autodiscover, LOGGED_MAX, name_of, state_words};
+use crate::state::{Autodiscover, name_of, state_words};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -75,7 +75,7 @@ impl Autodiscover {
             return;
         }
         for warning in &warnings {
-            if self.logged.len() < LOGGED_MAX && self.logged.insert(warning.clone()) {
+            if self.logged.is_new(warning) {
                 tracing::warn!(input = about, warning, "an input of autodiscover has a mistake");
             }
         }

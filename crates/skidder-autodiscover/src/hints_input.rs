@@ -34,9 +34,18 @@ pub(crate) struct FromHints {
     pub(crate) notes: Vec<String>,
     /// Of those, why an input does not run.
     pub(crate) failures: Vec<String>,
+    /// Of those, mistakes with which inputs run all the same.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl FromHints {
+    fn warn(&mut self, mistake: String) {
+        if !self.warnings.contains(&mistake) {
+            self.warnings.push(mistake.clone());
+            self.notes.push(mistake);
+        }
+    }
+
     fn fail(&mut self, reason: String) {
         self.failures.push(reason.clone());
         self.notes.push(reason);
@@ -50,7 +59,7 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
     let hints = match Hints::of(&event.annotations, prefix, key, &event.container) {
         Ok(hints) => hints,
         Err(reason) => {
-            made.notes.push(reason);
+            made.warn(reason);
             return made;
         }
     };
@@ -67,7 +76,7 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
         }
         None if !hints.text("enabled").is_empty() => {
             let text = hints.text("enabled");
-            made.notes.push(format!(
+            made.warn(format!(
                 "the hint `{prefix}.{key}/enabled` is `{text}`, neither `true` nor `false`, and has no effect"
             ));
         }
@@ -80,10 +89,10 @@ pub(crate) fn inputs(settings: &HintSettings, event: &Event, resolver: &Resolver
     }
     let sets = hints.sets();
     if sets.len() > HINT_INPUTS_MAX {
-        made.notes.push(format!("only the first {HINT_INPUTS_MAX} sets of hints are used"));
+        made.warn(format!("only the first {HINT_INPUTS_MAX} sets of hints are used"));
     }
     for set in sets.iter().take(HINT_INPUTS_MAX) {
-        match builder.input(&hints, set, &mut made.notes) {
+        match builder.input(&hints, set, &mut made) {
             Ok(input) => made.inputs.push(input),
             Err(_) if event.is_around_containers && names_container(&settings.default_config) => {}
             Err(reason) => made.fail(reason),
@@ -155,7 +164,7 @@ impl Builder<'_> {
         for name in
             hints.values.keys().filter(|name| !KNOWN.contains(&name.as_str()) && !is_number(name))
         {
-            made.notes.push(format!("the hint `{prefix}.{key}/{name}` has no effect on logs"));
+            made.warn(format!("the hint `{prefix}.{key}/{name}` has no effect on logs"));
         }
     }
 
@@ -171,19 +180,19 @@ impl Builder<'_> {
             }
             Ok(object @ Json::Object(_)) => vec![object],
             Ok(_) => {
-                made.notes.push(
+                made.warn(
                     "the hint `raw` is ignored: it is no JSON object, nor a list of them"
                         .to_owned(),
                 );
                 return false;
             }
             Err(error) => {
-                made.notes.push(format!("the hint `raw` is ignored: it is no JSON: {error}"));
+                made.warn(format!("the hint `raw` is ignored: it is no JSON: {error}"));
                 return false;
             }
         };
         if list.len() > HINT_INPUTS_MAX {
-            made.notes.push(format!(
+            made.warn(format!(
                 "only the first {HINT_INPUTS_MAX} inputs of the hint `raw` are used"
             ));
         }
@@ -218,10 +227,10 @@ impl Builder<'_> {
     }
 
     /// The input of one set of hints; `all` are those of the container, of which the module counts.
-    fn input(&self, all: &Hints, set: &Hints, notes: &mut Vec<String>) -> Result<Node, String> {
+    fn input(&self, all: &Hints, set: &Hints, made: &mut FromHints) -> Result<Node, String> {
         let (default, note) = self.settings.default_of(&self.event.log_driver)?;
-        if let Some(note) = note.filter(|note| !notes.contains(note)) {
-            notes.push(note);
+        if let Some(note) = note.filter(|note| !made.notes.contains(note)) {
+            made.notes.push(note);
         }
         let mut input = self.resolver.trusted(default)?;
         let kind = input.at("type").and_then(Node::text).unwrap_or_default().to_owned();
@@ -236,7 +245,7 @@ impl Builder<'_> {
                 continue;
             }
             if over.pop().is_some() {
-                notes.push(
+                made.warn(
                     "the hint `multiline` is ignored because of the hint `json`, as in Filebeat"
                         .to_owned(),
                 );
@@ -270,7 +279,7 @@ impl Builder<'_> {
         if module.is_empty() {
             Ok(input)
         } else {
-            Ok(self.module(all, &module, &kind, &input, notes))
+            Ok(self.module(all, &module, &kind, &input, made))
         }
     }
 
@@ -281,19 +290,21 @@ impl Builder<'_> {
         module: &str,
         kind: &str,
         input: &Node,
-        notes: &mut Vec<String>,
+        made: &mut FromHints,
     ) -> Node {
         let position = self.position(hints, "module");
         let node = |value: &Json| Node::from_json(value, &position);
         let mut config = Node::empty_map(&position);
         config.set_at("module", node(&json!(module)));
         let Some(names) = (self.resolver.context.filesets)(module) else {
-            notes.push(format!("there is no module `{module}`"));
+            made.notes.push(format!("there is no module `{module}`"));
             return config;
         };
         let mut filesets: BTreeMap<String, (bool, &str)> =
             names.into_iter().map(|name| (name, (false, "all"))).collect();
+        let known: Vec<String> = filesets.keys().cloned().collect();
         let mut is_chosen = false;
+        let mut unknown = Vec::new();
         let chosen = [
             ("fileset", "all"),
             ("fileset.all", "all"),
@@ -308,11 +319,17 @@ impl Builder<'_> {
                     *fileset = (true, stream);
                     is_chosen = true;
                 }
-                None if !name.is_empty() => {
-                    notes.push(format!("the module `{module}` has no fileset `{name}`"));
-                }
+                None if !name.is_empty() => unknown.push(name),
                 None => {}
             }
+        }
+        for name in unknown {
+            let instead =
+                if is_chosen { "it is left out" } else { "all its filesets read the log" };
+            let known = known.join("`, `");
+            made.warn(format!(
+                "the module `{module}` has no fileset `{name}`, only `{known}`; {instead}"
+            ));
         }
         for (name, (enabled, stream)) in filesets {
             let mut input = input.clone();

@@ -32,6 +32,7 @@ mod json;
 mod kept;
 mod kubernetes;
 pub mod limits;
+mod logged;
 mod made;
 mod nomad;
 mod objects;

@@ -7,6 +7,7 @@ use crate::fact::{Fact, Version};
 use crate::json::text;
 use crate::kept::{KeptFact, ShortFact};
 use crate::kubernetes::{self, Around};
+use crate::logged::Logged;
 use crate::made::{Made, Saved};
 use crate::objects::{AroundKind, Failure, Object, Objects, State};
 use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
@@ -60,29 +61,7 @@ pub struct Autodiscover {
     is_refused: bool,
     /// See [`Autodiscover::judgements`].
     judgements: u64,
-    /// Reasons for which nothing is read, and warnings, that are in the log.
-    pub(crate) logged: BTreeSet<String>,
-}
-
-/// Reasons that are logged.
-pub(crate) const LOGGED_MAX: usize = 100;
-
-/// Logs, once, why an object for which there are inputs has none that could run.
-fn warn_if_unread(built: &Built, logged: &mut BTreeSet<String>) {
-    if !built.candidates.is_empty() {
-        return;
-    }
-    for event in &built.events {
-        for reason in &event.failures {
-            if logged.len() < LOGGED_MAX && logged.insert(reason.clone()) {
-                tracing::warn!(
-                    first = event.about,
-                    reason,
-                    "a container is not read by autodiscover"
-                );
-            }
-        }
-    }
+    pub(crate) logged: Logged,
 }
 
 impl Autodiscover {
@@ -100,7 +79,7 @@ impl Autodiscover {
             changed: true,
             is_refused: false,
             judgements: 0,
-            logged: BTreeSet::new(),
+            logged: Logged::default(),
         }
     }
 
@@ -288,7 +267,7 @@ impl Autodiscover {
                     continue;
                 };
                 let built = build_one(rules, objects, &fact.fact());
-                warn_if_unread(&built, logged);
+                logged.report(&built);
                 if let Some(object) = objects.all.get_mut(&id) {
                     is_other |= object.set_built(built, now);
                 }
@@ -429,7 +408,8 @@ fn build_one(rules: Rules<'_>, objects: &Objects, fact: &Fact) -> Built {
     match events(rules.provider, objects, fact) {
         Ok(events) => rules.apply(&name, &events),
         Err(reason) => {
-            let considered = Considered { about: name, notes: vec![reason], failures: Vec::new() };
+            let considered =
+                Considered { about: name, notes: vec![reason], ..Considered::default() };
             Built { events: vec![considered], ..Built::default() }
         }
     }

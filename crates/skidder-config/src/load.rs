@@ -1,7 +1,8 @@
 //! From the command line's files and overrides to [`Settings`].
 //!
 //! Order, later wins: built-in `path.*`, the files as given, `--path.*`, `-E`. See [`crate::tree`]
-//! for what "wins" means. Everything outside (files, environment, keystore) comes as an argument.
+//! for what "wins" means. If none of them sets `path.config` or `path.home`, `path.config` is the folder of the
+//! first file. Everything outside (files, environment, keystore) comes as an argument.
 
 use crate::node::Node;
 use crate::pipes::Pipes;
@@ -38,7 +39,7 @@ pub struct LoadOptions<'a> {
     pub home: &'a Path,
     /// `--path.home`.
     pub path_home: Option<&'a Path>,
-    /// `--path.config`; default `path.home`.
+    /// `--path.config`; default `path.home` if that is set, else the folder of the first file.
     pub path_config: Option<&'a Path>,
     /// `--path.data`; default `data` in `path.home`.
     pub path_data: Option<&'a Path>,
@@ -97,6 +98,13 @@ fn load_all(options: LoadOptions<'_>, problems: Problems) -> Result<Settings, Pr
     merge_command_line(options, &mut root, order, &problems);
     if !complete {
         return Err(problems);
+    }
+    if ["path.config", "path.home"].iter().all(|key| is_default(&root, key))
+        && let Some(folder) = folder_of_first(options, &config)
+    {
+        let source = Source::new(0, Source::DEFAULTS);
+        let own = tree::text_setting("path.config", &literal(&folder), &source);
+        tree::merge(&mut root, own, &problems);
     }
     tree::settle_lists(&mut root);
     let secrets = open_keystore(options, &root, &problems);
@@ -162,6 +170,19 @@ fn default_paths(home: &Path) -> Node {
     root
 }
 
+/// Whether a setting has the value of [`default_paths`].
+pub(crate) fn is_default(root: &Node, key: &str) -> bool {
+    tree::find(root, key).is_none_or(|node| node.position.source().name() == Source::DEFAULTS)
+}
+
+/// The folder of the first file; `None` for a pipe, whose folder holds nothing else of the configuration.
+fn folder_of_first(options: LoadOptions<'_>, config: &Path) -> Option<PathBuf> {
+    let path = find(options, options.files.first()?, config)?;
+    let metadata = options.fs.metadata(&path).ok()?;
+    let folder = path.parent().filter(|_| metadata.kind == FileKind::Regular)?;
+    Some(if folder == Path::new("") { PathBuf::from(".") } else { folder.to_owned() })
+}
+
 /// A path as a text in which nothing is a variable.
 fn literal(path: &Path) -> String {
     path.to_string_lossy().replace('$', "$$")
@@ -197,8 +218,8 @@ fn merge_command_line(
     }
 }
 
-/// The folder of relative configuration files. Only the command line can set it: the files are
-/// not read yet.
+/// The folder of relative configuration files, by default that of the program. Only the command line can set it: the
+/// files are not read yet.
 fn config_folder(options: LoadOptions<'_>) -> PathBuf {
     let mut root = default_paths(options.home);
     merge_command_line(options, &mut root, 0, &Problems::new());

@@ -174,6 +174,43 @@ fn paths_come_from_flags_files_and_defaults() {
 }
 
 #[test]
+fn without_a_home_relative_files_are_beside_the_configuration() {
+    let fs = files(&[
+        ("/etc/f/a.yml", "x: ${path.config}", 0o600, 0),
+        ("/home/a.yml", "", 0o600, 0),
+        ("here.yml", "", 0o600, 0),
+        ("/etc/f/home.yml", "path.home: /opt", 0o600, 0),
+        ("/etc/f/config.yml", "path.config: /opt", 0o600, 0),
+    ]);
+    for (names, overrides, expected) in [
+        (&["/etc/f/a.yml", "here.yml"][..], &[][..], "/etc/f"),
+        (&["a.yml"], &[], "/home"),
+        (&["here.yml"], &[], "."),
+        (&["/etc/f/home.yml"], &[], "/opt"),
+        (&["/etc/f/a.yml", "/etc/f/home.yml"], &[], "/opt"),
+        (&["/etc/f/config.yml"], &[], "/opt"),
+        (&["/etc/f/a.yml"], &["path.home=/opt"], "/opt"),
+        (&["/etc/f/a.yml"], &["path.config=/opt"], "/opt"),
+        (&["/etc/f/a.yml"], &["path.data=/opt"], "/etc/f"),
+    ] {
+        let settings = load_files(&fs, names, overrides, |_| {}).unwrap();
+        assert_eq!(settings.paths().config, Path::new(expected), "{names:?} {overrides:?}");
+        assert_eq!(
+            settings.has_home(),
+            expected == "/opt"
+                && !names[0].contains("config")
+                && !overrides.contains(&"path.config=/opt")
+        );
+    }
+    let settings = load_files(&fs, &["/etc/f/a.yml"], &[], |_| {}).unwrap();
+    assert_eq!(settings.node().at("x").unwrap().text(), Some("/etc/f"));
+    let flagged = load_files(&fs, &["/etc/f/a.yml"], &[], |options| {
+        options.path_home = Some(Path::new("/opt"));
+    });
+    assert_eq!(flagged.unwrap().paths().config, Path::new("/opt"));
+}
+
+#[test]
 fn a_place_that_is_no_text_is_an_error_and_not_the_default() {
     for (text, expected) in [
         ("path.data: [/d]", "error: /a.yml:1:12: `path.data` is a list; expected a path"),

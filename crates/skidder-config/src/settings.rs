@@ -18,8 +18,9 @@ crate::settings! {
 
     HOME: PathBuf = Key::new("path.home").default_words("folder of the program").about("where the others begin");
     CONFIG: PathBuf = Key::new("path.config")
-        .default_words("`path.home`")
-        .about("where relative names of `-c` are looked for first");
+        .default_words("`path.home` if that is set, else the folder of the first file of the configuration")
+        .differs("Filebeat: `path.home`")
+        .about("where relative files of the configuration are; with the flag, relative names of `-c` too");
     DATA: PathBuf = Key::new("path.data")
         .default_words("`${path.home}/data`")
         .about("state; see [operations](operations.md#files)");
@@ -40,7 +41,7 @@ crate::settings! {
 pub struct Paths {
     /// Where the program is installed.
     pub home: PathBuf,
-    /// Where relative names of configuration files are looked for.
+    /// Where relative files that the configuration names are.
     pub config: PathBuf,
     /// Where the registry and everything else that must survive is.
     pub data: PathBuf,
@@ -126,6 +127,11 @@ impl Settings {
     /// `path.home` and so on after loading.
     pub fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    /// Whether a file or the command line sets `path.home`.
+    pub fn has_home(&self) -> bool {
+        !crate::load::is_default(&self.root, "path.home")
     }
 
     /// Where the keystore is, or would be: `keystore.path`, by default `filebeat.keystore` in `path.data`.

@@ -274,42 +274,46 @@ impl Unread {
             return false;
         }
         self.due = now.monotonic + LOOK_FOR_END;
-        if !self.have_nothing_more(scanner, now) {
+        if self.without_more(scanner, now).is_none() {
             return false;
         }
         // The last line may have come since the scan.
         self.scan(scanner, now);
-        self.have_nothing_more(scanner, now) && !self.completes_groups(scanner, now)
+        let without_end = self.without_more(scanner, now);
+        without_end.is_some_and(|inputs| !self.completes_groups(&inputs, scanner))
     }
 
-    fn have_nothing_more(&self, scanner: &mut Scanner, now: Now) -> bool {
+    /// If all have been read to their end: those of them with a line that has no end. Looks at each once.
+    fn without_more(&self, scanner: &mut Scanner, now: Now) -> Option<Vec<usize>> {
         let is_patient = now.monotonic < self.patience;
-        self.inputs.iter().all(|number| {
-            let Some(input) = scanner.input(*number) else { return true };
+        let mut without_end = Vec::new();
+        for number in &self.inputs {
+            let Some(input) = scanner.input(*number) else { continue };
             let page = input.page(&all_files(), now);
             let is_refused = |file: &FileLook| {
                 matches!(file.reason, Some(Reason::Unopened(_) | Reason::NextScan))
             };
             if is_patient && (!page.unlisted.is_empty() || page.files.iter().any(is_refused)) {
                 input.scan(now);
-                return false;
+                return None;
             }
-            page.files.iter().all(has_nothing_more)
-        })
+            if !page.files.iter().all(has_nothing_more) {
+                return None;
+            }
+            let has_no_end = |file: &FileLook| matches!(file.reason, Some(Reason::LineWithoutEnd));
+            without_end.extend(page.files.iter().any(has_no_end).then_some(*number));
+        }
+        Some(without_end)
     }
 
     /// Ends the last groups of lines, say of `multiline`, which get no more of them and do not wait for their timeout;
     /// returns whether there are any. A line without an end may still get it until the next look.
-    fn completes_groups(&mut self, scanner: &mut Scanner, now: Now) -> bool {
+    fn completes_groups(&mut self, without_end: &[usize], scanner: &mut Scanner) -> bool {
         let was_seen = std::mem::replace(&mut self.was_seen, true);
         let mut is_any = false;
-        for number in &self.inputs {
+        for number in without_end {
             let Some(input) = scanner.input(*number) else { continue };
-            let files = input.page(&all_files(), now).files;
-            let has_no_end = |file: &FileLook| matches!(file.reason, Some(Reason::LineWithoutEnd));
-            if files.iter().any(has_no_end) {
-                is_any |= !was_seen || input.complete_groups();
-            }
+            is_any |= !was_seen || input.complete_groups();
         }
         is_any
     }

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleError {
     /// There is no folder of this name.
-    #[error("there is no module `{module}` in `{}`", .folder.display())]
+    #[error("there is no module `{module}` in {}", list(.folders))]
     NoModule {
         /// The module.
         module: String,
-        /// The folder of all modules.
-        folder: PathBuf,
+        /// The folders of modules.
+        folders: Vec<PathBuf>,
     },
     /// The module has no such fileset.
     #[error("the module `{module}` has no fileset `{fileset}`")]
@@ -74,6 +74,11 @@ pub enum ModuleError {
     },
 }
 
+fn list(folders: &[PathBuf]) -> String {
+    let names: Vec<String> = folders.iter().map(|one| format!("`{}`", one.display())).collect();
+    names.join(", ")
+}
+
 impl ModuleError {
     /// What to do about it.
     pub fn hint(&self) -> String {
@@ -83,7 +88,7 @@ impl ModuleError {
         };
         match self {
             Self::NoModule { .. } => {
-                "look for the name in the folder, or set `filebeat.modules_path` to the folder \
+                "look for the name in the folders, or set `filebeat.modules_path` to the folder \
                                       `module` of an installed Filebeat"
                     .to_owned()
             }

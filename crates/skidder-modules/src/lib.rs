@@ -19,7 +19,7 @@ mod version;
 
 pub use error::ModuleError;
 pub use fileset::{Fileset, Pipeline, Requirement};
-pub use modules::{Modules, Overrides, modules_in};
+pub use modules::{ModulePlace, Modules, Overrides, modules_in};
 pub use settings::{FILESET, FILESET_NAME, MODULE, MODULE_NAME, MODULE_SETTINGS};
 pub use template::Builtins;
 pub use version::Version;

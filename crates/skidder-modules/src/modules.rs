@@ -27,12 +27,12 @@ pub struct Overrides {
     pub force: bool,
 }
 
-/// The modules of a folder.
+/// The modules of some folders.
 pub struct Modules<'a> {
-    /// The file system with the folder.
+    /// The file system with the folders.
     pub fs: &'a dyn Fs,
-    /// The folder of all modules.
-    pub folder: &'a Path,
+    /// The folders of modules. A module that is in several counts in the first.
+    pub folders: &'a [PathBuf],
     /// What every template knows.
     pub builtins: &'a Builtins,
     /// The settings of the program, for `${...}`.
@@ -102,6 +102,19 @@ impl Over {
         found
     }
 
+    /// Refuses entries that name no setting of a fileset, as Filebeat does.
+    fn check(&self, problems: &Problems) {
+        let modules = self.0.node().entries();
+        let filesets = modules.values().flat_map(|module| module.entries().into_values());
+        for node in modules.values().copied().chain(filesets) {
+            if node.as_map().is_none() {
+                let message = "the name of a fileset or of its setting is missing";
+                let hint = "write `-M MODULE.FILESET.SETTING=VALUE`, for example `-M nginx.access.enabled=true`";
+                problems.push(Problem::error(node.position().clone(), message).hint(hint));
+            }
+        }
+    }
+
     /// The filesets of a module that it names.
     fn filesets(&self, module: &str) -> Vec<String> {
         let of_module = self.0.node().entries().remove(module);
@@ -110,14 +123,29 @@ impl Over {
     }
 }
 
-/// The modules in a folder by their names, each with its filesets.
-pub fn modules_in(fs: &dyn Fs, folder: &Path) -> BTreeMap<String, Vec<String>> {
-    let names = folders_in(fs, folder).into_iter();
-    let modules = names.map(|name| {
-        let filesets = filesets_in(fs, &folder.join(&name));
-        (name, filesets)
-    });
-    modules.filter(|(_, filesets)| !filesets.is_empty()).collect()
+/// A module in one of the folders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModulePlace {
+    /// The folder of modules that it is in.
+    pub folder: PathBuf,
+    /// Its filesets.
+    pub filesets: Vec<String>,
+}
+
+/// The modules in some folders by their names. A module that is in several folders counts in the first.
+pub fn modules_in(fs: &dyn Fs, folders: &[PathBuf]) -> BTreeMap<String, ModulePlace> {
+    let mut modules = BTreeMap::new();
+    for folder in folders {
+        for name in folders_in(fs, folder) {
+            let filesets = filesets_in(fs, &folder.join(&name));
+            if !filesets.is_empty() {
+                modules
+                    .entry(name)
+                    .or_insert_with(|| ModulePlace { folder: folder.clone(), filesets });
+            }
+        }
+    }
+    modules
 }
 
 /// The filesets in the folder of a module.
@@ -148,6 +176,7 @@ impl Modules<'_> {
     /// The enabled filesets of `filebeat.modules`, with what the command line adds.
     pub fn of_configuration(&self, items: Vec<Item<'_>>, overrides: &Overrides) -> Vec<Fileset> {
         let over = Over(self.settings.of_overrides(&overrides.settings, self.problems));
+        over.check(self.problems);
         let mut named = self.named(items, overrides);
         for module in overrides.modules.iter().filter(|name| !name.is_empty()) {
             if !named.iter().any(|one| one.name == *module) {
@@ -187,9 +216,28 @@ impl Modules<'_> {
         self.load_all(named, None, overrides)
     }
 
-    /// The filesets that the folder has of a module.
+    /// The filesets that a module has.
     pub fn filesets_of(&self, module: &str) -> Vec<String> {
-        filesets_in(self.fs, &self.folder.join(module))
+        self.folder_of(module).map(|folder| filesets_in(self.fs, &folder)).unwrap_or_default()
+    }
+
+    /// The first folder of a module that has a fileset or a new name; else any folder of its name.
+    fn folder_of(&self, module: &str) -> Option<PathBuf> {
+        // A name is one level of a path.
+        if Path::new(module).components().count() != 1 || module.starts_with('.') {
+            return None;
+        }
+        let is_folder = |path: &PathBuf| {
+            self.fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+        };
+        let named = self.folders.iter().map(|folder| folder.join(module)).filter(is_folder);
+        let mut named: Vec<PathBuf> = named.collect();
+        let has_something = |path: &PathBuf| {
+            self.fs.metadata(&path.join("module.yml")).is_ok()
+                || !filesets_in(self.fs, path).is_empty()
+        };
+        let first = named.iter().position(has_something).unwrap_or(0);
+        (first < named.len()).then(|| named.swap_remove(first))
     }
 
     /// The modules that are on.
@@ -277,7 +325,7 @@ impl Modules<'_> {
             }
             let builtins = self.builtins.clone();
             let scope = Scope { builtins, module: module.clone(), fileset };
-            let folder = self.folder.join(&module);
+            let Some(folder) = self.folder_of(&module) else { continue };
             match Fileset::load(self.fs, self.settings, &folder, scope, own) {
                 Ok(mut fileset) => {
                     fileset.position = position.cloned();
@@ -334,17 +382,13 @@ impl Modules<'_> {
         Some(own)
     }
 
-    /// The name of the module's folder: a module that has moved names its new one.
+    /// The name of a module: one that has moved names its new one.
     fn current_name(&self, named: &Named) -> Result<String, ModuleError> {
         let name = &named.name;
-        let folder = self.folder.join(name);
-        let is_folder =
-            self.fs.metadata(&folder).is_ok_and(|metadata| metadata.kind == FileKind::Directory);
-        // A name is one level of a path.
-        if !is_folder || Path::new(name).components().count() != 1 || name.starts_with('.') {
-            let folder: PathBuf = self.folder.to_owned();
-            return Err(ModuleError::NoModule { module: name.clone(), folder });
-        }
+        let Some(folder) = self.folder_of(name) else {
+            let folders = self.folders.to_vec();
+            return Err(ModuleError::NoModule { module: name.clone(), folders });
+        };
         let path = folder.join("module.yml");
         let Ok(text) = read(self.fs, &path) else { return Ok(name.clone()) };
         let Ok(Value::Map(map)) = yaml_value(&path.display().to_string(), &text) else {

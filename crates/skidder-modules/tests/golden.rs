@@ -82,7 +82,7 @@ fn ours(home: &Path, case: &Value) -> (Outcome, String) {
     let builtins = Builtins::new("filebeat", "9.5.3", "vm");
     let modules = Modules {
         fs: &RealFs,
-        folder: &home.join("module"),
+        folders: &[home.join("module")],
         builtins: &builtins,
         settings: &main,
         problems: &problems,

@@ -7,7 +7,7 @@ use skidder_event::{DropReason, Precision, TimeText};
 use skidder_input_file::AskError;
 use skidder_os::Timestamp;
 use skidder_pipeline::Ledger;
-use skidder_read::{FileError, FileLook, FilePage, FileQuery, FileState};
+use skidder_read::{FileError, FileLook, FileQuery, FileState};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -90,8 +90,8 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         return Err(FilesError::Question(message));
     };
     if let Some(task) = source.counts.task() {
-        let next =
-            (input + 1 < inputs).then(|| format!("input={}&limit={}", input + 1, query.limit));
+        let next = (input + 1 < inputs)
+            .then(|| question_of(input + 1, None, &query, output.as_deref()));
         // Sources have no path, so a question with paths is about files.
         let most = if query.paths.is_empty() { query.limit } else { 0 };
         let (open, _) = task.metrics().sources.list(most, sources.clock.monotonic());
@@ -107,10 +107,11 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         AskError::Busy | AskError::Ended => FilesError::Later(error.to_string()),
     })?;
     let output_full = of.queue.is_blocked();
-    let mut next = next_question(&page, input, &query, inputs);
-    if let (Some(next), Some(output)) = (&mut next, &output) {
-        add(next, "output", output);
-    }
+    let next = match page.files.last().filter(|_| page.more) {
+        Some(last) => Some((input, Some(&*last.path))),
+        None => (input + 1 < inputs).then_some((input + 1, None)),
+    };
+    let next = next.map(|(input, after)| question_of(input, after, &query, output.as_deref()));
     let id = of.id.as_deref().filter(|_| several);
     let name = Some(&source.title).filter(|title| **title != source.id);
     let to_json = |file| {
@@ -139,23 +140,24 @@ fn find<'a>(
     None
 }
 
-/// The query for the files after a page.
-fn next_question(
-    page: &FilePage,
+/// The query for the files of an input behind `after`, among the same paths.
+fn question_of(
     input: usize,
+    after: Option<&Path>,
     query: &FileQuery,
-    inputs: usize,
-) -> Option<String> {
-    let mut next = match page.files.last().filter(|_| page.more) {
-        Some(last) => format!("input={input}&after={}", encoded(&last.path)),
-        None if input + 1 < inputs => format!("input={}", input + 1),
-        None => return None,
-    };
-    add(&mut next, "limit", &query.limit.to_string());
-    for path in &query.paths {
-        add(&mut next, "path", &encoded(path));
+    output: Option<&str>,
+) -> String {
+    let mut question = format!("input={input}&limit={}", query.limit);
+    if let Some(after) = after {
+        add(&mut question, "after", &encoded(after));
     }
-    Some(next)
+    for path in &query.paths {
+        add(&mut question, "path", &encoded(path));
+    }
+    if let Some(output) = output {
+        add(&mut question, "output", output);
+    }
+    question
 }
 
 fn add(text: &mut String, name: &str, value: &str) {

@@ -46,18 +46,18 @@ pub(crate) fn dispatch(
 ) -> Result<ExitCode> {
     let (settings, is_file) = load_if_there(global, system)?;
     let fs = &*system.fs;
+    let places = Places { settings: &settings, is_file, directory: &system.directory };
     match what {
         GenerateCommand::Module { name, modules_path } => {
-            let folder = folder(&settings, modules_path.as_deref());
-            module(fs, &folder, &enabling(&settings), name)?;
+            let folder = places.folder(modules_path.as_deref())?;
+            module(fs, &folder, &places.enabling(), name)?;
         }
         GenerateCommand::Fileset { module, fileset: name, modules_path } => {
-            let folder = folder(&settings, modules_path.as_deref());
-            let next = Next::of(&settings, is_file, modules_path.as_deref());
-            fileset(fs, &folder, &next, module, name)?;
+            let folder = places.folder(modules_path.as_deref())?;
+            fileset(fs, &folder, &places.next(&folder), module, name)?;
         }
         GenerateCommand::Fields { module, fileset, without_documentation, modules_path } => {
-            let folder = folder(&settings, modules_path.as_deref());
+            let folder = places.folder(modules_path.as_deref())?;
             fields(
                 fs,
                 &folder.join(checked(module)?).join(checked(fileset)?),
@@ -68,15 +68,13 @@ pub(crate) fn dispatch(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of all modules: `module` in the given one, or where skidder looks first.
-fn folder(settings: &Settings, given: Option<&Path>) -> PathBuf {
-    let home = &settings.paths().home;
-    let configured = settings.node().at("filebeat.modules_path").and_then(|node| node.text());
-    match (given, configured) {
-        (Some(given), _) => given.join("module"),
-        (None, Some(configured)) => home.join(configured),
-        (None, None) => home.join("module"),
-    }
+/// What decides where a module is written to.
+struct Places<'a> {
+    settings: &'a Settings,
+    /// Whether there is a `filebeat.yml`. Without one, everything is below the current folder.
+    is_file: bool,
+    /// The current folder.
+    directory: &'a Path,
 }
 
 /// What is to be done before a generated module runs.
@@ -87,27 +85,55 @@ struct Next {
     lines: String,
 }
 
-impl Next {
-    fn of(settings: &Settings, is_file: bool, given: Option<&Path>) -> Self {
-        let enabling = enabling(settings);
-        let own = folder(settings, given);
+impl Places<'_> {
+    /// The folder of all modules: `module` in the given one, or the person's own where skidder looks for modules.
+    fn folder(&self, given: Option<&Path>) -> Result<PathBuf> {
+        let own = given.map(|given| self.absolute(&given.join("module")));
+        own.or_else(|| self.configured()).with_context(|| {
+            "it is not known where the modules are: neither `path.home` nor `filebeat.modules_path` is set\n\
+             hint: give `--modules-path DIR` for `DIR/module`, or set `filebeat.modules_path` in `filebeat.yml`"
+        })
+    }
+
+    /// The folder of the configuration. The default of `path.home` is the folder of the program, which is no place for
+    /// modules.
+    fn configured(&self) -> Option<PathBuf> {
+        let home = &self.settings.paths().home;
+        let configured = self.settings.node().at("filebeat.modules_path");
+        let has_home = self.settings.has_home() || !self.is_file;
+        let path = match configured.and_then(|node| node.text()) {
+            Some(path) if has_home || Path::new(path).is_absolute() => home.join(path),
+            None if has_home => home.join("module"),
+            _ => return None,
+        };
+        Some(self.absolute(&path))
+    }
+
+    fn next(&self, own: &Path) -> Next {
+        let enabling = self.enabling();
         let mut lines = String::new();
         // Without a file it is not known what `path.home` will be.
-        if !is_file || own != folder(settings, None) {
+        if !self.is_file || self.configured().as_deref() != Some(own) {
             lines = format!("filebeat.modules_path: {}\n", own.display());
         }
-        if AllConfigFiles::of(settings).modules_pattern().is_none() {
+        if AllConfigFiles::of(self.settings).modules_pattern().is_none() {
             lines += &module_files::lines_for(&enabling);
         }
-        Self { enabling, lines }
+        Next { enabling, lines }
     }
-}
 
-/// The folder of the files that `modules enable` renames.
-fn enabling(settings: &Settings) -> PathBuf {
-    let files = AllConfigFiles::of(settings);
-    let configured = files.modules_pattern().and_then(|pattern| pattern.strip_suffix("/*.yml"));
-    configured.map_or_else(|| settings.paths().config.join("modules.d"), PathBuf::from)
+    /// The folder of the files that `modules enable` renames.
+    fn enabling(&self) -> PathBuf {
+        let files = AllConfigFiles::of(self.settings);
+        let configured = files.modules_pattern().and_then(|pattern| pattern.strip_suffix("/*.yml"));
+        let default = || self.settings.paths().config.join("modules.d");
+        self.absolute(&configured.map_or_else(default, PathBuf::from))
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        // Without `.` among its parts.
+        self.directory.join(path).components().collect()
+    }
 }
 
 /// A name that is a name of a folder, and a part of names of fields.

@@ -8,6 +8,7 @@ use crate::modules;
 use crate::system::System;
 use crate::terminal::{eprint, print};
 use anyhow::{Context as _, Result, bail};
+use skidder_modules::ModulePlace;
 use skidder_os::{FileKind, Fs, OpenMode, write_all_at};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,6 +27,8 @@ struct ModuleFile {
     name: String,
     path: PathBuf,
     is_on: bool,
+    /// The folder of modules that has the module; `None` if none has.
+    folder: Option<PathBuf>,
     /// It is not there yet: the filesets that it is to name.
     to_write: Option<Vec<String>>,
 }
@@ -50,13 +53,13 @@ pub(crate) fn dispatch(
         );
     };
     let fs = &*system.fs;
-    let modules = modules::of_folder(fs, &settings);
+    let modules = modules::all(fs, &settings);
     let files = list(fs, Path::new(directory), modules).context(
         "hint: copy the folder `modules.d` of a Filebeat, write `- module: NAME` into a file `NAME.yml` in it, or \
          begin a module of your own with `skidder generate module NAME`",
     )?;
     match what {
-        ModulesCommand::List => show(&files),
+        ModulesCommand::List => print(&shown(&files)).map(|()| ExitCode::SUCCESS),
         ModulesCommand::Enable { names } => {
             for name in names {
                 match find(&files, name) {
@@ -104,13 +107,18 @@ pub(crate) fn lines_for(folder: &Path) -> String {
     format!("filebeat.config.modules:\n  path: {}/*{ON}\n", folder.display())
 }
 
-fn show(files: &[ModuleFile]) -> Result<ExitCode> {
-    let names = |is_on: bool| {
-        let some = files.iter().filter(move |file| file.is_on == is_on);
-        some.flat_map(|file| [file.name.as_str(), "\n"]).collect::<String>()
+/// As Filebeat shows them, each with the folder that it is in.
+fn shown(files: &[ModuleFile]) -> String {
+    let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);
+    let line = |file: &ModuleFile| match &file.folder {
+        Some(folder) => format!("{:width$}  {}\n", file.name, folder.display()),
+        None => format!("{}\n", file.name),
     };
-    print(&format!("Enabled:\n{}\nDisabled:\n{}", names(true), names(false)))?;
-    Ok(ExitCode::SUCCESS)
+    let lines = |is_on: bool| {
+        let some = files.iter().filter(move |file| file.is_on == is_on);
+        some.map(line).collect::<String>()
+    };
+    format!("Enabled:\n{}\nDisabled:\n{}", lines(true), lines(false))
 }
 
 /// A file that is on wins over one of the same name that is off.
@@ -125,7 +133,7 @@ fn find<'a>(files: &'a [ModuleFile], name: &str) -> Option<&'a ModuleFile> {
 fn list(
     fs: &dyn Fs,
     directory: &Path,
-    modules: BTreeMap<String, Vec<String>>,
+    modules: BTreeMap<String, ModulePlace>,
 ) -> Result<Vec<ModuleFile>> {
     let mut files: Vec<ModuleFile> = Vec::new();
     let listed = fs.read_dir(directory, &mut |entry| {
@@ -137,17 +145,19 @@ fn list(
         };
         if entry.kind != FileKind::Directory {
             let (name, path) = (name.to_owned(), directory.join(file));
-            files.push(ModuleFile { name, path, is_on, to_write: None });
+            let folder = modules.get(&name).map(|module| module.folder.clone());
+            files.push(ModuleFile { name, path, is_on, folder, to_write: None });
         }
     });
     match listed {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !modules.is_empty() => {}
         listed => listed.with_context(|| format!("cannot list `{}`", directory.display()))?,
     }
-    for (name, filesets) in modules {
+    for (name, ModulePlace { folder, filesets }) in modules {
         if !files.iter().any(|file| file.name == name) {
             let path = directory.join(format!("{name}{ON}"));
-            files.push(ModuleFile { name, path, is_on: false, to_write: Some(filesets) });
+            let (folder, to_write) = (Some(folder), Some(filesets));
+            files.push(ModuleFile { name, path, is_on: false, folder, to_write });
         }
     }
     files.sort_by(|one, other| (other.is_on, &one.name).cmp(&(one.is_on, &other.name)));
@@ -231,7 +241,9 @@ mod tests {
         let filesets = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let modules = || {
             let all = [("nginx", filesets(&["access", "error"])), ("redis", filesets(&["log"]))];
-            BTreeMap::from(all.map(|(name, of): (&str, Vec<String>)| (name.to_owned(), of)))
+            let folder = Path::new("/m");
+            let place = |filesets| ModulePlace { folder: folder.to_owned(), filesets };
+            BTreeMap::from(all.map(|(name, of): (&str, Vec<String>)| (name.to_owned(), place(of))))
         };
         let names = || {
             let files = list(&RealFs, &folder, modules()).unwrap();

@@ -4,7 +4,7 @@ use crate::config_files;
 use crate::outputs::Outputs;
 use crate::root_settings::{MODULES, MODULES_PATH};
 use skidder_config::{Item, Node, Problem, Problems, Section, Settings};
-use skidder_modules::{Builtins, Fileset, Modules, Overrides, Version, modules_in};
+use skidder_modules::{Builtins, Fileset, ModulePlace, Modules, Overrides, Version, modules_in};
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
 use skidder_outputs::Context as OutputContext;
@@ -46,15 +46,16 @@ pub(crate) fn start(
     if !is_named && !items.iter().chain(&of_files).any(is_on) && !overrides.force {
         return Started::default();
     }
-    let Some(folder) = find_folder(&*context.fs, settings, own_path) else {
+    let folders = find_folders(&*context.fs, settings, own_path);
+    if folders.is_empty() {
         // Where no fileset is on, nothing is missing.
         let first = items.iter().chain(&of_files).find(|item| has_fileset(item));
         if first.is_some() || is_named {
             refuse_without_folder(beat, settings, first);
         }
         return Started::default();
-    };
-    let renderer = ModuleRenderer::new(context, settings, folder);
+    }
+    let renderer = ModuleRenderer::new(context, settings, folders);
     let modules = renderer.modules(problems);
     let mut filesets = modules.of_configuration(items, overrides);
     filesets.extend(modules.of_file(of_files, overrides));
@@ -66,32 +67,32 @@ pub(crate) fn start(
 #[derive(Clone)]
 pub(crate) struct ModuleRenderer {
     fs: Arc<dyn Fs>,
-    folder: PathBuf,
+    folders: Vec<PathBuf>,
     builtins: Builtins,
     settings: Settings,
 }
 
 impl ModuleRenderer {
-    /// Of the folder of modules; nothing if there is none.
+    /// Of the folders of modules; `None` if there is none.
     pub(crate) fn find(
         beat: &Section<'_>,
         settings: &Settings,
         context: &OutputContext,
     ) -> Option<Self> {
         let own_path = beat.get(&MODULES_PATH).optional();
-        let folder = find_folder(&*context.fs, settings, own_path)?;
-        Some(Self::new(context, settings, folder))
+        let folders = find_folders(&*context.fs, settings, own_path);
+        (!folders.is_empty()).then(|| Self::new(context, settings, folders))
     }
 
-    fn new(context: &OutputContext, settings: &Settings, folder: PathBuf) -> Self {
+    fn new(context: &OutputContext, settings: &Settings, folders: Vec<PathBuf>) -> Self {
         let host = crate::agent::hostname();
         let builtins = Builtins::new(&context.beat, &context.version, &host);
-        Self { fs: Arc::clone(&context.fs), folder, builtins, settings: settings.clone() }
+        Self { fs: Arc::clone(&context.fs), folders, builtins, settings: settings.clone() }
     }
 
     fn modules<'a>(&'a self, problems: &'a Problems) -> Modules<'a> {
-        let Self { fs, folder, builtins, settings } = self;
-        Modules { fs: &**fs, folder, builtins, settings, problems }
+        let Self { fs, folders, builtins, settings } = self;
+        Modules { fs: &**fs, folders, builtins, settings, problems }
     }
 
     /// The filesets of a module; `None` if there is no such module.
@@ -142,28 +143,35 @@ fn is_off(node: &Node) -> bool {
     node.entries().get("enabled").is_some_and(|enabled| enabled.text() == Some("false"))
 }
 
-/// The folder of modules: the configured one, that in `path.home`, that of an installed Filebeat, or our own.
-fn find_folder(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Option<PathBuf> {
+/// The folders of modules: the configured one, that in `path.home`, that of an installed Filebeat, and our own; without
+/// those that are not there. None if the configured one is not there.
+fn find_folders(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Vec<PathBuf> {
     let home = &settings.paths().home;
     let is_folder = |path: &PathBuf| {
         fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
     };
-    match own {
-        Some(own) => Some(home.join(own)).filter(is_folder),
-        None => [home.join(FOLDER), INSTALLED.into(), OWN.into()].into_iter().find(is_folder),
+    let own = own.map(|own| home.join(own));
+    if own.as_ref().is_some_and(|own| !is_folder(own)) {
+        return Vec::new();
     }
+    let mut folders: Vec<PathBuf> = own.into_iter().collect();
+    for other in [home.join(FOLDER), INSTALLED.into(), OWN.into()] {
+        if is_folder(&other) && !folders.contains(&other) {
+            folders.push(other);
+        }
+    }
+    folders
 }
 
-/// The modules that there are, each with its filesets.
-pub(crate) fn of_folder(fs: &dyn Fs, settings: &Settings) -> BTreeMap<String, Vec<String>> {
+/// The modules that there are.
+pub(crate) fn all(fs: &dyn Fs, settings: &Settings) -> BTreeMap<String, ModulePlace> {
     let problems = Problems::new();
     let root = settings.root(&problems);
     let beat = root.section("filebeat");
     let own = beat.get(&MODULES_PATH).optional();
     beat.skip();
     root.skip();
-    let folder = find_folder(fs, settings, own);
-    folder.map(|folder| modules_in(fs, &folder)).unwrap_or_default()
+    modules_in(fs, &find_folders(fs, settings, own))
 }
 
 /// Reports that modules are on and there is no folder with them. Filebeat only logs it, and reads nothing.

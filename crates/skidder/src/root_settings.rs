@@ -101,9 +101,11 @@ settings! {
         "a list of [modules](modules.md), each with its filesets: `- {module: nginx, access.enabled: true}`",
     );
     pub(crate) MODULES_PATH: PathBuf = Key::new("modules_path")
-        .default_words("`${path.home}/module`, else `/usr/share/filebeat/module`")
         .ours()
-        .about("folder of the modules; relative to `path.home`");
+        .about(
+            "folder of your own [modules](modules.md), which win over those in the other folders; relative to \
+             `path.home`",
+        );
     pub(crate) OVERWRITE: bool = Key::new("overwrite_pipelines").default(false).about(
         "ingest pipelines of modules replace those that the server has at the start and at a reload",
     );

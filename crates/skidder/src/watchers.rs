@@ -16,7 +16,7 @@ use skidder_autodiscover::{
     ShortFact, WantedSecret,
 };
 use skidder_lookups::background::Background;
-use skidder_lookups::docker::containers::{Change as DockerChange, Containers};
+use skidder_lookups::docker::containers::{Change as DockerChange, Containers, put_details};
 use skidder_lookups::kubernetes::access::Access;
 use skidder_lookups::kubernetes::first_lists::FirstLists;
 use skidder_lookups::kubernetes::objects::{
@@ -214,15 +214,15 @@ async fn report_docker(change: DockerChange, server: &HttpClient, report: &Repor
     }
 }
 
-/// Adds to an item of a list what it does not have: the log driver, and the name of the host.
+/// Adds to an item of a list what only an inspection has, unless it is there.
 async fn add_details(container: &mut Json, server: &HttpClient) {
     let Some(id) = container["Id"].as_str() else { return };
+    if !container["HostConfig"]["LogConfig"].is_null() {
+        return;
+    }
     let path = format!("/containers/{}/json", percent_encoded(id));
     match server.json(HttpRequest::get(&path)).await {
-        Ok(mut details) => {
-            container["HostConfig"]["LogConfig"] = details["HostConfig"]["LogConfig"].take();
-            container["Hostname"] = details["Config"]["Hostname"].take();
-        }
+        Ok(inspection) => put_details(container, inspection),
         // One that was removed meanwhile has no log either.
         Err(error) => {
             tracing::debug!(id, %error, "the log driver and the name of the host of a container are not known");

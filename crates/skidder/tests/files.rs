@@ -223,3 +223,24 @@ fn control_characters_in_names_reach_no_terminal() {
         is_clean(&format!("{command:?}"), &format!("{}{}", ended.out, ended.log));
     }
 }
+
+#[test]
+fn paths_hold_behind_an_input_that_reads_no_files_too() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    let text = place.configuration();
+    let socket = place.path().join("syslog.sock");
+    let first = format!(
+        "filebeat.inputs:\n- {{type: unix, id: socket, path: '{}', socket_type: datagram}}\n",
+        socket.display()
+    );
+    place.configure(&text.replace("filebeat.inputs:\n", &first));
+    let one = place.write("one.log", &lines('a', 10));
+    place.write("other.log", &lines('b', 10));
+    let mut program = place.start(&[]);
+    program.await_that("all lines", || server.count() == 20);
+    let (_, found) = files(&place, &[one.to_str().unwrap()]);
+    let names: Vec<String> = found.iter().map(name).collect();
+    assert_eq!(names, ["one.log"]);
+    program.terminate().succeeded();
+}

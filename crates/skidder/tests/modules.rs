@@ -214,7 +214,15 @@ fn an_override_for_no_fileset_is_a_warning_with_the_names_that_run() {
         let expected = format!("`-M {of}.…` has no effect\nhint: ");
         assert!(log.contains(&expected) && log.contains(hint), "{over}: {log}");
     }
-    for over in ["*.*.var.label=x", "web.*.var.label=x", "web.error.enabled=true"] {
+    for over in ["web", "web.access", "web=access", "*=x"] {
+        let log = refused(&it.place, &["-M", over]);
+        let name = over.split_once('=').map_or(over, |(name, _)| name);
+        let expected = format!("-M {name}: the name of a fileset or of its setting is missing");
+        assert!(log.contains(&expected), "{over}: {log}");
+    }
+    for over in
+        ["*.*.var.label=x", "web.*.var.label=x", "web.error.enabled=true", "web.error.enabled"]
+    {
         let log = it.place.run(&["test", "config", "-M", over]).succeeded().log;
         assert!(!log.contains("-M"), "{over}: {log}");
     }
@@ -358,6 +366,71 @@ fn a_module_can_be_begun_without_a_configuration_and_the_lines_that_it_needs_are
         missing.code() == Some(1) && missing.log.contains("there is no such file"),
         "{missing:?}"
     );
+}
+
+#[test]
+fn a_module_is_generated_beside_a_configuration_only_where_its_folder_is_known() {
+    let place = tempfile::tempdir().unwrap();
+    let home = place.path();
+    let run = |arguments: &str| {
+        let all: Vec<&str> = arguments.split(' ').collect();
+        Program::run(command(&all).current_dir(home))
+    };
+    let configure = |text: &str| fs::write(home.join("filebeat.yml"), text).unwrap();
+    configure("output.console: {}\n");
+    for arguments in ["module rest7", "fileset rest7 log", "fields rest7 log"] {
+        let ended = run(&format!("generate {arguments}"));
+        let is_refused = ended.code() == Some(1) && ended.log.contains("--modules-path DIR");
+        assert!(is_refused, "{ended:?}");
+    }
+    configure("filebeat.modules_path: module\n");
+    assert_eq!(run("generate module rest7").code(), Some(1));
+
+    run("generate module a --modules-path .").succeeded();
+    let out = run("generate fileset a log --modules-path .").succeeded().out;
+    let line = format!("filebeat.modules_path: {}\n", home.join("module").display());
+    assert!(home.join("module/a/log/manifest.yml").is_file() && out.contains(&line), "{out}");
+    run("generate module b --path.home home").succeeded();
+    assert!(home.join("home/module/b/module.yml").is_file());
+    configure(&format!("path.home: '{}'\n", home.join("other").display()));
+    run("generate module c").succeeded();
+    assert!(home.join("other/module/c/module.yml").is_file());
+    configure(&format!("filebeat.modules_path: '{}'\n", home.join("mine").display()));
+    run("generate module d").succeeded();
+    let file = home.join("modules.d/d.yml.disabled");
+    assert!(home.join("mine/d/module.yml").is_file() && file.is_file());
+}
+
+#[test]
+fn a_module_is_looked_for_in_all_folders_the_persons_own_first() {
+    let it = one_console("");
+    let mine = it.place.path().join("mine");
+    let own = mine.join("web/access");
+    fs::create_dir_all(own.join("config")).unwrap();
+    fs::write(own.join("manifest.yml"), "input: config/log.yml\n").unwrap();
+    let input = INPUT.split_once("paths:").unwrap().0;
+    fs::write(own.join("config/log.yml"), format!("{input}paths: [/none]\n")).unwrap();
+    let packaged = it.folder().join("db/log");
+    fs::create_dir_all(packaged.parent().unwrap()).unwrap();
+    fs::rename(it.folder().join("web/error"), &packaged).unwrap();
+    // A folder of the same name without a fileset hides nothing.
+    fs::create_dir_all(mine.join("db")).unwrap();
+    it.put("extra.yml.disabled", "- module: extra\n");
+    let configuration = it.place.configuration();
+    it.place.configure(&format!(
+        "{configuration}filebeat.modules_path: mine\nfilebeat.modules: [{{module: web, access: {{}}}}, \
+         {{module: db, log: {{}}}}]\n"
+    ));
+    it.place.run(&["test", "config"]).succeeded();
+    let explained = it.place.run(&["explain"]).succeeded().out;
+    assert!(explained.contains("web-access") && explained.contains("db-log"), "{explained}");
+    let listed = it.place.run(&["modules", "list"]).succeeded().out;
+    let expected = format!(
+        "Enabled:\n\nDisabled:\ndb     {}\nextra\nweb    {}\n",
+        it.folder().display(),
+        mine.display()
+    );
+    assert_eq!(listed, expected);
 }
 
 /// `skidder modules` with arguments in separate words.

@@ -51,18 +51,19 @@ impl Containers {
         Self { ended_since: time, ..self }
     }
 
-    /// Containers that have ended since `time`: an item of the list for each.
+    /// Containers that have ended since `time`: an item of the list for each, with the details that had to be requested.
     async fn ended_since(&self, time: &str) -> Result<Vec<Json>, HttpError> {
         let filter = percent_encoded(r#"{"status":["exited","dead"]}"#);
         let path = format!("/containers/json?all=true&limit={ENDED_MAX}&filters={filter}");
         let mut ended = items(self.server.json(HttpRequest::get(&path)).await?);
         let mut kept = Vec::new();
-        for container in ended.drain(..) {
+        for mut container in ended.drain(..) {
             let Some(id) = container["Id"].as_str() else { continue };
             let path = format!("/containers/{}/json", percent_encoded(id));
             // One that was removed meanwhile is gone with its log.
             let Ok(details) = self.server.json(HttpRequest::get(&path)).await else { continue };
             if details["State"]["FinishedAt"].as_str().is_some_and(|at| at >= time) {
+                put_details(&mut container, details);
                 kept.push(container);
             }
         }
@@ -119,6 +120,12 @@ impl Containers {
             _ => Ok(None),
         }
     }
+}
+
+/// Adds to an item of a list what only an inspection has: the log driver, and the name of the host.
+pub fn put_details(container: &mut Json, mut inspection: Json) {
+    container["HostConfig"]["LogConfig"] = inspection["HostConfig"]["LogConfig"].take();
+    container["Hostname"] = inspection["Config"]["Hostname"].take();
 }
 
 fn items(list: Json) -> Vec<Json> {

@@ -43,7 +43,7 @@ pub(crate) enum GenerateCommand {
     Module {
         /// Its name
         name: String,
-        /// Writes to `module` in this folder; by default in `path.home`
+        /// Writes to `module` in this folder; by default to `filebeat.modules_path`, or to `module` in a `path.home` that is set
         #[arg(long, value_name = "DIR")]
         modules_path: Option<PathBuf>,
     },
@@ -53,7 +53,7 @@ pub(crate) enum GenerateCommand {
         module: String,
         /// Its name
         fileset: String,
-        /// Writes to `module` in this folder; by default in `path.home`
+        /// Writes to `module` in this folder; by default to `filebeat.modules_path`, or to `module` in a `path.home` that is set
         #[arg(long, value_name = "DIR")]
         modules_path: Option<PathBuf>,
     },
@@ -66,7 +66,7 @@ pub(crate) enum GenerateCommand {
         /// Leaves out descriptions
         #[arg(long)]
         without_documentation: bool,
-        /// Looks in `module` of this folder; by default of `path.home`
+        /// Looks in `module` of this folder; by default as for `module`
         #[arg(long, value_name = "DIR")]
         modules_path: Option<PathBuf>,
     },

@@ -270,6 +270,7 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
         json!({"co.elastic.logs/raw": "[{\"type\": \"nonsense\", \"id\": 7}]"}),
         json!({"co.elastic.logs/include_lines": "x".repeat(1 << 20)}),
         json!({"co.elastic.logs/json.max_depth": {"a": 1}}),
+        json!({"co.elastic.logs/enable": "false"}),
     ];
     let mut pods = Vec::new();
     for (number, annotations) in hostile.into_iter().enumerate() {
@@ -286,6 +287,10 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
     });
     let log = program.log();
     assert!(log.contains("bad0"), "what does not run is named: {log}");
+    let ignored = "the hint `raw` is ignored: it is no JSON";
+    assert!(log.contains(ignored), "a broken hint without effect is named: {log}");
+    let mistaken = "the hint `co.elastic.logs/enable` has no effect on logs";
+    assert!(log.contains(mistaken), "{log}");
     let explained = place.get("/autodiscover");
     for part in [
         "hint co.elastic.logs/multiline.pattern of container app of pod shop/bad0: ",
@@ -359,11 +364,16 @@ fn the_multiline_of_a_module_that_hints_do_not_apply_is_a_warning() {
     let hint = json!({"co.elastic.logs/module": "shop"});
     let both = json!({"co.elastic.logs/module": "shop", "co.elastic.logs/multiline.pattern": "^a",
         "co.elastic.logs/multiline.match": "after"});
-    for (number, annotations) in [hint, both].into_iter().enumerate() {
+    let mut mistyped = both.clone();
+    mistyped["co.elastic.logs/fileset"] = "order".into();
+    for (number, annotations) in [hint, both, mistyped].into_iter().enumerate() {
         let pod = Pod::create(&cluster, &format!("pod{number}"), number as u64, annotations);
         pod.run(&cluster);
     }
-    program.await_log_times(&["an input begins".to_owned()], 2);
+    program.await_log_times(&["an input begins".to_owned()], 3);
+    let mistake =
+        "the module `shop` has no fileset `order`, only `orders`; all its filesets read the log";
+    assert_eq!(program.log().matches(mistake).count(), 1, "{}", program.log());
     let warning = "`multiline` of the fileset `shop/orders` is not applied";
     assert_eq!(program.log().matches(warning).count(), 1, "{}", program.log());
     let explained = place.run(&["autodiscover", "explain"]).out;
