@@ -195,6 +195,11 @@ impl Changing {
             if !unread.is_over(scanner, now) {
                 return false;
             }
+            for number in &unread.inputs {
+                if let Some(input) = scanner.input(*number) {
+                    input.report_unseen();
+                }
+            }
             self.handover = Handover::begin(end(&unread.inputs, scanner, now));
             self.unread = None;
             self.began = now.monotonic;

@@ -110,6 +110,11 @@ impl FileInput {
         page
     }
 
+    /// See [`Catalog::report_unseen`].
+    pub(crate) fn report_unseen(&self) {
+        self.catalog.report_unseen();
+    }
+
     /// See [`Catalog::complete_groups`].
     pub(crate) fn complete_groups(&self) -> bool {
         self.catalog.complete_groups()

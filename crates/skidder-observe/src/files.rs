@@ -90,8 +90,8 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         return Err(FilesError::Question(message));
     };
     if let Some(task) = source.counts.task() {
-        let next = (input + 1 < inputs)
-            .then(|| question_of(input + 1, None, &query, output.as_deref()));
+        let next =
+            (input + 1 < inputs).then(|| question_of(input + 1, None, &query, output.as_deref()));
         // Sources have no path, so a question with paths is about files.
         let most = if query.paths.is_empty() { query.limit } else { 0 };
         let (open, _) = task.metrics().sources.list(most, sources.clock.monotonic());

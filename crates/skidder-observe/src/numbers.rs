@@ -32,6 +32,7 @@ pub struct ReadNumbers {
     pub files_matched: u64,
     pub files_held: u64,
     pub files_rotated_before: u64,
+    pub logs_unseen: u64,
     pub files_lost: u64,
     pub bytes_lost: u64,
     pub pinned_files: u64,
@@ -245,6 +246,7 @@ impl ReadNumbers {
             files_matched: metrics.files_matched.get(),
             files_held: metrics.files_held.get(),
             files_rotated_before: metrics.files_rotated_before.get(),
+            logs_unseen: metrics.logs_unseen.get(),
             files_lost: metrics.files_lost.get(),
             bytes_lost: metrics.bytes_lost.get(),
             pinned_files: metrics.pinned_files.get(),
@@ -276,6 +278,7 @@ impl ReadNumbers {
             files_matched,
             files_held,
             files_rotated_before,
+            logs_unseen,
             files_lost,
             bytes_lost,
             pinned_files,
@@ -302,6 +305,7 @@ impl ReadNumbers {
         self.files_matched += files_matched;
         self.files_held += files_held;
         self.files_rotated_before += files_rotated_before;
+        self.logs_unseen += logs_unseen;
         self.files_lost += files_lost;
         self.bytes_lost += bytes_lost;
         self.pinned_files += pinned_files;

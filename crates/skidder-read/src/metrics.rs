@@ -2,6 +2,7 @@
 
 use crate::errors::LastErrors;
 use skidder_event::{Counter, Gauge};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Counters of all readers.
 #[derive(Debug, Default)]
@@ -43,6 +44,8 @@ pub struct ReadMetrics {
     pub resume_skipped_bytes: Counter,
     /// Files that match now, and those of them that are not read because another has their content.
     pub files_matched: Gauge,
+    /// Whether any file ever matched.
+    has_matched: AtomicBool,
     /// Files held back for another with the same content.
     pub files_held: Gauge,
     /// Files deleted because all of them was delivered.
@@ -52,6 +55,8 @@ pub struct ReadMetrics {
     /// Files that were rotated away from their log before the time from which such files are read, and were
     /// skipped.
     pub files_rotated_before: Counter,
+    /// Logs of containers that were gone before any file of them was found.
+    pub logs_unseen: Counter,
     /// Files that vanished before they were read to the end, as far as was known.
     pub files_lost: Counter,
     /// Of those, bytes that were not read, as stored: all of a compressed file.
@@ -62,4 +67,19 @@ pub struct ReadMetrics {
     pub pinned_bytes: Gauge,
     /// Deleted files that were given up because of `pin.max_bytes`.
     pub pins_given_up: Counter,
+}
+
+impl ReadMetrics {
+    /// So many files match now.
+    pub fn set_matched(&self, files: usize) {
+        self.files_matched.set(files as u64);
+        if files > 0 {
+            self.has_matched.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether any file ever matched.
+    pub fn has_matched(&self) -> bool {
+        self.has_matched.load(Ordering::Relaxed)
+    }
 }

@@ -59,6 +59,12 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.read.files_rotated_before),
     ),
     counter(
+        "skidder.reader.logs_unseen",
+        "skidder_reader_logs_unseen_total",
+        "Logs of containers that were gone before any file of them was found.",
+        |s| count(s.read.logs_unseen),
+    ),
+    counter(
         "skidder.reader.files_lost",
         "skidder_reader_files_lost_total",
         "Files that vanished before they were read to the end, as far as was known.",

@@ -5,7 +5,7 @@ use crate::snapshot::{InputSource, Sources};
 use crate::summary::grouped;
 use skidder_input::{InputState, InputTask};
 use skidder_os::{Clock, Fs, Monotonic};
-use skidder_read::{FilestreamSettings, Finding, survey};
+use skidder_read::{FilestreamSettings, Finding, ReadMetrics, survey};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +22,8 @@ pub struct Survey {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     settings: Shared,
-    /// Its paths are where a log may be, and one of them has it.
-    has_alternatives: bool,
+    /// Of an input of one container: its counts. Its paths are where a log may be, and one of them has it.
+    of_container: Option<Arc<ReadMetrics>>,
     kept: Mutex<Option<(Monotonic, Vec<Finding>)>>,
 }
 
@@ -36,17 +36,18 @@ impl fmt::Debug for Survey {
 impl Survey {
     /// Of an input with these settings; looks at nothing yet.
     pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>, settings: Shared) -> Self {
-        Self { fs, clock, settings, has_alternatives: false, kept: Mutex::default() }
+        Self { fs, clock, settings, of_container: None, kept: Mutex::default() }
     }
 
     fn settings(&self) -> &FilestreamSettings {
         (*self.settings).as_ref()
     }
 
-    /// The same of an input of one container: its log is at one of the paths, so that the others match nothing.
+    /// The same of an input of one container: its log is at one of the paths, so that the others match nothing. A log that
+    /// was there, and is gone with its container, is no problem.
     #[must_use]
-    pub fn of_container(self) -> Self {
-        Self { has_alternatives: true, ..self }
+    pub fn of_container(self, metrics: Arc<ReadMetrics>) -> Self {
+        Self { of_container: Some(metrics), ..self }
     }
 
     /// The findings of a survey that is no older than `age`; blocks while another thread makes one.
@@ -57,9 +58,10 @@ impl Survey {
             return findings.clone();
         }
         let mut findings = survey(&*self.fs, self.settings());
-        if self.has_alternatives {
+        if let Some(metrics) = &self.of_container {
             let empty = findings.iter().filter(|finding| is_empty(finding)).count();
-            findings.retain(|one| !is_empty(one) || empty == self.settings().scan.patterns.len());
+            let is_missing = empty == self.settings().scan.patterns.len() && !metrics.has_matched();
+            findings.retain(|one| !is_empty(one) || is_missing);
         }
         *kept = Some((now, findings.clone()));
         findings
@@ -167,10 +169,17 @@ mod tests {
                 Arc::new(clock.clone()),
                 Arc::new(settings.clone()),
             );
-            let survey = if is_of_container { survey.of_container() } else { survey };
+            let survey = if is_of_container { survey.of_container(Arc::default()) } else { survey };
             survey.findings(Duration::ZERO).len()
         };
         assert_eq!((survey(false), survey(true)), (2, 2), "without any log, all paths are named");
+        let seen = Arc::new(ReadMetrics::default());
+        seen.set_matched(1);
+        seen.set_matched(0);
+        let gone =
+            Survey::new(Arc::new(fs.clone()), Arc::new(clock.clone()), Arc::new(settings.clone()));
+        let gone = gone.of_container(seen).findings(Duration::ZERO);
+        assert!(gone.is_empty(), "a log that was there went with its container: {gone:?}");
         fs.write_as_other("/logs/a-1.log", b"a line\n");
         assert_eq!((survey(false), survey(true)), (1, 0));
     }

@@ -64,6 +64,21 @@ impl Catalog {
 }
 
 impl Catalog {
+    /// The container whose log it is has ended: counts and logs it if no file of it was ever found, neither now nor in an
+    /// earlier run.
+    pub fn report_unseen(&self) {
+        let input = &self.files.input;
+        if input.metrics.has_matched() || self.saved.may_have_had_any() {
+            return;
+        }
+        input.metrics.logs_unseen.add(1);
+        let path = input.settings.scan.patterns.first().map(|pattern| pattern.as_str());
+        tracing::warn!(
+            path = path.unwrap_or_default(),
+            "the log of a container was gone before it was read: no file of it was ever found"
+        );
+    }
+
     /// Groups of lines that wait for more are complete in all files that were read to their end, which are not written
     /// any more. Returns whether there were any.
     pub fn complete_groups(&self) -> bool {

@@ -238,7 +238,7 @@ impl Catalog {
         };
         let undecided = undecided + self.pass.postponed;
         let matched = self.files.places.len();
-        self.files.input.metrics.files_matched.set(matched as u64);
+        self.files.input.metrics.set_matched(matched);
         self.files.input.metrics.files_held.set(held as u64);
         ScanSummary { matched, held, undecided, sources: self.files.sources.len() }
     }

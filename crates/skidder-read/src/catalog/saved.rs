@@ -23,6 +23,8 @@ pub(super) struct SavedEntries {
     prints: SavedPrints,
     /// Whether there are entries of this input, or may be.
     has_any: bool,
+    /// Whether there were, when the registry was read.
+    had_any: bool,
     /// Entries under other keys that files may continue from.
     adoptable: Adoptable,
     /// The scan in which the registry was read.
@@ -32,7 +34,7 @@ pub(super) struct SavedEntries {
 impl Default for SavedEntries {
     fn default() -> Self {
         let (prints, adoptable) = (SavedPrints::default(), Adoptable::default());
-        Self { prints, has_any: true, adoptable, loaded: None }
+        Self { prints, has_any: true, had_any: true, adoptable, loaded: None }
     }
 }
 
@@ -129,7 +131,7 @@ impl SavedEntries {
             tracing::error!(%error, "what was saved of files cannot be had; they wait for the next scan");
             return false;
         }
-        self.has_any = has_any;
+        (self.has_any, self.had_any) = (has_any, has_any);
         self.prints = SavedPrints::new(prints, usual, settings.pin.directory.as_deref());
         self.loaded = Some(files.places.scan());
         if !forgotten.is_empty() {
@@ -155,6 +157,11 @@ impl SavedEntries {
     /// Whether the registry may have an entry of a file of this input.
     pub(super) fn may_have_any(&self) -> bool {
         self.has_any
+    }
+
+    /// Whether the registry had an entry of a file of this input, or may have had one.
+    pub(super) fn may_have_had_any(&self) -> bool {
+        self.had_any
     }
 
     /// Entries may have been added since the registry was read.

@@ -236,11 +236,11 @@ impl Shared {
             Reads::Files(settings) => {
                 let metrics = Arc::new(ReadMetrics::default());
                 let counts = Counts::Files(Arc::clone(&metrics));
-                let context = Arc::new(self.context(*settings, bind, metrics));
+                let context = Arc::new(self.context(*settings, bind, Arc::clone(&metrics)));
                 let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
                 let survey = Survey::new(fs, clock, Arc::<InputContext>::clone(&context));
                 let is_made = number >= MADE_NUMBERS;
-                let survey = Arc::new(if is_made { survey.of_container() } else { survey });
+                let survey = Arc::new(if is_made { survey.of_container(metrics) } else { survey });
                 let (readers, ids) = (Arc::clone(&self.readers), Arc::clone(&self.ids));
                 let mut file = FileInput::new(context, readers, ids);
                 if let Some(peer) = peer {

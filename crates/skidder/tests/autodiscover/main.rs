@@ -166,6 +166,34 @@ fn a_pod_that_is_deleted_while_the_output_hangs_loses_nothing() {
 }
 
 #[test]
+fn a_log_that_is_gone_before_the_first_look_is_counted() {
+    let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    let mut short = Pod::create(&cluster, "short", 1, json!({}));
+    short.write(3);
+    short.remove_logs();
+    short.run(&cluster);
+    let mut read = Pod::create(&cluster, "read", 2, json!({}));
+    read.write(3);
+    read.run(&cluster);
+    let silent = Pod::create(&cluster, "silent", 3, json!({}));
+    silent.run(&cluster);
+    program.await_that("lines of the other", || server.count() == 3);
+    program.await_log_times(&["an input begins".to_owned()], 3);
+    program.await_that("the empty log is seen", || place.run(&["files"]).out.contains("empty"));
+    short.delete(&cluster, false);
+    read.delete(&cluster, true);
+    silent.delete(&cluster, true);
+    program.await_that("the inputs end", || place.get("/inputs/").matches("\"id\"").count() == 0);
+    let gone = "the log of a container was gone before it was read";
+    program.await_log(gone);
+    assert!(place.get("/metrics").contains("\nskidder_reader_logs_unseen_total 1\n"));
+    let log = program.terminate().succeeded().log;
+    assert_eq!(log.matches(gone).count(), 1, "{log}");
+}
+
+#[test]
 fn the_last_group_of_lines_of_a_pod_that_has_ended_does_not_wait_for_more() {
     let World { server, cluster, place, folder: _folder } = World::new(BulkServer::start());
     let mut program = place.start(&[]);
