@@ -54,6 +54,9 @@ pub enum HttpError {
         /// The beginning of the body, printable, without secrets of the request.
         body: String,
     },
+    /// The answer ended although more was expected.
+    #[error("the answer ended before anything came")]
+    Ended,
     /// The answer is not the JSON that was expected.
     #[error("the answer is no JSON that was expected: {0}")]
     Json(#[from] serde_json::Error),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// The lists are not waited for any longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The lists are not waited for any longer. Filebeat waits for ever; but files rotate.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until other lists have been read for the first time.
 ///
@@ -34,7 +34,7 @@ impl FirstLists {
         FirstList { _pending: self.pending.clone() }
     }
 
-    /// Waits until each list has been read once, or was refused, ten seconds at most. `why` says in the log what they
+    /// Waits until each list has been read once, or was refused, a minute at most. `why` says in the log what they
     /// are read for. To be called in a runtime of tokio.
     pub async fn wait(self, why: &str) {
         let Self { pending, mut ended } = self;

@@ -1,12 +1,13 @@
 //! The objects of one kind at the API server: their list, then each change.
 //!
 //! A watch that ends, breaks or is refused is opened again where it was, with the version of the last change or bookmark,
-//! and after errors with a growing pause. Only a version that the server no longer knows (410) begins with a new list.
+//! and after errors with a growing pause. A version that the server no longer knows (410) begins with a new list, and so
+//! do watches that fail again and again: a role may list and not watch, or a proxy between end every watch.
 
 use super::access::Access;
 use super::first_lists::FirstList;
 use super::list;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use skidder_net::{AnswerStream, HttpError, percent_encoded};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,15 @@ const SILENCE_MAX: Duration = Duration::from_secs(330);
 /// Pause after the first error, and the longest one.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// From so many watches on that fail one after the other, the list is read again each time.
+const FAILURES_MAX: u32 = 3;
+
+/// A watch that ends earlier and has brought nothing, not even the bookmark of a minute, has failed.
+const SHORT: Duration = Duration::from_mins(1);
+
+/// One that ends as early as this is opened again after a pause.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Limits the number of requests (`kube_client_options`).
 pub struct RequestLimit {
@@ -243,6 +253,11 @@ pub struct Objects<T> {
     state: State<T>,
     version: String,
     pause: Duration,
+    /// Watches that failed since one has brought something.
+    failures: u32,
+    /// When the watch was opened, and whether it has brought something.
+    opened_at: tokio::time::Instant,
+    has_brought: bool,
     /// An error was logged, and nothing has worked since.
     is_broken: bool,
     /// Others wait until the list has been read once.
@@ -291,8 +306,20 @@ impl<T: 'static> Objects<T> {
     ) -> Self {
         let (state, version) = (State::list(), String::new());
         let make = Box::new(make);
-        let (pause, is_broken, first) = (PAUSE, false, None);
-        Self { api, make, path, list_limit, state, version, pause, is_broken, first }
+        Self {
+            api,
+            make,
+            path,
+            list_limit,
+            state,
+            version,
+            pause: PAUSE,
+            failures: 0,
+            opened_at: tokio::time::Instant::now(),
+            has_brought: false,
+            is_broken: false,
+            first: None,
+        }
     }
 
     /// Others wait for `first`: it is dropped when everything in the list has been given out, or the server refused it.
@@ -353,7 +380,9 @@ impl<T: 'static> Objects<T> {
                     return Ok(None);
                 }
                 // The pause stays as it is until a watch brings something.
-                self.is_followed_again();
+                if self.failures == 0 {
+                    self.is_followed_again();
+                }
                 self.state = State::Open;
                 self.first = None;
                 Ok(Some(Change::Listed(uids)))
@@ -368,13 +397,16 @@ impl<T: 'static> Objects<T> {
                 self.state = State::Open;
                 match self.api.open(&watch).await {
                     Ok(stream) => {
-                        self.is_followed_again();
+                        (self.opened_at, self.has_brought) = (tokio::time::Instant::now(), false);
                         self.state = State::Watch(stream);
                     }
                     Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => {
-                        self.state = State::list();
+                        self.list_again().await;
                     }
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        self.watch_failed();
+                        return Err(error);
+                    }
                 }
                 Ok(None)
             }
@@ -387,32 +419,73 @@ impl<T: 'static> Objects<T> {
         mut stream: AnswerStream,
     ) -> Result<Option<Change<T>>, HttpError> {
         self.state = State::Open;
-        let Some(line) = next_line(&mut stream).await? else { return Ok(None) };
-        let mut change: Json = serde_json::from_slice(&line)?;
-        let object = change["object"].take();
-        if change["type"] == "ERROR" {
+        let Some(line) = next_line(&mut stream).await? else {
+            return self.ended(self.opened_at.elapsed());
+        };
+        let mut change: Map<String, Json> = match serde_json::from_slice(&line) {
+            Ok(change) => change,
+            Err(error) => {
+                self.watch_failed();
+                return Err(error.into());
+            }
+        };
+        let object = change.remove("object").unwrap_or_default();
+        let kind = change.get("type").and_then(Json::as_str);
+        if kind == Some("ERROR") {
             // An overloaded server reports 429, 500 and more, which leave the version as it is.
             let is_load = object["code"].as_u64().is_some_and(|code| code == 429 || code >= 500);
-            if !is_load {
-                self.state = State::list();
-            }
             if object["code"] != 410 {
                 tracing::debug!(path = self.path, %object, "the watch reports an error");
+                self.watch_failed();
+                if !is_load {
+                    self.state = State::list();
+                }
                 self.wait().await;
+            } else {
+                self.list_again().await;
             }
             return Ok(None);
         }
+        self.has_brought = true;
+        self.failures = 0;
+        self.is_followed_again();
         self.pause = PAUSE;
         if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
             newer.clone_into(&mut self.version);
         }
         self.state = State::Watch(stream);
-        Ok(match change["type"].as_str() {
+        Ok(match kind {
             Some("DELETED") => Some(Change::Gone(object)),
             Some("ADDED" | "MODIFIED") => Some(Change::Seen((self.make)(object))),
             // A bookmark only has the version.
             _ => None,
         })
+    }
+
+    /// A watch could not be opened, or brought nothing that can be read.
+    fn watch_failed(&mut self) {
+        self.failures += 1;
+        if self.failures >= FAILURES_MAX {
+            self.state = State::list();
+        }
+    }
+
+    /// The server does not know the version any more. A list comes at once, unless it was in vain before.
+    async fn list_again(&mut self) {
+        self.failures += 1;
+        self.state = State::list();
+        if self.failures > 1 {
+            self.wait().await;
+        }
+    }
+
+    /// The server has ended a watch after this time.
+    fn ended(&mut self, after: Duration) -> Result<Option<Change<T>>, HttpError> {
+        if self.has_brought || after >= SHORT {
+            return Ok(None);
+        }
+        self.watch_failed();
+        if after < AT_ONCE { Err(HttpError::Ended) } else { Ok(None) }
     }
 
     /// The server answers.
@@ -423,9 +496,9 @@ impl<T: 'static> Objects<T> {
     }
 }
 
-/// The same request would be refused again, such as one without the permission.
+/// The same request would be refused again: there is no permission, or no such kind of object.
 fn is_refusal(error: &HttpError) -> bool {
-    matches!(error, HttpError::Status { status, .. } if status.is_client_error() && status.as_u16() != 429)
+    matches!(error, HttpError::Status { status, .. } if matches!(status.as_u16(), 403 | 404))
 }
 
 /// The next change.

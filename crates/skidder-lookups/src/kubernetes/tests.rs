@@ -8,6 +8,7 @@ use skidder_event::{Map, Value};
 use skidder_os::{Clock, Monotonic, RealFs, SystemClock, Timestamp};
 use skidder_testkit::wait_until;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -256,7 +257,7 @@ fn pods_do_not_wait_for_what_may_not_be_read() {
     });
     let processor = processor(&api, "labels.dedot: true", &clock());
     // Less than the patience with lists that do not come.
-    wait_until("the pod is known", Duration::from_secs(9), || {
+    wait_until("the pod is known", PATIENCE, || {
         text(&of_file(&processor, PATH), "kubernetes.labels.app") == "blue"
     });
 }
@@ -339,6 +340,34 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
         "{last:?}"
     );
     drop(feed);
+}
+
+/// The list has the pod of `PATH` only from its second time on; each watch is answered with `watch`.
+fn follows_in_spite_of(watch: &'static str) {
+    let lists = AtomicU32::new(0);
+    let api = api_with(move |target| {
+        let is_pods = target.starts_with("/api/v1/pods");
+        if is_pods && target.contains("watch=1") {
+            return Some(Answer::ok(watch));
+        }
+        let is_first = is_pods && lists.fetch_add(1, Ordering::Relaxed) == 0;
+        let empty = json!({"metadata": {"resourceVersion": "5"}, "items": []});
+        is_first.then(|| Answer::ok(empty.to_string()))
+    });
+    let processor = processor(&api, "labels.dedot: true", &clock());
+    wait_until("the pod of the second list", PATIENCE, || {
+        text(&of_file(&processor, PATH), "kubernetes.labels.app") == "blue"
+    });
+}
+
+#[test]
+fn watches_that_end_at_once_again_and_again_begin_with_a_list() {
+    follows_in_spite_of("");
+}
+
+#[test]
+fn what_is_no_object_in_a_watch_does_not_end_following() {
+    follows_in_spite_of("[1]\n");
 }
 
 #[test]

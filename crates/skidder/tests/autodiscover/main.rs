@@ -521,14 +521,30 @@ fn a_watch_that_is_refused_makes_no_further_lists() {
     let place = place(&server, &kubernetes(folder.path()));
     let mut program = place.start(&[]);
     program.await_log("cannot watch");
-    program.await_that("it tries again", || cluster.requests().1 >= 3);
-    assert_eq!(cluster.requests().0, 1, "one list is enough");
+    program.await_that("it tries again", || cluster.requests().1 >= 2);
     cluster.refuse_watches(false);
     let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
     pod.write(5);
     pod.run(&cluster);
     program.await_that("all lines", || server.count() >= 5);
     assert_eq!(cluster.requests().0, 1, "the watch begins where the list ended");
+    program.terminate().succeeded();
+}
+
+#[test]
+fn pods_are_found_without_the_permission_to_watch() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    cluster.refuse_watches(true);
+    let place = place(&server, &kubernetes(folder.path()));
+    let mut program = place.start(&[]);
+    program.await_log("cannot watch");
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("all lines", || server.count() >= 5);
+    assert_eq!(program.log().matches("Kubernetes cannot be followed").count(), 1);
     program.terminate().succeeded();
 }
 
