@@ -172,7 +172,7 @@ fn default_paths(home: &Path) -> Node {
 
 /// Whether a setting has the value of [`default_paths`].
 pub(crate) fn is_default(root: &Node, key: &str) -> bool {
-    tree::find(root, key).is_none_or(|node| node.position.source().name() == Source::DEFAULTS)
+    tree::find(root, key).is_some_and(|node| node.position.source().name() == Source::DEFAULTS)
 }
 
 /// The folder of the first file; `None` for a pipe, whose folder holds nothing else of the configuration.
