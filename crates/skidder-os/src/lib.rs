@@ -5,6 +5,7 @@
 //! testkit can run it on a simulated file system and clock from a seed. Nothing outside this crate
 //! calls `std::fs` for data that must survive, or reads the time from the operating system.
 
+mod boxes;
 mod clock;
 mod dated;
 mod fs;
@@ -13,6 +14,7 @@ mod owner;
 mod real;
 pub mod sabotage;
 
+pub use boxes::Boxes;
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
 pub use dated::{DATED_EXTENSION, DatedName, directory_permissions};
 pub use fs::{

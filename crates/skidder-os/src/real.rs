@@ -7,13 +7,14 @@
 
 mod notify;
 
-use crate::{DirEntry, File, FileKind, Fs, Metadata, Notifier, OpenMode, Timestamp};
+use crate::{Boxes, DirEntry, File, FileKind, Fs, Metadata, Notifier, OpenMode, Timestamp};
 use notify::Inotify;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, fdatasync, flock, fstat,
     fsync, ftruncate, openat, statat,
 };
 use rustix::io::{Errno, pread, pwrite, read, retry_on_intr};
+use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::fs::DirBuilder;
 use std::io;
@@ -48,13 +49,13 @@ pub struct RealFs;
 impl Fs for RealFs {
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let descriptor = open(path, OFlags::RDONLY, 0)?;
-        Ok(Box::new(RealFile { descriptor, is_stream: false }))
+        Ok(RealFile { descriptor, is_stream: false }.boxed())
     }
 
     fn open_stream(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let how = (OFlags::RDONLY | ALWAYS).difference(OFlags::NONBLOCK);
         let descriptor = retry_on_intr(|| openat(CWD, path, how, Mode::empty()))?;
-        Ok(Box::new(RealFile { descriptor, is_stream: true }))
+        Ok(RealFile { descriptor, is_stream: true }.boxed())
     }
 
     fn open_write(
@@ -69,7 +70,7 @@ impl Fs for RealFs {
             OpenMode::New => OFlags::EXCL,
         };
         let descriptor = open(path, OFlags::RDWR | OFlags::CREATE | how, permissions)?;
-        Ok(Box::new(RealFile { descriptor, is_stream: false }))
+        Ok(RealFile { descriptor, is_stream: false }.boxed())
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
@@ -154,6 +155,20 @@ struct RealFile {
     descriptor: OwnedFd,
     /// Nothing in it has an offset.
     is_stream: bool,
+}
+
+thread_local! {
+    /// A file stays open for long, and the thread that opened it reads its first lines right after that.
+    static FILES: RefCell<Boxes<RealFile>> = const { RefCell::new(Boxes::new()) };
+}
+
+impl RealFile {
+    fn boxed(self) -> Box<dyn File> {
+        // Alone if the thread is about to end.
+        let place = FILES.try_with(|files| files.borrow_mut().take());
+        let file: Box<Self> = Box::write(place.unwrap_or_else(|_| Box::new_uninit()), self);
+        file
+    }
 }
 
 impl File for RealFile {

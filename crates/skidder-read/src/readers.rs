@@ -15,7 +15,7 @@ use crate::reader::{InputContext, Reader, Target, TurnEnd};
 use schedule::{State, Waiting};
 use skidder_event::{SourceId, Tail};
 use skidder_os::{File, Monotonic};
-use slot::{Phase, Slot};
+use slot::{Phase, Slot, SlotBoxes};
 use std::collections::{BTreeSet, BinaryHeap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -141,6 +141,7 @@ impl Readers {
             limits,
             lowered: None,
             slots: foldhash::HashMap::default(),
+            boxes: SlotBoxes::default(),
             ready: VecDeque::new(),
             unopened: VecDeque::new(),
             waiting: Waiting::default(),

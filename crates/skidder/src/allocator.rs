@@ -6,7 +6,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "a global allocator is unsafe to implement, this one only counts; and so is the call that trims it"
+    reason = "a global allocator is unsafe to implement, this one only counts; and so are the calls that set it up and trim it"
 )]
 
 use skidder_profile::heap;
@@ -76,6 +76,29 @@ unsafe impl GlobalAlloc for Counting {
         moved
     }
 }
+
+/// What is larger, such as buffers for chunks and for bodies of requests, is taken from the system, and goes back to it
+/// alone. They are pooled, so that it is seldom.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BYTES: i32 = 256 << 10;
+
+/// A thread keeps at most so much free memory behind all that is in use. [`give_back`] does not reach it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const KEPT_BYTES: i32 = 512 << 10;
+
+/// Fixes both bounds: by itself, glibc raises them to the size of what was freed, 32 and 64 MiB at most.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn fix_bounds() {
+    // SAFETY: mallopt(3) changes two numbers, under a lock.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
+    }
+}
+
+/// Only the allocator of glibc has them.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn fix_bounds() {}
 
 /// Gives free memory between used memory back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

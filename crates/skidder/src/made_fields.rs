@@ -7,7 +7,7 @@ use skidder_processors::{
     AddFields, Constants, Failure, Footprint, Outcome, Processor, value_of_json,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The fields of one input. Clones are the same.
 #[derive(Clone, Debug)]
@@ -15,56 +15,39 @@ pub(crate) struct MadeFields(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    current: Mutex<Current>,
+    fields: Mutex<Fields>,
     /// Grows with each change.
     epoch: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Current {
-    fields: Fields,
-    /// What sources hold whose base does not have the fields in it. It is some kilobytes, and most inputs have no such
-    /// source.
-    adding: Weak<AddFields>,
 }
 
 impl MadeFields {
     /// With these fields at first.
     pub(crate) fn new(fields: &Fields) -> Self {
-        let current = Current { fields: fields.clone(), adding: Weak::new() };
-        Self(Arc::new(State { current: Mutex::new(current), epoch: AtomicU64::new(0) }))
+        Self(Arc::new(State { fields: Mutex::new(fields.clone()), epoch: AtomicU64::new(0) }))
     }
 
     /// These fields from the next batch on.
     pub(crate) fn set(&self, fields: &Fields) {
         let mut current = self.lock();
-        if current.fields != *fields {
-            *current = Current { fields: fields.clone(), adding: Weak::new() };
+        if *current != *fields {
+            *current = fields.clone();
             drop(current);
             self.0.epoch.fetch_add(1, Ordering::Release);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Current> {
-        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Fields> {
+        self.0.fields.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> Arc<AddFields> {
-        let mut current = self.lock();
-        current.adding.upgrade().unwrap_or_else(|| {
-            let adding = adding(&current.fields);
-            current.adding = Arc::downgrade(&adding);
-            adding
-        })
+    /// What adds them as they are now: some kilobytes, of which a source at rest keeps nothing.
+    fn adding(&self) -> AddFields {
+        let fields = match value_of_json(self.lock().value()) {
+            Value::Map(fields) => fields,
+            _ => Map::new(),
+        };
+        AddFields::new("", &fields)
     }
-}
-
-fn adding(fields: &Fields) -> Arc<AddFields> {
-    let fields = match value_of_json(fields.value()) {
-        Value::Map(fields) => fields,
-        _ => Map::new(),
-    };
-    Arc::new(AddFields::new("", &fields))
 }
 
 impl Processor for MadeFields {
@@ -73,7 +56,7 @@ impl Processor for MadeFields {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        self.current().run(event)
+        self.adding().run(event)
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
@@ -85,7 +68,7 @@ impl Processor for MadeFields {
     }
 
     fn bound(&self) -> Option<Arc<dyn Processor>> {
-        Some(self.current())
+        Some(Arc::new(self.adding()))
     }
 
     fn looks_outside(&self) -> bool {

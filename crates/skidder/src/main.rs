@@ -79,6 +79,7 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
+    allocator::fix_bounds();
     signals::outlive_file_limit();
     let caught = signals::Caught::hangups();
     let matches = cli::help::shown().get_matches();

@@ -139,3 +139,89 @@ pub(super) fn edit(
 fn text_if(is_logged: bool, error: &impl std::error::Error) -> Option<String> {
     is_logged.then(|| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Event, Source, all, chain, container, pattern, regex};
+    use super::super::{Chain, Ending, Format, Match, Parser, State, Stream};
+    use super::Leaf;
+    use crate::{auditd, ndjson, syslog};
+    use jiff::tz::TimeZone;
+
+    fn groups() -> [Parser; 2] {
+        let multiline = Parser::Multiline(pattern("^ ", false, Match::After));
+        [multiline, Parser::IncludeMessage(vec![regex("a")])]
+    }
+
+    fn others() -> [Parser; 4] {
+        let syslog = syslog::Settings::local(TimeZone::UTC);
+        [
+            container(None, Format::Auto),
+            Parser::Ndjson { settings: ndjson::Settings::default(), log_errors: false },
+            Parser::Syslog { settings: syslog, log_errors: false },
+            Parser::Auditd { settings: auditd::Settings::default(), log_errors: false },
+        ]
+    }
+
+    #[test]
+    fn a_leaf_fits_parsers_of_its_kind_and_no_others() {
+        for (at, parser) in others().iter().enumerate() {
+            let leaf = Leaf::of(parser);
+            for (of, other) in others().iter().enumerate() {
+                assert_eq!(leaf.fits(other), at == of, "{parser:?} and {other:?}");
+            }
+            for group in &groups() {
+                assert!(!leaf.fits(group), "{parser:?} and {group:?}");
+                assert!(!Leaf::of(group).fits(parser), "{group:?} and {parser:?}");
+            }
+        }
+        // Those that only group lines have none.
+        let [multiline, include] = groups();
+        assert!(Leaf::of(&multiline).fits(&include) && Leaf::of(&include).fits(&multiline));
+    }
+
+    #[test]
+    fn a_state_is_lent_unless_a_parser_keeps_settings_in_it() {
+        assert!(Chain::default().can_lend());
+        assert!(chain(groups()).can_lend());
+        let [container, keepers @ ..] = others();
+        assert!(chain([container.clone()]).can_lend());
+        for keeper in keepers {
+            assert!(!chain([keeper.clone()]).can_lend(), "{keeper:?}");
+            assert!(!chain([container.clone(), keeper.clone()]).can_lend(), "{keeper:?}");
+        }
+    }
+
+    /// The events of a text in one turn, with this state, which comes back.
+    fn with_state(chain: &Chain, text: &str, state: State) -> (Vec<Event>, State) {
+        let mut source = Source::new(chain, text.as_bytes());
+        source.state = state;
+        source.turn(text.len(), Ending::Last, usize::MAX);
+        (source.events, source.state)
+    }
+
+    #[test]
+    fn a_lent_state_serves_any_chain_as_a_new_one_does() {
+        let docker = "{\"log\":\"a\\n\",\"stream\":\"stdout\",\"time\":\"2026-01-02T03:04:05Z\"}\n\
+                      {\"log\":\"b\\n\",\"stream\":\"stderr\",\"time\":\"2026-01-02T03:04:06Z\"}\n";
+        let cri = "2026-01-02T03:04:05Z stdout P a\n2026-01-02T03:04:06Z stdout F b\n\
+                   2026-01-02T03:04:07Z stderr F c\n";
+        let [multiline, include] = groups();
+        let cases = [
+            (chain([container(None, Format::Auto)]), docker),
+            (chain([container(Some(Stream::Stderr), Format::Cri)]), cri),
+            (chain([container(None, Format::Auto), multiline.clone()]), cri),
+            (chain([multiline, container(Some(Stream::Stdout), Format::Docker)]), docker),
+            (chain([include]), "a\nb\nba\n"),
+            (Chain::default(), "a\nb\n"),
+        ];
+        for (lender, before) in &cases {
+            for (chain, text) in &cases {
+                let (events, state) = with_state(lender, before, State::default());
+                assert!(!events.is_empty() && !state.is_needed(), "{lender:?}");
+                let (lent, _) = with_state(chain, text, state);
+                assert_eq!(lent, all(chain, text.as_bytes()), "{lender:?}, then {chain:?}");
+            }
+        }
+    }
+}

@@ -210,10 +210,10 @@ impl State {
     /// The reader of a closed source gets its open file, which counts against the limits from now on.
     pub(super) fn take_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        slot.rouse(id);
+        slot.rouse(id, &mut self.boxes);
         let Some(reader) = &mut slot.reader else { return };
         reader.take_file(&slot.input, file);
-        let awake = slot.awake_mut();
+        let awake = slot.keep_awake(&mut self.boxes);
         awake.is_counted = true;
         (awake.turns, awake.opened, awake.last_data) = (0, now.into(), now.into());
         self.open += 1;

@@ -1,7 +1,7 @@
 //! Which source gets the next turn, sleeps, or waits for a place: all under the one lock of the readers.
 
 use super::holding::{Lowered, sleeper};
-use super::slot::{Phase, Slot, Span};
+use super::slot::{Phase, Slot, SlotBoxes, Span};
 use super::turn::trouble;
 use super::{Next, ReaderLimit, ReadersLimits, TURNS_MAX, Turn};
 use crate::reader::TurnEnd;
@@ -24,6 +24,7 @@ pub(super) struct State {
     /// `limits` has less room than it had.
     pub(super) lowered: Option<Lowered>,
     pub(super) slots: HashMap<SourceId, Box<Slot>>,
+    pub(super) boxes: SlotBoxes,
     pub(super) ready: VecDeque<SourceId>,
     /// Those of `ready` whose files are closed, in the same order, and some that are not in line any more.
     pub(super) unopened: VecDeque<SourceId>,
@@ -174,7 +175,7 @@ impl State {
         }
         let slot = self.slots.get_mut(&id)?;
         let seen = Box::new(slot.seen());
-        let awake = slot.awake_mut();
+        let awake = slot.keep_awake(&mut self.boxes);
         if !awake.is_counted {
             awake.is_counted = true;
             awake.turns = 0;
@@ -189,7 +190,7 @@ impl State {
         }
         awake.turns += 1;
         awake.before_turn = Some(seen);
-        slot.rouse(id);
+        slot.rouse(id, &mut self.boxes);
         let mut reader = slot.reader.take()?;
         reader.begin_turn(now);
         slot.phase = Phase::Running;
@@ -451,7 +452,7 @@ impl State {
             return;
         }
         let Some(request) = slot.take_request() else { return };
-        slot.rouse(id);
+        slot.rouse(id, &mut self.boxes);
         let Some(reader) = &mut slot.reader else { return };
         let mut close = request.reopen || request.close || request.remove;
         let mut next_target = None;

@@ -3,7 +3,7 @@
 use super::{ReaderLimit, ReaderLook, ReaderState, Trouble};
 use crate::reader::{InputContext, Reader, Rest, Target};
 use skidder_event::SourceId;
-use skidder_os::{Fs, Monotonic};
+use skidder_os::{Boxes, Fs, Monotonic};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,6 +29,13 @@ pub(super) struct Slot {
     pub(super) watched: Option<Arc<AtomicBool>>,
     /// `None` while it rests without a request.
     awake: Option<Box<Awake>>,
+}
+
+/// For what stays of a source while its file is open: it is allocated just before its first lines are read.
+#[derive(Default)]
+pub(super) struct SlotBoxes {
+    readers: Boxes<Reader>,
+    awake: Boxes<Awake>,
 }
 
 /// State of a source that is only needed while it does not rest.
@@ -206,10 +213,15 @@ impl Slot {
     }
 
     /// Makes the reader again that rests.
-    pub(super) fn rouse(&mut self, id: SourceId) {
+    pub(super) fn rouse(&mut self, id: SourceId, boxes: &mut SlotBoxes) {
         if let Some(rest) = self.rest.take() {
-            self.reader = Some(Box::new(Reader::from_rest(id, rest)));
+            self.reader = Some(boxes.readers.put(Reader::from_rest(id, rest)));
         }
+    }
+
+    /// [`Slot::awake_mut`] for a source that has its file open from now on.
+    pub(super) fn keep_awake(&mut self, boxes: &mut SlotBoxes) -> &mut Awake {
+        self.awake.get_or_insert_with(|| boxes.awake.put(Awake::default()))
     }
 
     pub(super) fn seen(&self) -> ReaderLook {

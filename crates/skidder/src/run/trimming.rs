@@ -9,7 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often to check whether memory should be given back.
-const EVERY: Duration = Duration::from_secs(10);
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Memory is given back so many times more after a burst: sources and outputs free what they do not use any more some
+/// seconds later.
+const AGAIN: u8 = 2;
 
 /// Resident memory must have grown by so many bytes, since memory was given back last, for it to be worthwhile.
 const WORTH_BYTES: u64 = 4 << 20;
@@ -20,11 +24,13 @@ pub(super) struct Trimming {
     due: Monotonic,
     /// Resident memory in bytes, just after some was given back.
     kept: u64,
+    /// How many times more to give memory back, however little it has grown.
+    again: u8,
 }
 
 impl Trimming {
     pub(super) fn new(fs: Arc<dyn Fs>, now: Monotonic) -> Self {
-        Self { fs, due: now + EVERY, kept: 0 }
+        Self { fs, due: now + EVERY, kept: 0, again: 0 }
     }
 
     /// When the next look is due.
@@ -45,7 +51,9 @@ impl Trimming {
             return;
         }
         self.due = now + EVERY;
-        if is_at_rest() && self.is_worth_while() {
+        let is_worth_while = self.is_worth_while();
+        if (is_worth_while || self.again > 0) && is_at_rest() {
+            self.again = if is_worth_while { AGAIN } else { self.again - 1 };
             free();
             crate::allocator::give_back();
             crate::program_pages::give_back();
@@ -98,6 +106,19 @@ mod tests {
             assert!(trimming.kept + (50 << 20) < before, "{} of {before}", trimming.kept);
         }
         assert_eq!(kept.len(), 3);
+    }
+
+    #[test]
+    fn what_is_freed_just_after_a_burst_is_given_back_too() {
+        let start = Monotonic::default();
+        let mut trimming = Trimming::new(Arc::new(RealFs), start);
+        let mut count = 0;
+        for round in 1..=5 {
+            trimming.step(start + EVERY * round, || true, || count += 1);
+            // However much the other tests take meanwhile.
+            trimming.kept = u64::MAX / 2;
+        }
+        assert_eq!(count, 1 + u32::from(AGAIN));
     }
 
     #[test]
