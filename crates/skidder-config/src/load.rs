@@ -4,7 +4,7 @@
 //! for what "wins" means. If none of them sets `path.config` or `path.home`, `path.config` is the folder of the
 //! first file. Everything outside (files, environment, keystore) comes as an argument.
 
-use crate::node::Node;
+use crate::node::{Content, Node};
 use crate::pipes::Pipes;
 use crate::problem::{Position, Problem, Problems, Source};
 use crate::secret::Secret;
@@ -35,6 +35,8 @@ pub struct LoadOptions<'a> {
     pub files: &'a [PathBuf],
     /// `-E`, in order: `key=value`, or `key` for true.
     pub overrides: &'a [String],
+    /// The working directory: a relative `path.home`, `path.config`, `path.data` or `path.logs` is below it.
+    pub directory: &'a Path,
     /// The default of `path.home`: the folder of the program.
     pub home: &'a Path,
     /// `--path.home`.
@@ -106,6 +108,7 @@ fn load_all(options: LoadOptions<'_>, problems: Problems) -> Result<Settings, Pr
         let own = tree::text_setting("path.config", &literal(&folder), &source);
         tree::merge(&mut root, own, &problems);
     }
+    make_places_absolute(&mut root, options.directory);
     tree::settle_lists(&mut root);
     let secrets = open_keystore(options, &root, &problems);
     let root = expand(options, &root, &root, &secrets);
@@ -260,6 +263,26 @@ fn check_places(root: &Node, problems: &Problems) {
                 refuse(node, &path, "a path");
             }
         }
+    }
+}
+
+/// Relative places begin in `directory`: what is made of them, such as `${path.config}/modules.d/*.yml`, is the same
+/// wherever it is used. One that begins with a variable stays as it is.
+fn make_places_absolute(root: &mut Node, directory: &Path) {
+    for key in ["path.home", "path.config", "path.data", "path.logs"] {
+        let Some(node) = tree::find(root, key) else { continue };
+        let Some(text) = node.text().filter(|text| !text.is_empty() && !text.starts_with('$'))
+        else {
+            continue;
+        };
+        if !matches!(node.content, Content::String) || text.starts_with('/') {
+            continue;
+        }
+        let path = directory.display().to_string().replace('$', "$$");
+        let path: PathBuf = Path::new(&path).join(text).components().collect();
+        let absolute =
+            Node::scalar(node.position.clone(), Content::String, path.to_string_lossy().as_ref());
+        tree::merge(root, tree::at_key(key, absolute), &Problems::new());
     }
 }
 

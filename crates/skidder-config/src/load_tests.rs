@@ -124,6 +124,7 @@ fn load_files<'a>(
     let mut options = LoadOptions {
         files: names.leak(),
         overrides: overrides.leak(),
+        directory: Path::new("/cwd"),
         home: Path::new("/home"),
         path_home: None,
         path_config: None,
@@ -174,18 +175,34 @@ fn paths_come_from_flags_files_and_defaults() {
 }
 
 #[test]
+fn relative_places_are_below_the_working_directory() {
+    let fs = files(&[("/a.yml", "x: '${path.config}/modules.d/*.yml'\npath.logs: l", 0o600, 0)]);
+    let settings = load_files(&fs, &["/a.yml"], &["path.data=./d"], |options| {
+        options.path_home = Some(Path::new("."));
+        options.path_config = Some(Path::new("conf"));
+    })
+    .unwrap();
+    let paths = settings.paths();
+    assert_eq!(settings.node().at("x").unwrap().text(), Some("/cwd/conf/modules.d/*.yml"));
+    let expected = ["/cwd", "/cwd/conf", "/cwd/d", "/cwd/l"].map(Path::new);
+    assert_eq!([&paths.home, &paths.config, &paths.data, &paths.logs], expected);
+}
+
+#[test]
 fn without_a_home_relative_files_are_beside_the_configuration() {
     let fs = files(&[
         ("/etc/f/a.yml", "x: ${path.config}", 0o600, 0),
         ("/home/a.yml", "", 0o600, 0),
         ("here.yml", "", 0o600, 0),
+        ("etc/there.yml", "", 0o600, 0),
         ("/etc/f/home.yml", "path.home: /opt", 0o600, 0),
         ("/etc/f/config.yml", "path.config: /opt", 0o600, 0),
     ]);
     for (names, overrides, expected) in [
         (&["/etc/f/a.yml", "here.yml"][..], &[][..], "/etc/f"),
         (&["a.yml"], &[], "/home"),
-        (&["here.yml"], &[], "."),
+        (&["here.yml"], &[], "/cwd"),
+        (&["etc/there.yml"], &[], "/cwd/etc"),
         (&["/etc/f/home.yml"], &[], "/opt"),
         (&["/etc/f/a.yml", "/etc/f/home.yml"], &[], "/opt"),
         (&["/etc/f/config.yml"], &[], "/opt"),
@@ -330,6 +347,7 @@ fn a_part_is_a_list_that_may_name_settings_of_the_main_file() {
     let options = LoadOptions {
         files: &[],
         overrides: &[],
+        directory: Path::new("/"),
         home: Path::new("/"),
         path_home: None,
         path_config: None,

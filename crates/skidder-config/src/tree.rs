@@ -291,6 +291,11 @@ pub(crate) fn text_setting(key: &str, value: &str, source: &Arc<Source>) -> Node
     leaf(key, value, &Problems::new())
 }
 
+/// A tree with this value at a key.
+pub(crate) fn at_key(key: &str, value: Node) -> Node {
+    leaf(key, value, &Problems::new())
+}
+
 fn leaf(key: &str, value: Node, problems: &Problems) -> Node {
     let position = value.position.clone();
     let mut map = Map::default();

@@ -105,6 +105,7 @@ fn options<'a>(
     LoadOptions {
         files: &[],
         overrides: &global.overrides,
+        directory: &system.directory,
         home: Path::new("."),
         path_home: global.path_home.as_deref(),
         path_config: global.path_config.as_deref(),

@@ -107,6 +107,7 @@ fn settings(what: &Ship, global: &Global, system: &System, state: &Path) -> Resu
     let options = LoadOptions {
         files: &files,
         overrides: &global.overrides,
+        directory: &system.directory,
         home: state,
         path_home: Some(state),
         path_config: Some(&system.directory),
