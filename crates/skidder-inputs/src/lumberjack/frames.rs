@@ -175,9 +175,15 @@ impl Frames {
         self.version
     }
 
-    /// Whether a window has begun and not ended.
+    /// Events of the window that was begun last.
+    pub(super) fn window_events(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether a window has begun and not ended. It ends with its last event, and not before the end of the compressed
+    /// frame that has this event.
     pub(super) fn is_in_window(&self) -> bool {
-        self.left > 0
+        self.left > 0 || self.compressed.is_some()
     }
 
     /// Reads until something is to be done; returns how many of the bytes were used.
@@ -472,3 +478,7 @@ impl Compressed {
 #[cfg(test)]
 #[path = "frames_tests.rs"]
 pub(super) mod tests;
+
+#[cfg(test)]
+#[path = "frames_fuzz.rs"]
+mod fuzz;

@@ -9,6 +9,8 @@
 mod acks;
 mod connection;
 mod decode;
+#[cfg(test)]
+mod filebeat_tests;
 mod frames;
 mod server;
 #[cfg(test)]
@@ -100,7 +102,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
         path => Path::parse(path).map(Some).map_err(|error| error.to_string()),
     });
     let target = target.value();
-    no_hosts(section);
+    no_hosts(section, LISTEN_ADDRESS.name());
     let tls = read_tls(section, &SSL, context).ok()?;
     let device = section.get(&LISTEN_ADDRESS).value();
     let (host, port) = parse_host(section, LISTEN_ADDRESS.name(), &device)?;
