@@ -65,6 +65,11 @@ pub trait Input: Send {
         true
     }
 
+    /// Whether its events are complete events of other programs: they get no `agent`, `ecs` and `host` of this one.
+    fn relays(&self) -> bool {
+        false
+    }
+
     /// Whether it stops after all inputs for which this does not hold: nothing keeps or sends again what comes to it
     /// while the program waits for the others.
     fn stops_last(&self) -> bool {
