@@ -74,6 +74,9 @@ impl Acks {
         let mut state = self.lock();
         state.knows_keepalive = knows_keepalive;
         state.windows.push_back(Window::default());
+        drop(state);
+        // A window that a full queue keeps from being read to its end needs keep-alives, too.
+        self.changed.notify_one();
     }
 
     /// Whether the client speaks version 2, which has keep-alives.

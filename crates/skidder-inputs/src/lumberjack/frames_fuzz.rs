@@ -94,7 +94,7 @@ impl Model<'_> {
     }
 
     fn event(&mut self, kind: u8) -> Result<(u32, Vec<u8>), Ending> {
-        if !matches!((kind, self.version), (b'J', Some(b'2')) | (b'D', Some(b'1'))) {
+        if !matches!((kind, self.version), (b'J', _) | (b'D', Some(b'1'))) {
             return Err(Ending::Refused);
         }
         let (number, length) = (self.number()?, self.number()?);

@@ -298,6 +298,29 @@ async fn a_client_that_waits_hears_that_its_answer_is_not_there_yet_and_gets_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_window_finds_a_full_queue_gets_keep_alives_and_its_end_is_noticed() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", keepalive: 20ms", &sockets), 100);
+    bench.is_stuck = true;
+    let mut first = TcpStream::connect(address).await.unwrap();
+    let events: Vec<u8> = (1..=100).flat_map(|number| json_frame(number, b"{}")).collect();
+    first.write_all(&[window_frame(b'2', 100), events].concat()).await.unwrap();
+    bench.until("the queue is full", |bench| bench.input.metrics().published.get() == 100).await;
+    let mut second = TcpStream::connect(address).await.unwrap();
+    second.write_all(&[window_frame(b'2', 1), json_frame(1, b"{}")].concat()).await.unwrap();
+    let mut answer = [0; 6];
+    let answered = tokio::time::timeout(Duration::from_secs(10), second.read_exact(&mut answer));
+    answered.await.expect("not yet, which it says").unwrap();
+    assert_eq!(answer, *b"2A\0\0\0\0");
+    drop(second);
+    bench.until("it is gone", |bench| bench.input.metrics().open.get() == 1).await;
+    bench.is_stuck = false;
+    bench.events(100).await;
+    bench.stop().await;
+    assert_eq!(bench.events.len(), 100, "what the client that left has sent it sends again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_stops_within_a_window_is_given_up_after_the_timeout() {
     let half = [window_frame(b'2', 2), json_frame(1, b"{}")].concat();
     // All events are there; the compressed frame that has them is not at its end.
