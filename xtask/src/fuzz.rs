@@ -1,9 +1,10 @@
-//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers and the disk queue, for as long as one likes. Their short
-//! run is part of the ordinary tests.
+//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers, the disk queue and the frames of
+//! Lumberjack, for as long as one likes. Their short run is part of the ordinary tests.
 
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
 use skidder_os::{Clock, SystemClock};
+use std::process::Command;
 use std::time::Duration;
 
 /// Rounds between two looks at the time.
@@ -14,6 +15,9 @@ const SECONDS: u64 = 60;
 /// The test programs: of `skidder-decode`, of `skidder-parse` and of `skidder-pipeline`.
 const PROGRAMS: [&str; 4] = ["fuzz", "fuzz_frames", "fuzz_parsers", "fuzz_queue"];
 const PACKAGES: [&str; 3] = ["skidder-decode", "skidder-parse", "skidder-pipeline"];
+
+/// Beside the code, because what they test is not public: the package, and the path of the tests in it.
+const INNER: [(&str, &str); 1] = [("skidder-inputs", "lumberjack::frames::fuzz::")];
 
 /// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -32,13 +36,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let end = Duration::from_secs(seconds);
     let mut passes = 0;
     while passes == 0 || (clock.monotonic().0 < end && !process::stopping()) {
-        let mut command = repository::cargo();
-        command.args(["test", "--quiet", "--release"]);
+        let mut command = tests(from);
         command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
         command.args(PROGRAMS.iter().flat_map(|program| ["--test", program]));
-        command.env("SKIDDER_FUZZ_FROM", from.to_string());
-        command.env("SKIDDER_FUZZ_ROUNDS", ROUNDS.to_string());
         process::run(&mut command)?;
+        for (package, path) in INNER {
+            process::run(tests(from).args(["--package", package, "--lib", path]))?;
+        }
         from += ROUNDS;
         passes += 1;
     }
@@ -48,4 +52,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         from - 1
     ));
     Ok(())
+}
+
+/// Tests whose seeds begin at `from`.
+fn tests(from: u64) -> Command {
+    let mut command = repository::cargo();
+    command.args(["test", "--quiet", "--release"]);
+    command.env("SKIDDER_FUZZ_FROM", from.to_string());
+    command.env("SKIDDER_FUZZ_ROUNDS", ROUNDS.to_string());
+    command
 }

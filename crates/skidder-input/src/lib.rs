@@ -26,7 +26,7 @@ mod world_tests;
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
-pub use metrics::{InputMetrics, Listening, LostBefore};
+pub use metrics::{Batches, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
@@ -63,6 +63,11 @@ pub trait Input: Send {
     /// for all events of a source is none of them.
     fn makes_fields(&self) -> bool {
         true
+    }
+
+    /// Whether its events are complete events of other programs: they get no `agent`, `ecs` and `host` of this one.
+    fn relays(&self) -> bool {
+        false
     }
 
     /// Whether it stops after all inputs for which this does not hold: nothing keeps or sends again what comes to it

@@ -78,7 +78,24 @@ pub struct Listening {
     pub processing_time: Sample,
     /// `udp_read_buffer_length_gauge`: bytes of the socket's receive buffer that the system granted.
     pub read_buffer: Gauge,
+    /// Of an input that acknowledges batches.
+    pub batches: Batches,
     queue: OnceLock<ReceiveQueue>,
+}
+
+/// The numbers that an input which acknowledges batches reports as Filebeat's `lumberjack` does under `/inputs/`.
+#[derive(Debug, Default)]
+pub struct Batches {
+    /// `bind_address`: where it listens, as `tcp://127.0.0.1:5044`, or `tls://…`.
+    pub address: OnceLock<String>,
+    /// `batches_received_total`: batches that were read to their end and have events.
+    pub received: Counter,
+    /// `messages_received_total`: the events of these batches.
+    pub messages: Counter,
+    /// `batches_acked_total`: batches whose acknowledgement was sent.
+    pub acknowledged: Counter,
+    /// `batch_processing_time`: nanoseconds from the end of a batch until its acknowledgement was sent.
+    pub processing_time: Sample,
 }
 
 type QueueLength = Box<dyn Fn() -> Option<u64> + Send + Sync>;

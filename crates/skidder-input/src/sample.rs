@@ -12,6 +12,7 @@ const BATCH_LINES: usize = 1000;
 pub(crate) struct Sample {
     kind: &'static str,
     makes_fields: bool,
+    relays: bool,
     metadata: Map,
     on_batch: Option<OnBatch>,
     file: File,
@@ -23,6 +24,7 @@ impl Sample {
         Self {
             kind: input.kind(),
             makes_fields: input.makes_fields(),
+            relays: input.relays(),
             metadata: input.metadata(),
             on_batch: input.on_batch(),
             file,
@@ -62,6 +64,10 @@ impl Input for Sample {
 
     fn makes_fields(&self) -> bool {
         self.makes_fields
+    }
+
+    fn relays(&self) -> bool {
+        self.relays
     }
 
     fn metadata(&self) -> Map {

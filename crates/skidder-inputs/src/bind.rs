@@ -31,9 +31,10 @@ pub(crate) fn parse_host(section: &Section<'_>, name: &str, text: &str) -> Optio
     }
 }
 
-/// Reports `hosts`, as outputs have it.
-pub(crate) fn no_hosts(section: &Section<'_>) {
-    section.unknown("hosts", "host", "did you mean `host`? An input listens on one address");
+/// Reports `hosts`, as outputs have it, where an input has `name`.
+pub(crate) fn no_hosts(section: &Section<'_>, name: &str) {
+    let hint = format!("did you mean `{name}`? An input listens on one address");
+    section.unknown("hosts", name, &hint);
 }
 
 /// What the input before has left, when it was its turn; `None` if there is none, or if the input must stop before.

@@ -10,7 +10,7 @@ use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
 use skidder_event::Summary;
-use skidder_input::InputTask;
+use skidder_input::{InputTask, Listening};
 use skidder_os::Fs;
 
 /// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
@@ -118,6 +118,10 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
         entry["events_published_total"] = published.into();
         return entry;
     };
+    if let Some(address) = listening.batches.address.get() {
+        add_batches(&mut entry, address, listening);
+        return entry;
+    }
     let is_path = input.kind == "unix";
     entry[if is_path { "path" } else { "device" }] = device.as_str().into();
     entry["received_events_total"] = events.into();
@@ -133,6 +137,19 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
     entry["arrival_period"] = histogram(&listening.arrival_period.summary());
     entry["processing_time"] = histogram(&listening.processing_time.summary());
     entry
+}
+
+/// The names of Filebeat's `lumberjack`.
+fn add_batches(entry: &mut Json, address: &str, listening: &Listening) {
+    let batches = &listening.batches;
+    entry["bind_address"] = address.into();
+    entry["batches_received_total"] = batches.received.get().into();
+    entry["batches_acked_total"] = batches.acknowledged.get().into();
+    entry["messages_received_total"] = batches.messages.get().into();
+    entry["batch_processing_time"] = histogram(&batches.processing_time.summary());
+    if let Some(length) = listening.receive_queue_length() {
+        entry["skidder"]["receive_queue_length"] = length.into();
+    }
 }
 
 fn histogram(summary: &Summary) -> Json {

@@ -19,18 +19,7 @@ const ROUNDS: u64 = 150;
 const DIRECTORY: &str = "/queue";
 
 fn rounds(mut round: impl FnMut(&str, &mut Random)) {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("`{name}` is no number")))
-    };
-    let from = number("SKIDDER_FUZZ_FROM").unwrap_or(1);
-    let seeds = match number("SKIDDER_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => from..from + number("SKIDDER_FUZZ_ROUNDS").unwrap_or(ROUNDS),
-    };
-    for seed in seeds {
-        round(&format!("SKIDDER_SEED={seed}"), &mut Random::new(seed));
-    }
+    skidder_testkit::rounds(ROUNDS, |seed, random| round(&format!("SKIDDER_SEED={seed}"), random));
 }
 
 fn key() -> DiskQueueKey {

@@ -13,6 +13,6 @@ mod wait;
 
 pub use clock::SimClock;
 pub use mmdb::MmdbWriter;
-pub use random::Random;
+pub use random::{Random, rounds};
 pub use sim_fs::{Fault, Operation, OtherHandle, SimFs};
 pub use wait::{try_wait_for, wait_for, wait_until};

@@ -37,6 +37,27 @@ impl Random {
     }
 }
 
+/// Calls `round` with each seed of a fuzz test and its generator: `SKIDDER_SEED` alone if it is set, else
+/// `SKIDDER_FUZZ_ROUNDS` seeds (`count` without it) from `SKIDDER_FUZZ_FROM` on.
+///
+/// # Panics
+///
+/// If one of these variables is not a number.
+pub fn rounds(count: u64, mut round: impl FnMut(u64, &mut Random)) {
+    let number = |name: &str| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("`{name}` is not a number")))
+    };
+    let from = number("SKIDDER_FUZZ_FROM").unwrap_or(1);
+    let seeds = match number("SKIDDER_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => from..from + number("SKIDDER_FUZZ_ROUNDS").unwrap_or(count),
+    };
+    for seed in seeds {
+        round(seed, &mut Random::new(seed));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

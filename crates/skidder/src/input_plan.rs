@@ -196,6 +196,8 @@ pub(crate) struct OfType {
     pub(crate) tag: Option<&'static str>,
     /// They may have fields of their own.
     pub(crate) makes_fields: bool,
+    /// They are complete events of other programs.
+    pub(crate) relays: bool,
     /// `@metadata` of all of them.
     pub(crate) metadata: Map,
 }
@@ -240,7 +242,9 @@ pub(crate) fn read(
     processors.extend(made.map(|fields| Compiled::new(fields.clone(), None)));
     processors.extend(dated.map(|index| Compiled::new(index, None)));
     processors.extend(read_processors(section.items_of(&PROCESSORS), context));
-    let builtin = std::slice::from_ref(&common.builtin[usize::from(host)]);
+    // Which agent read an event, and on which host, says the event itself then, or nothing does.
+    let builtin =
+        if of.relays { &[] } else { std::slice::from_ref(&common.builtin[usize::from(host)]) };
     let plan = Plan::of_lists([&processors, builtin, &common.processors]);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if of.makes_fields { Shape::Any } else { Shape::Lines };

@@ -102,11 +102,19 @@ impl Reads {
         match self {
             Self::Files(settings) => {
                 let tag = (settings.take_over != TakeOver::Off).then_some("take_over");
-                OfType { tag, makes_fields: settings.parsers.makes_fields(), metadata: Map::new() }
+                OfType {
+                    tag,
+                    makes_fields: settings.parsers.makes_fields(),
+                    relays: false,
+                    metadata: Map::new(),
+                }
             }
-            Self::Task(input) => {
-                OfType { tag: None, makes_fields: input.makes_fields(), metadata: input.metadata() }
-            }
+            Self::Task(input) => OfType {
+                tag: None,
+                makes_fields: input.makes_fields(),
+                relays: input.relays(),
+                metadata: input.metadata(),
+            },
         }
     }
 }

@@ -9,7 +9,7 @@ use common::server::BulkServer;
 use common::{Place, accept};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -169,6 +169,49 @@ fn datagrams_are_events_and_the_numbers_of_filebeat_are_shown() {
     let sent = server.sent();
     let cut = sent.iter().find(|event| event.message.starts_with("xx")).unwrap();
     assert_eq!(cut.message.len(), 64);
+}
+
+#[test]
+fn events_over_lumberjack_stay_what_they_were_and_the_numbers_of_filebeat_are_shown() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let input = format!("type: lumberjack, listen_address: '127.0.0.1:{port}', target: ''");
+    with_inputs(&place, &format!("- {{id: beats, {input}}}\n"));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("\"listening\"");
+    let event = r#"{"message":"m","agent":{"type":"filebeat"},"input":{"type":"winlog"}}"#;
+    let window =
+        [&b"2W\0\0\0\x012J\0\0\0\x01"[..], &(event.len() as u32).to_be_bytes(), event.as_bytes()];
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.write_all(&window.concat()).unwrap();
+    let mut answer = [0; 6];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"2A\0\0\0\x01");
+    let mut sent = server.sent().remove(0).json;
+    let fields = sent.as_object_mut().unwrap();
+    fields.remove("@timestamp").unwrap();
+    let from = client.local_addr().unwrap().to_string();
+    assert_eq!(fields.remove("source").unwrap()["address"], from.as_str());
+    // No `agent.id`, `ecs`, `host` of the program that passes it on.
+    assert_eq!(sent, serde_json::from_str::<Value>(event).unwrap());
+    let counted = || {
+        let all: Value = serde_json::from_str(&place.get("/inputs/")).unwrap();
+        (all[0]["batches_acked_total"] == 1).then(|| all[0].clone())
+    };
+    let input = patiently("the answer to be counted", counted);
+    for (name, value) in [
+        ("bind_address", Value::from(format!("tcp://127.0.0.1:{port}"))),
+        ("batches_received_total", 1.into()),
+        ("messages_received_total", 1.into()),
+    ] {
+        assert_eq!(input[name], value, "{name}: {input}");
+    }
+    assert_eq!(input["batch_processing_time"]["histogram"]["count"], 1, "{input}");
+    assert!(input.get("received_events_total").is_none(), "{input}");
+    assert_eq!(input["skidder"]["ledger"]["delivered"], 1, "{input}");
+    program.terminate().succeeded();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use flate2::write::ZlibEncoder;
 use serde_json::Value;
 use skidder_os::{Clock, SystemClock};
 use std::io::Write as _;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -168,7 +168,10 @@ fn file_cost(stage: &Stage, file: &Path) -> Result<f64> {
 /// Seconds of CPU for an input with these settings.
 fn tcp_cost(stage: &Stage, input: &str, bytes: &[u8], events: u64) -> Result<f64> {
     let listening = Listening::start(stage, input)?;
-    listening.connect()?.write_all(bytes)?;
+    let mut client = listening.connect()?;
+    client.write_all(bytes)?;
+    // Closing it with answers that were not read would reset the connection, and what was not received is lost.
+    client.shutdown(Shutdown::Write)?;
     listening.events(events)?;
     let came = listening.sink.count().documents;
     ensure!(came == events, "{came} of {events} events came");

@@ -3,6 +3,7 @@
 use skidder_event::{Acknowledge, Acknowledgement};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The windows of a connection that have no answer yet.
@@ -28,15 +29,24 @@ struct Window {
     batches: usize,
     /// Events of it will get no verdict: neither it nor a later window can be answered.
     is_rejected: bool,
-    /// The number of its last event, as soon as that was read.
-    end: Option<u32>,
+    /// Its end, as soon as that was read.
+    end: Option<WindowEnd>,
+}
+
+/// The end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WindowEnd {
+    /// The number of its last event.
+    pub(super) number: u32,
+    /// When it was read, on the monotonic clock.
+    pub(super) read_at: Duration,
 }
 
 /// What is to be answered now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The numbers of the last events of windows.
-    Ends(Vec<u32>),
+    /// Windows with all their verdicts.
+    Ends(Vec<WindowEnd>),
     /// Nothing yet, and some later.
     Later,
     /// Nothing is owed.
@@ -64,6 +74,9 @@ impl Acks {
         let mut state = self.lock();
         state.knows_keepalive = knows_keepalive;
         state.windows.push_back(Window::default());
+        drop(state);
+        // A window that a full queue keeps from being read to its end needs keep-alives, too.
+        self.changed.notify_one();
     }
 
     /// Whether the client speaks version 2, which has keep-alives.
@@ -82,10 +95,10 @@ impl Acks {
         Acknowledgement::new(OfWindow { acks: Arc::clone(self), window })
     }
 
-    /// The newest window was read, up to the event with this number. Its batches were made before.
-    pub(super) fn end(&self, number: u32) {
+    /// The newest window was read to its end. Its batches were made before.
+    pub(super) fn end(&self, end: WindowEnd) {
         if let Some(newest) = self.lock().windows.back_mut() {
-            newest.end = Some(number);
+            newest.end = Some(end);
         }
         self.changed.notify_one();
     }
@@ -160,27 +173,31 @@ impl Window {
 mod tests {
     use super::*;
 
+    fn end(number: u32) -> WindowEnd {
+        WindowEnd { number, read_at: Duration::from_secs(u64::from(number)) }
+    }
+
     #[test]
     fn windows_are_answered_in_their_order_when_they_were_read_and_have_their_verdicts() {
         let acks = Arc::new(Acks::default());
         assert_eq!(acks.take(), Due::Nothing);
         acks.begin(true);
         let (one, two) = (acks.batch(), acks.batch());
-        acks.end(9);
+        acks.end(end(9));
         acks.begin(true);
         let three = acks.batch();
         three.accept();
         assert_eq!(acks.take(), Due::Later, "the first one has no verdict");
         one.accept();
         two.accept();
-        assert_eq!(acks.take(), Due::Ends(vec![9]), "the second one was not read to its end");
+        assert_eq!(acks.take(), Due::Ends(vec![end(9)]), "the second one was not read to its end");
         let four = acks.batch();
-        acks.end(7);
+        acks.end(end(7));
         assert_eq!(acks.take(), Due::Later);
         acks.begin(true);
-        acks.end(1);
+        acks.end(end(1));
         four.accept();
-        assert_eq!(acks.take(), Due::Ends(vec![7, 1]));
+        assert_eq!(acks.take(), Due::Ends(vec![end(7), end(1)]));
         assert_eq!(acks.take(), Due::Nothing);
     }
 
@@ -189,14 +206,14 @@ mod tests {
         let acks = Arc::new(Acks::default());
         acks.begin(true);
         let one = acks.batch();
-        acks.end(1);
+        acks.end(end(1));
         acks.begin(true);
         let two = acks.batch();
         acks.close();
         two.accept();
         assert_eq!(acks.take(), Due::Later);
         one.accept();
-        assert_eq!(acks.take(), Due::Ends(vec![1]));
+        assert_eq!(acks.take(), Due::Ends(vec![end(1)]));
         assert_eq!(acks.take(), Due::Over);
     }
 
@@ -206,14 +223,14 @@ mod tests {
         let [one, two, three] = [1, 2, 3].map(|number| {
             acks.begin(true);
             let batch = acks.batch();
-            acks.end(number);
+            acks.end(end(number));
             batch
         });
         drop(two);
         three.accept();
         assert_eq!(acks.take(), Due::Later);
         one.accept();
-        assert_eq!(acks.take(), Due::Ends(vec![1]));
+        assert_eq!(acks.take(), Due::Ends(vec![end(1)]));
         assert_eq!(acks.take(), Due::Broken);
     }
 }

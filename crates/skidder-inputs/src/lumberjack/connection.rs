@@ -3,7 +3,7 @@
 //! It reads and answers at the same time: while the queue is full nothing is read, so that the window of TCP closes, and the
 //! client hears every few seconds that its answer is not there yet.
 
-use super::acks::{Acks, Due};
+use super::acks::{Acks, Due, WindowEnd};
 use super::decode::Decoder;
 use super::frames::{Events, FrameError, Frames, Step, Version};
 use super::server::Shared;
@@ -79,8 +79,7 @@ struct Reader {
 struct Writer {
     stream: WriteHalf<Box<dyn Stream>>,
     acks: Arc<Acks>,
-    keepalive: Duration,
-    timeout: Duration,
+    shared: Arc<Shared>,
 }
 
 impl Connection {
@@ -88,12 +87,7 @@ impl Connection {
         let settings = &shared.settings;
         let (read, write) = tokio::io::split(of.stream);
         let acks = Arc::new(Acks::default());
-        let writer = Writer {
-            stream: write,
-            acks: Arc::clone(&acks),
-            keepalive: settings.keepalive,
-            timeout: settings.timeout,
-        };
+        let writer = Writer { stream: write, acks: Arc::clone(&acks), shared: Arc::clone(&shared) };
         let reader = Reader {
             stream: read,
             frames: Frames::new(&settings.versions, settings.event_bytes_max),
@@ -219,10 +213,19 @@ impl Reader {
                 Step::Full => self.send().await?,
                 Step::End(number) => {
                     self.send().await?;
-                    self.acks.end(number);
+                    self.end(number);
                 }
             }
         }
+    }
+
+    /// A window was read to its end.
+    fn end(&self, number: u32) {
+        let intake = &self.shared.intake;
+        let batches = &intake.metrics().listening.batches;
+        batches.received.add(1);
+        batches.messages.add(u64::from(self.frames.window_events()));
+        self.acks.end(WindowEnd { number, read_at: intake.clock().monotonic().0 });
     }
 
     /// Sends the events that were read.
@@ -259,13 +262,15 @@ impl Writer {
     async fn answers(&mut self) -> Result<(), End> {
         loop {
             match self.acks.take() {
-                Due::Ends(numbers) => {
+                Due::Ends(windows) => {
                     let frames: Vec<u8> =
-                        numbers.into_iter().flat_map(|it| self.frame(it)).collect();
+                        windows.iter().flat_map(|window| self.frame(window.number)).collect();
                     self.write(&frames).await?;
+                    self.count(&windows);
                 }
                 Due::Later => {
-                    let waited = timeout(self.keepalive, self.acks.changed()).await;
+                    let keepalive = self.shared.settings.keepalive;
+                    let waited = timeout(keepalive, self.acks.changed()).await;
                     if waited.is_err() && self.acks.knows_keepalive() {
                         self.write(&self.frame(0)).await?;
                     }
@@ -277,6 +282,18 @@ impl Writer {
         }
     }
 
+    /// Counts windows whose answers were sent.
+    fn count(&self, windows: &[WindowEnd]) {
+        let intake = &self.shared.intake;
+        let batches = &intake.metrics().listening.batches;
+        batches.acknowledged.add(windows.len() as u64);
+        let now = intake.clock().monotonic().0;
+        for window in windows {
+            let took = now.saturating_sub(window.read_at).as_nanos();
+            batches.processing_time.add(u64::try_from(took).unwrap_or(u64::MAX), 1);
+        }
+    }
+
     fn frame(&self, number: u32) -> [u8; 6] {
         let version = if self.acks.knows_keepalive() { Version::Two } else { Version::One };
         let [a, b, c, d] = number.to_be_bytes();
@@ -284,11 +301,12 @@ impl Writer {
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let limit = self.shared.settings.timeout;
         let writing = async {
             self.stream.write_all(bytes).await?;
             self.stream.flush().await
         };
-        match timeout(self.timeout, writing).await {
+        match timeout(limit, writing).await {
             Ok(written) => written.map_err(End::Broken),
             Err(_) => Err(End::Late("an answer could not be written for `timeout`")),
         }

@@ -2,8 +2,9 @@
 //!
 //! Lumberjack has no registered standard; version 1 is described in logstash-forwarder's PROTOCOL.md, version 2 by Elastic's
 //! go-lumber. A client sends a *window*: `W` with the number of events, then so many events, each as a frame `J` with JSON
-//! (version 2) or `D` with pairs of texts (version 1). A frame `C` has such frames, compressed with zlib. Numbers have 32
-//! bits, the most significant byte first. The answer to a window is `A` with the number of its last event.
+//! (version 2, and Logstash's client of version 1) or `D` with pairs of texts (version 1). A frame `C` has such frames,
+//! compressed with zlib. Numbers have 32 bits, the most significant byte first. The answer to a window is `A` with the
+//! number of its last event.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use skidder_event::{Row, Text, write_string};
@@ -175,9 +176,15 @@ impl Frames {
         self.version
     }
 
-    /// Whether a window has begun and not ended.
+    /// Events of the window that was begun last.
+    pub(super) fn window_events(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether a window has begun and not ended. It ends with its last event, and not before the end of the compressed
+    /// frame that has this event.
     pub(super) fn is_in_window(&self) -> bool {
-        self.left > 0
+        self.left > 0 || self.compressed.is_some()
     }
 
     /// Reads until something is to be done; returns how many of the bytes were used.
@@ -326,7 +333,8 @@ impl Frames {
         self.check_version(first)?;
         let Some(&kind) = bytes.get(1) else { return Ok(Frame::Incomplete) };
         match (kind, self.version) {
-            (b'J', Some(Version::Two)) => self.json(bytes, events),
+            // The client of Logstash writes JSON in frames of version 1, too.
+            (b'J', _) => self.json(bytes, events),
             (b'D', Some(Version::One)) => self.pairs(bytes, events),
             (b'C', _) if may_be_compressed => Ok(match number_at(bytes, HEADER) {
                 Some(content) => Frame::Compressed { content: content as usize },
@@ -335,7 +343,7 @@ impl Frames {
             (found, version) => {
                 let expected = match version {
                     Some(Version::Two) => "`J`, an event as JSON,",
-                    _ => "`D`, an event,",
+                    _ => "`D` or `J`, an event,",
                 };
                 Err(FrameError::Type { found, expected })
             }
@@ -472,3 +480,7 @@ impl Compressed {
 #[cfg(test)]
 #[path = "frames_tests.rs"]
 pub(super) mod tests;
+
+#[cfg(test)]
+#[path = "frames_fuzz.rs"]
+mod fuzz;

@@ -135,6 +135,14 @@ fn a_client_that_does_not_number_its_events_gets_their_count() {
 }
 
 #[test]
+fn the_client_of_logstash_sends_json_in_version_1() {
+    let mut event = json_frame(8, b"{\"a\":1}");
+    event[0] = b'1';
+    let bytes = [window_frame(b'1', 1), compressed_frame(b'1', &event)].concat();
+    assert_eq!(read(&[&bytes], 100).unwrap(), [(vec!["{\"a\":1}".to_owned()], 8)]);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let window = window_frame(b'2', 2);
     let event = json_frame(1, b"{}");

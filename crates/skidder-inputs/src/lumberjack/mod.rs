@@ -9,6 +9,8 @@
 mod acks;
 mod connection;
 mod decode;
+#[cfg(test)]
+mod filebeat_tests;
 mod frames;
 mod server;
 #[cfg(test)]
@@ -48,7 +50,7 @@ settings! {
         .default(&["v1", "v2"])
         .about("of the protocol; a connection that speaks another one is closed");
     KEEPALIVE: Duration = Key::new("keepalive").default(Duration::ZERO).default_words("3 s").about(
-        "how often a client of version 2 that waits for its answer hears that it is not there yet; 0: the default",
+        "how often a client of version 2 that waits for its answer gets a 0, which means not yet; 0: the default",
     );
     TIMEOUT: Duration = Key::new("timeout").default(Duration::ZERO).default_words("30 s").about(
         "a connection is closed when nothing of a window that has begun comes for so long, or an answer cannot be \
@@ -100,7 +102,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
         path => Path::parse(path).map(Some).map_err(|error| error.to_string()),
     });
     let target = target.value();
-    no_hosts(section);
+    no_hosts(section, LISTEN_ADDRESS.name());
     let tls = read_tls(section, &SSL, context).ok()?;
     let device = section.get(&LISTEN_ADDRESS).value();
     let (host, port) = parse_host(section, LISTEN_ADDRESS.name(), &device)?;
@@ -129,6 +131,10 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
 impl Input for Lumberjack {
     fn kind(&self) -> &'static str {
         KIND
+    }
+
+    fn relays(&self) -> bool {
+        self.settings.target.is_none()
     }
 
     fn address(&self) -> Option<&str> {

@@ -18,7 +18,7 @@ fn read_text(text: &str, sockets: &Sockets) -> (Option<Box<dyn Input>>, String) 
     read_with(text, |section| read(section, &context(sockets)))
 }
 
-fn input(address: SocketAddr, more: &str, sockets: &Sockets) -> Box<dyn Input> {
+pub(super) fn input(address: SocketAddr, more: &str, sockets: &Sockets) -> Box<dyn Input> {
     let (read, problems) = read_text(&format!("{{listen_address: '{address}'{more}}}"), sockets);
     assert_eq!(problems, "");
     read.unwrap()
@@ -298,16 +298,72 @@ async fn a_client_that_waits_hears_that_its_answer_is_not_there_yet_and_gets_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_stops_within_a_window_is_given_up_after_the_timeout() {
+async fn a_client_whose_window_finds_a_full_queue_gets_keep_alives_and_its_end_is_noticed() {
     let (address, sockets) = free_address();
-    let mut bench = Bench::start(input(address, ", timeout: 50ms", &sockets), 100);
+    let mut bench = Bench::start(input(address, ", keepalive: 20ms", &sockets), 100);
+    bench.is_stuck = true;
+    let mut first = TcpStream::connect(address).await.unwrap();
+    let events: Vec<u8> = (1..=100).flat_map(|number| json_frame(number, b"{}")).collect();
+    first.write_all(&[window_frame(b'2', 100), events].concat()).await.unwrap();
+    bench.until("the queue is full", |bench| bench.input.metrics().published.get() == 100).await;
+    let mut second = TcpStream::connect(address).await.unwrap();
+    second.write_all(&[window_frame(b'2', 1), json_frame(1, b"{}")].concat()).await.unwrap();
+    let mut answer = [0; 6];
+    let answered = tokio::time::timeout(Duration::from_secs(10), second.read_exact(&mut answer));
+    answered.await.expect("not yet, which it says").unwrap();
+    assert_eq!(answer, *b"2A\0\0\0\0");
+    drop(second);
+    bench.until("it is gone", |bench| bench.input.metrics().open.get() == 1).await;
+    bench.is_stuck = false;
+    bench.events(100).await;
+    bench.stop().await;
+    assert_eq!(bench.events.len(), 100, "what the client that left has sent it sends again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_stops_within_a_window_is_given_up_after_the_timeout() {
+    let half = [window_frame(b'2', 2), json_frame(1, b"{}")].concat();
+    // All events are there; the compressed frame that has them is not at its end.
+    let mut compressed = compressed_frame(b'2', &json_frame(1, b"{}"));
+    let length = compressed.len() as u32 - 6 + 100;
+    compressed[2..6].copy_from_slice(&length.to_be_bytes());
+    let unfinished = [window_frame(b'2', 1), compressed].concat();
+    for bytes in [half, unfinished] {
+        let (address, sockets) = free_address();
+        let mut bench = Bench::start(input(address, ", timeout: 50ms", &sockets), 100);
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(&bytes).await.unwrap();
+        let mut rest = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut rest));
+        closed.await.expect("it is closed").unwrap();
+        assert!(rest.is_empty());
+        bench.until("it is counted", |bench| bench.input.metrics().errors.get() == 1).await;
+        assert!(bench.events.is_empty(), "the client sends the whole window again");
+        bench.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_are_counted_as_in_filebeat() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, "", &sockets), 100);
+    let event = |number| json_frame(number, b"{}");
+    let whole = [window_frame(b'2', 0), window_frame(b'2', 2), event(1), event(2)].concat();
+    let ((), answer) = tokio::join!(bench.events(2), exchange(address, &whole, 6));
+    assert_eq!(answer, *b"2A\0\0\0\x02");
+    bench.is_stuck = true;
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let bytes = [window_frame(b'2', 2), json_frame(1, b"{}")].concat();
-    stream.write_all(&bytes).await.unwrap();
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).await.unwrap();
-    bench.until("it is counted", |bench| bench.input.metrics().errors.get() == 1).await;
-    assert!(bench.events.is_empty(), "the client sends the whole window again");
+    let half = [window_frame(b'2', 1), event(1), window_frame(b'2', 2), event(1)].concat();
+    stream.write_all(&half).await.unwrap();
+    let metrics = Arc::clone(bench.input.metrics());
+    let batches = &metrics.listening.batches;
+    bench.until("two windows are whole", |_| batches.received.get() == 2).await;
+    assert_eq!(batches.messages.get(), 3, "the half window and the empty one do not count");
+    assert_eq!(batches.acknowledged.get(), 1, "the second one has no verdict");
+    assert_eq!(batches.processing_time.summary().count, 1);
+    assert_eq!(batches.address.get(), Some(&format!("tcp://{address}")));
+    bench.is_stuck = false;
+    bench.until("it has its answer", |_| batches.acknowledged.get() == 2).await;
     bench.stop().await;
 }
 
@@ -346,6 +402,7 @@ fn settings_are_those_of_filebeat() {
         ("max_message_size: 0", "`max_message_size`"),
         ("target: 'a..b'", "`target`"),
         ("hosts: [':5044']", "unknown setting `hosts`"),
+        ("hosts: [':5044']", "did you mean `listen_address`?"),
         ("{ssl: {certificate: /nowhere, key: /nowhere}}", "/nowhere"),
     ] {
         let (read, problems) = read_text(text, &sockets);

@@ -109,7 +109,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
         }
         (None, Some(udp), None) => {
             read_workers(&udp);
-            no_hosts(&udp);
+            no_hosts(&udp, "host");
             let host = udp.get(&datagrams::HOST).required();
             if host.is_empty() {
                 // That is reported if it is missing.

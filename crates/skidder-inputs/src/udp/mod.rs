@@ -75,7 +75,7 @@ pub struct Udp(DatagramServer);
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
     begin(section, &UDP);
     read_workers(section);
-    no_hosts(section);
+    no_hosts(section, "host");
     let device = section.get(&LISTEN).hint("as in `host: \"0.0.0.0:514\"`").value();
     let server = read_server(section, context, device)?;
     Some(Box::new(Udp(server)))

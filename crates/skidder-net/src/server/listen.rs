@@ -3,17 +3,25 @@
 use super::ACCEPT_PAUSE;
 use super::bind::{Family, IpPlace, UnixName, UnixPlace, refused};
 use crate::route::Stream;
-use rustix::net::{SocketType, listen};
+use rustix::net::{SocketType, listen, sockopt};
 use std::fmt;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 
 /// Connections that the kernel keeps until they are accepted; it takes `net.core.somaxconn` instead if that is less, as
 /// it does for Go.
 const BACKLOG: i32 = 4096;
+
+/// Time without bytes after which the kernel asks a client of TCP whether it is still there, and time between two such
+/// probes. Together with [`PROBES`] as in Go: a client that vanished without a word is gone two and a half minutes later.
+const PROBE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Probes without an answer after which a connection is broken.
+const PROBES: u32 = 9;
 
 /// An address to listen on, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +231,9 @@ impl Listener {
     pub fn from_tcp(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = BoundAddress::Tcp(listener.local_addr()?);
+        if let Err(error) = probe_clients(&listener) {
+            tracing::debug!(%address, %error, "a client that vanishes without a word stays connected");
+        }
         Ok(Self { socket: Socket::Tcp(TcpListener::from_std(listener)?), address })
     }
 
@@ -283,9 +294,36 @@ impl Listener {
     }
 }
 
+/// Makes the kernel find out about clients that are gone without a word. Connections inherit it from their listener.
+fn probe_clients(listener: &std::net::TcpListener) -> io::Result<()> {
+    sockopt::set_socket_keepalive(listener, true)?;
+    sockopt::set_tcp_keepidle(listener, PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepintvl(listener, PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(listener, PROBES)?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_vanishes_without_a_word_is_noticed_as_in_go() {
+        let address = ListenAddress::parse_tcp("127.0.0.1:0").unwrap();
+        let listener = Listener::bind(&address).await.unwrap();
+        let (Socket::Tcp(socket), BoundAddress::Tcp(address)) =
+            (&listener.socket, &listener.address)
+        else {
+            unreachable!("it is TCP")
+        };
+        let (_client, accepted) =
+            tokio::join!(tokio::net::TcpStream::connect(address), socket.accept());
+        let (connection, _) = accepted.unwrap();
+        assert!(sockopt::socket_keepalive(&connection).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&connection).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepintvl(&connection).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepcnt(&connection).unwrap(), 9);
+    }
 
     #[test]
     fn hosts_with_ports_are_read() {
