@@ -13,7 +13,7 @@ use tokio::time::timeout;
 const INFLATED_BYTES: usize = 64 << 10;
 
 /// How long nothing of a body may come.
-pub(super) const BODY_PAUSE_MAX: Duration = Duration::from_secs(60);
+pub(super) const BODY_PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Why a request is not taken.
 #[derive(Debug)]

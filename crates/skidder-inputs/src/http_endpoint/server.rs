@@ -24,7 +24,9 @@ use tokio::task::{JoinError, JoinSet};
 
 /// The servers of the program, by host and port as in the settings.
 #[derive(Clone, Debug, Default)]
-pub struct Servers(Arc<Mutex<HashMap<(String, u16), Weak<Server>>>>);
+pub struct Servers(Arc<Mutex<Known>>);
+
+type Known = HashMap<(String, u16), Weak<Server>>;
 
 /// A server; it closes its socket when the last input that knows it is gone.
 pub(super) struct Server {

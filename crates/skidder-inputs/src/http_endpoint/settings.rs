@@ -178,10 +178,8 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let claim =
         context.wanted.claim_for_http(&context.sockets, section, LISTEN_PORT.name(), key, part);
     let server = context.servers.of(&host, port);
-    let device = match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
-    };
+    let device =
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let address = StreamAddress::Tcp { host, port, family: Family::Any };
     let place = ListenPlace { address, claim, network: Arc::new(RealNetwork) };
     let fs = Arc::clone(&context.fs);

@@ -212,7 +212,7 @@ impl Walk<'_> {
             0x0b => r"'\v'".to_owned(),
             0x0c => r"'\f'".to_owned(),
             byte if byte < 0x20 || byte == 0x7f => format!(r"'\x{byte:02x}'"),
-            byte @ 0x80..0xa1 | byte @ 0xad => format!(r"'\u{byte:04x}'"),
+            byte @ (0x80..0xa1 | 0xad) => format!(r"'\u{byte:04x}'"),
             byte => format!("'{}'", char::from(byte)),
         };
         Err(format!("invalid character {quoted} {context}"))
