@@ -154,6 +154,7 @@ fn ask(stream: &TcpStream, body: &str) -> Option<u16> {
 }
 
 /// Posts lines of a file, 1,000 a request, each again until it is answered with 200.
+#[expect(clippy::disallowed_methods, reason = "a client that pauses before it connects again")]
 fn post_all(port: u16, name: &'static str, count: usize) {
     let mut stream = None;
     let all = String::from_utf8(lines(name, 0..count)).unwrap();

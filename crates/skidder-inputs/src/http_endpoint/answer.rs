@@ -99,7 +99,8 @@ impl Verdicts {
 impl Route {
     pub(super) fn new(mut settings: Settings, intake: Intake) -> Self {
         let in_flight = Arc::new(InFlight::new(settings.in_flight));
-        let decoder = Decoder::new(settings.target.take(), settings.preserve_original);
+        let program = settings.program.take();
+        let decoder = Decoder::new(settings.target.take(), settings.preserve_original, program);
         let (requests, over) = (AtomicUsize::new(0), Notify::new());
         Self { settings, intake, decoder, in_flight, requests, over }
     }

@@ -2,6 +2,7 @@
 
 use super::crc::Crc;
 use super::original;
+use super::program::Program;
 use super::syntax::{skip_space, value_end};
 use crate::common::known_utf8;
 use skidder_event::{Batch, EventMut, Map, Parts, Path, Row, Text, Value};
@@ -20,6 +21,8 @@ pub(super) struct Decoder {
     pub(super) target: Option<Path>,
     /// `event.original` is added.
     pub(super) preserve_original: bool,
+    /// What makes other objects of the values.
+    program: Option<Program>,
     original: Path,
     event: Path,
     headers: Path,
@@ -46,7 +49,11 @@ struct Objects {
 }
 
 impl Decoder {
-    pub(super) fn new(target: Option<Path>, preserve_original: bool) -> Self {
+    pub(super) fn new(
+        target: Option<Path>,
+        preserve_original: bool,
+        program: Option<Program>,
+    ) -> Self {
         let path = |name| Path::parse(name).expect("it is a path");
         let settings = Settings {
             max_depth: 1,
@@ -58,6 +65,7 @@ impl Decoder {
         Self {
             target,
             preserve_original,
+            program,
             original: path("event.original"),
             event: path("event"),
             headers: path("headers"),
@@ -77,6 +85,16 @@ impl Decoder {
         (time, headers): (i64, Option<&Value>),
         crc: Option<&Crc>,
     ) -> Result<Decoded, String> {
+        let made;
+        let body = match &self.program {
+            Some(program) => {
+                let values = values(body)?;
+                let values: Vec<&[u8]> = values.into_iter().map(|span| &body[span]).collect();
+                made = program.run(&values)?;
+                &made[..]
+            }
+            None => body,
+        };
         let make = |spans: &[Range<usize>], source: &mut Source, json: &mut JsonFields| {
             let mut decoded =
                 Decoded { batches: Vec::new(), challenge: None, skipped: 0, left_out: None };
@@ -186,30 +204,43 @@ fn lines(body: &[u8]) -> Option<Vec<Range<usize>>> {
     }
 }
 
-/// The objects of a body: values one after the other, and those in lists.
-fn objects(body: &[u8]) -> Result<Objects, String> {
-    let mut objects = Objects { spans: Vec::new(), skipped: 0 };
+/// The values of a body, one after the other.
+fn values(body: &[u8]) -> Result<Vec<Range<usize>>, String> {
+    let mut spans = Vec::new();
     let mut at = 0;
     loop {
         at = skip_space(body, at);
-        let Some(&byte) = body.get(at) else { return Ok(objects) };
+        if at == body.len() {
+            return Ok(spans);
+        }
         let end = value_end(body, at)
             .map_err(|why| format!("malformed JSON object at stream position {at}: {why}"))?;
-        match byte {
-            b'{' => objects.spans.push(at..end),
-            b'[' => elements(body, at + 1, &mut objects),
-            _ => {
-                let kind = match byte {
-                    b'"' => "string",
-                    b't' | b'f' => "bool",
-                    b'n' => "<nil>",
-                    _ => "json.Number",
-                };
-                return Err(format!("only JSON objects are accepted: {kind}"));
-            }
-        }
+        spans.push(at..end);
         at = end;
     }
+}
+
+/// The objects of a body: those that are its values, and those in lists that are.
+fn objects(body: &[u8]) -> Result<Objects, String> {
+    let mut objects = Objects { spans: Vec::new(), skipped: 0 };
+    for span in values(body)? {
+        let kind = match body[span.start] {
+            b'{' => {
+                objects.spans.push(span);
+                continue;
+            }
+            b'[' => {
+                elements(body, span.start + 1, &mut objects);
+                continue;
+            }
+            b'"' => "string",
+            b't' | b'f' => "bool",
+            b'n' => "<nil>",
+            _ => "json.Number",
+        };
+        return Err(format!("only JSON objects are accepted: {kind}"));
+    }
+    Ok(objects)
 }
 
 /// The objects in a list that was checked; `at` is behind its `[`.

@@ -16,6 +16,7 @@ mod decode;
 mod in_flight;
 mod original;
 mod paths;
+mod program;
 mod query;
 mod server;
 mod settings;

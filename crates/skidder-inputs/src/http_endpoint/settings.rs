@@ -2,6 +2,7 @@
 
 use super::crc::{Crc, Provider};
 use super::in_flight::Limits;
+use super::program::Program;
 use super::validate::{Hmac, HmacKind, Validator};
 use super::{HttpEndpoint, paths};
 use crate::Context;
@@ -29,7 +30,6 @@ settings! {
     /// Settings of `http_endpoint`.
     pub static HTTP_ENDPOINT = Group::new("input.http_endpoint", "Events in requests of HTTP.")
         .include(&[&EVERY_INPUT])
-        .unsupported(&[("program", "programs in CEL are not here yet: leave this input to Filebeat")])
         .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")]);
 
     LISTEN_ADDRESS: String = Key::new("listen_address")
@@ -45,6 +45,9 @@ settings! {
         Key::one_of("method", &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH")])
             .default("POST")
             .about("that requests must have");
+    PROGRAM: String = Key::new("program").about(
+        "an expression in CEL, which makes an object or a list of objects of each value of a body, `obj`",
+    );
     PREFIX: String =
         Key::new("prefix").default("json").about("the field for the object; `.` is the root of the event");
     CONTENT_TYPE: String = Key::new("content_type")
@@ -129,6 +132,7 @@ pub(super) struct Settings {
     pub(super) in_flight: Option<Limits>,
     pub(super) retry_after: u64,
     pub(super) crc: Option<Crc>,
+    pub(super) program: Option<Program>,
 }
 
 /// Reads its settings.
@@ -158,6 +162,11 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let in_flight = read_in_flight(section);
     let retry_after = section.get(&RETRY_AFTER).value();
     let crc = read_crc(section);
+    let program = section.get(&PROGRAM).try_map(|source| match source.trim() {
+        "" => Ok(None),
+        source => Program::new(source).map(Some),
+    });
+    let program = program.optional().flatten();
     let tls = read_tls(section, &SSL, context).ok()?;
     let host = section.get(&LISTEN_ADDRESS).value();
     let port = u16::try_from(section.get(&LISTEN_PORT).value()).ok()?;
@@ -172,6 +181,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
         in_flight: in_flight?,
         retry_after,
         crc: crc?,
+        program,
     };
     let key = SocketKey::Tcp { host: host.clone(), port, family: Family::Any };
     let part = HttpPart { path, tls: tls.as_ref().map(|(settings, _)| settings.clone()) };

@@ -103,7 +103,8 @@ async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answered {
 
 fn settings_of(config: &Value) -> String {
     let fields = config.as_object().into_iter().flatten();
-    fields.map(|(name, value)| format!(", {name}: {value}")).collect()
+    let fields: Vec<String> = fields.map(|(name, value)| format!(", {name}: {value}")).collect();
+    fields.concat()
 }
 
 fn request_of(request: &Value) -> Vec<u8> {
@@ -132,8 +133,10 @@ fn without_type(event: &Value) -> Value {
 /// Answers and events were recorded from Filebeat 9.6, but for those with `differs`, which says what Filebeat does.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_and_events_are_those_of_filebeat() {
-    let cases: Vec<Value> = serde_json::from_str(include_str!("golden.json")).unwrap();
-    assert!(cases.len() > 100);
+    let mut cases: Vec<Value> = serde_json::from_str(include_str!("golden.json")).unwrap();
+    let programs: Vec<Value> = serde_json::from_str(include_str!("golden_program.json")).unwrap();
+    assert!(cases.len() > 100 && programs.len() > 20);
+    cases.extend(programs);
     let mut wrong = Vec::new();
     for case in &cases {
         let name = case["name"].as_str().unwrap();
@@ -421,7 +424,9 @@ fn settings_are_those_of_filebeat() {
         ("{max_in_flight_bytes: 10, low_water_in_flight_bytes: 9}", "expected less than 5"),
         ("{retry_after: -1}", "`retry_after`"),
         ("{listen_port: 70000}", "`listen_port`"),
-        ("{program: 'obj'}", "`program`"),
+        ("{program: 'obj.map(x, {\"y\": x})'}", ""),
+        ("{program: 'obj +'}", "`program`"),
+        ("{program: 'obj.lowerAscii()'}", "undeclared reference to `lowerAscii`"),
         ("{ssl: {certificate: /nowhere, key: /nowhere}}", "/nowhere"),
     ] {
         let (read, problems) = read_text(text, &context(&Sockets::default()));
