@@ -3,6 +3,7 @@
 use skidder_config::{Group, Key, Section, settings};
 use skidder_event::Row;
 use skidder_net::{Claim, Family, SocketKey, Sockets};
+use skidder_tls::TlsServerSettings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -61,9 +62,24 @@ pub(crate) fn known_utf8(bytes: &[u8], rows: &[Row]) -> usize {
     if rows.iter().all(is_boundary) { bytes.len() } else { 0 }
 }
 
-/// The sockets that the inputs of one configuration want, each with the place of its setting.
+/// The sockets that the inputs of one configuration want.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted(Arc<Mutex<Vec<(SocketKey, String)>>>);
+pub struct Wanted(Arc<Mutex<Vec<WantedSocket>>>);
+
+/// A socket, the place of its setting, and what an input of HTTP has of it.
+#[derive(Debug)]
+struct WantedSocket {
+    key: SocketKey,
+    position: String,
+    part: Option<HttpPart>,
+}
+
+/// What an input of HTTP has of a server: others may have other paths of the same one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HttpPart {
+    pub(crate) path: String,
+    pub(crate) tls: Option<TlsServerSettings>,
+}
 
 impl Wanted {
     /// Claims a socket for the input with this section, whose setting `name` has its address. Reports a socket that
@@ -75,20 +91,63 @@ impl Wanted {
         name: &str,
         key: SocketKey,
     ) -> Claim {
+        self.claim_part(sockets, section, name, key, None)
+    }
+
+    /// The same for an input that has only a path of a server.
+    pub(crate) fn claim_for_http(
+        &self,
+        sockets: &Sockets,
+        section: &Section<'_>,
+        name: &str,
+        key: SocketKey,
+        part: HttpPart,
+    ) -> Claim {
+        self.claim_part(sockets, section, name, key, Some(part))
+    }
+
+    fn claim_part(
+        &self,
+        sockets: &Sockets,
+        section: &Section<'_>,
+        name: &str,
+        key: SocketKey,
+        part: Option<HttpPart>,
+    ) -> Claim {
         let item = section.item(name);
         let position = item.map(|item| item.node().position().to_string());
         let position = position.unwrap_or_else(|| section.path().to_owned());
         let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match wanted.iter().find(|(other, _)| are_same(other, &key)) {
-            Some((_, other)) => {
-                let message =
-                    format!("`{}`: the input at {other} listens there, too", section.path_of(name));
-                section.problem(name, message, "give each its own address, or remove one of them");
-            }
-            None => wanted.push((key.clone(), position)),
+        let problem = wanted.iter().find_map(|other| {
+            let is_shared = other.part.is_some() && part.is_some() && other.key == key;
+            let conflict =
+                if is_shared { other.conflict(part.as_ref()) } else { Some(EACH_ITS_OWN) };
+            let is_same = is_shared || are_same(&other.key, &key);
+            conflict.filter(|_| is_same).map(|conflict| (other.position.clone(), conflict))
+        });
+        if let Some((other, (what, hint))) = problem {
+            let message = format!("`{}`: the input at {other} {what}", section.path_of(name));
+            section.problem(name, message, hint);
+        } else {
+            wanted.push(WantedSocket { key: key.clone(), position, part });
         }
         drop(wanted);
         sockets.claim(key)
+    }
+}
+
+const EACH_ITS_OWN: (&str, &str) =
+    ("listens there, too", "give each its own address, or remove one of them");
+
+impl WantedSocket {
+    /// Why another input of HTTP cannot have this part of the same server: what, and a hint.
+    fn conflict(&self, other: Option<&HttpPart>) -> Option<(&'static str, &'static str)> {
+        let (one, other) = (self.part.as_ref()?, other?);
+        if one.path == other.path {
+            return Some(("has the same `url` there", "give each its own `url` or address"));
+        }
+        let hint = "write the same `ssl` for both, or give each its own address";
+        (one.tls != other.tls).then_some(("listens there with another `ssl`", hint))
     }
 }
 

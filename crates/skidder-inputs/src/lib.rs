@@ -7,6 +7,7 @@ mod bind;
 mod common;
 pub mod datagram;
 pub mod docker_logs;
+pub mod http_endpoint;
 pub mod listen;
 pub mod lumberjack;
 mod receive_queue;
@@ -39,6 +40,8 @@ pub struct Context {
     pub sockets: Sockets,
     /// The sockets of the inputs that were read so far; new for each configuration.
     pub wanted: Wanted,
+    /// Servers of HTTP that several inputs share: those of the whole program.
+    pub servers: http_endpoint::Servers,
 }
 
 impl Context {
@@ -55,6 +58,7 @@ pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 /// The types that there are, but for [`stdin`], whose settings are read with those of the inputs of files.
 pub const KINDS: &[(&str, Read)] = &[
     ("benchmark", benchmark::read),
+    ("http_endpoint", http_endpoint::read),
     ("lumberjack", lumberjack::read),
     ("syslog", syslog::read),
     ("tcp", tcp::read),
@@ -65,6 +69,7 @@ pub const KINDS: &[(&str, Read)] = &[
 /// The settings of each type.
 pub static SETTINGS: &[(&str, &Group)] = &[
     ("benchmark", &benchmark::BENCHMARK),
+    ("http_endpoint", &http_endpoint::HTTP_ENDPOINT),
     ("lumberjack", &lumberjack::LUMBERJACK),
     ("syslog", &syslog::SYSLOG),
     ("tcp", &tcp::TCP),

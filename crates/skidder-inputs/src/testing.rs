@@ -24,7 +24,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn context(sockets: &Sockets) -> Context {
     let clock = Arc::new(SystemClock::new());
-    Context { fs: Arc::new(RealFs), clock, sockets: sockets.clone(), wanted: Wanted::default() }
+    Context {
+        fs: Arc::new(RealFs),
+        clock,
+        sockets: sockets.clone(),
+        wanted: Wanted::default(),
+        servers: crate::http_endpoint::Servers::default(),
+    }
 }
 
 /// Reads settings with a function; returns the problems as text.

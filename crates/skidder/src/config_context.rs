@@ -21,6 +21,8 @@ pub(crate) struct ConfigContext<'a> {
     pub(crate) interrupt: Arc<AtomicBool>,
     /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
+    /// Servers of HTTP that inputs share.
+    pub(crate) servers: skidder_inputs::http_endpoint::Servers,
     /// What the command line says of modules.
     pub(crate) modules: &'a Overrides,
 }

@@ -49,6 +49,7 @@ impl Shared {
                 fs: Arc::clone(&context.fs),
                 clock: Arc::clone(&context.clock),
                 sockets: context.sockets.clone(),
+                servers: context.servers.clone(),
                 wanted: skidder_inputs::Wanted::default(),
             },
             processors: processors_of(context).with_trial(context.trial),

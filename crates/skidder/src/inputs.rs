@@ -157,7 +157,7 @@ const STDIN: &str = skidder_inputs::stdin::KIND;
 const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 24] = [
+const NOT_HERE: [&str; 23] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -169,7 +169,6 @@ const NOT_HERE: [&str; 24] = [
     "etw",
     "gcp-pubsub",
     "gcs",
-    "http_endpoint",
     "httpjson",
     "journald",
     "kafka",

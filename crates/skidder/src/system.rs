@@ -30,6 +30,8 @@ pub(crate) struct System {
     pub(crate) interrupt: Arc<AtomicBool>,
     /// Sockets that outlive their input.
     pub(crate) sockets: Sockets,
+    /// Servers of HTTP that inputs share.
+    pub(crate) servers: skidder_inputs::http_endpoint::Servers,
     /// What the command line says of modules.
     pub(crate) modules: Arc<Overrides>,
 }
@@ -48,6 +50,7 @@ impl System {
             service: Arc::new(Service::of_environment()),
             interrupt: Arc::default(),
             sockets: Sockets::default(),
+            servers: skidder_inputs::http_endpoint::Servers::default(),
             modules: Arc::default(),
         })
     }
@@ -66,6 +69,7 @@ impl System {
             cores: self.cores,
             interrupt: Arc::clone(&self.interrupt),
             sockets: self.sockets.clone(),
+            servers: self.servers.clone(),
             modules: &self.modules,
         }
     }

@@ -35,6 +35,17 @@ const DATAGRAM: Goal =
 const LUMBERJACK: Goal =
     ("x6", "CPU of JSON events over Lumberjack, over the same lines from a file", 1.6, 1.2, "");
 
+const HTTP: Goal = (
+    "x7",
+    "CPU of NDJSON over http_endpoint, 1,000 events a body, over the same lines from a file",
+    1.5,
+    1.15,
+    "",
+);
+
+/// Events of a request of the row about HTTP.
+const REQUEST_EVENTS: usize = 1000;
+
 /// Events of a window, as Beats have them by default.
 const WINDOW_EVENTS: usize = 2048;
 
@@ -76,13 +87,14 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x6.
+/// The rows x1 to x7.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
     rows.extend(rows_or_why(&[CONNECTIONS], connections(stage)));
     rows.extend(rows_or_why(&[SYSLOG], syslog(stage)));
     rows.extend(rows_or_why(&[LUMBERJACK], lumberjack(stage)));
+    rows.extend(rows_or_why(&[HTTP], http(stage)));
     rows
 }
 
@@ -96,13 +108,14 @@ struct Listening {
 }
 
 impl Listening {
-    /// Starts it with an input that has these settings; `ADDRESS` in them is where it listens.
+    /// Starts it with an input that has these settings; `ADDRESS` or `PORT` in them is where it listens.
     fn start(stage: &Stage, input: &str) -> Result<Self> {
         // A port that was just given back stays free.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let sink = Sink::start(Behaviour::default())?;
         let url = Value::from(sink.url());
         let input = input.replace("ADDRESS", &format!("'127.0.0.1:{port}'"));
+        let input = input.replace("PORT", &format!("listen_port: {port}"));
         let home = stage.home_of(&format!(
             "filebeat.inputs:\n  - {{id: bench, {input}}}\n\
              output.elasticsearch:\n  hosts: [{url}]\n  compression_level: 0\n"
@@ -168,11 +181,15 @@ fn file_cost(stage: &Stage, file: &Path) -> Result<f64> {
 /// Seconds of CPU for an input with these settings.
 fn tcp_cost(stage: &Stage, input: &str, bytes: &[u8], events: u64) -> Result<f64> {
     let listening = Listening::start(stage, input)?;
-    let mut client = listening.connect()?;
-    client.write_all(bytes)?;
-    // Closing it with answers that were not read would reset the connection, and what was not received is lost.
-    client.shutdown(Shutdown::Write)?;
+    let mut stream = listening.connect()?;
+    stream.write_all(bytes)?;
+    // A request without an answer counts only as long as its connection is open. Closing with answers that were not read
+    // would reset the connection, and what was not received is lost.
+    if !input.contains("http_endpoint") {
+        stream.shutdown(Shutdown::Write)?;
+    }
     listening.events(events)?;
+    drop(stream);
     let came = listening.sink.count().documents;
     ensure!(came == events, "{came} of {events} events came");
     Ok(listening.program.end(PATIENCE)?.cpu.as_secs_f64())
@@ -232,6 +249,48 @@ fn lumberjack(stage: &Stage) -> Result<Vec<Row>> {
         packed.median / from_file.median
     );
     Ok(vec![row(&LUMBERJACK, over.median / from_file.median, detail)])
+}
+
+fn http(stage: &Stage) -> Result<Vec<Row>> {
+    let (file, events) = stage.of_kind(Kind::Json, stage.lines)?;
+    let bytes = requests(&std::fs::read(&file)?);
+    let input = "type: http_endpoint, PORT, prefix: '.'";
+    let parsers = "[{ndjson: {target: \"\", overwrite_keys: true}}]";
+    let settings = Settings { parsers, ..Settings::default() };
+    let (mut from_file, mut over) = (Vec::new(), Vec::new());
+    for run in 0..stage.runs {
+        let paths = file.to_string_lossy();
+        let (cost, _) = ship_with(stage, &stage.skidder, &paths, settings, events)?;
+        from_file.push(cost.cpu.as_secs_f64());
+        over.push(tcp_cost(stage, input, &bytes, events)?);
+        measure::note(&format!("http_endpoint {}: {from_file:?} {over:?}", run + 1));
+    }
+    let from_file = summarize(&from_file).context("no run was made")?;
+    let over = summarize(&over).context("no run was made")?;
+    let each = over.median / events as f64 * 1e6;
+    let detail = format!(
+        "{events} events, {each:.2} µs each; {}; {}",
+        spread("s:", over),
+        spread("from a file s:", from_file)
+    );
+    Ok(vec![row(&HTTP, over.median / from_file.median, detail)])
+}
+
+/// Lines of JSON as requests of HTTP, one behind the other.
+fn requests(lines: &[u8]) -> Vec<u8> {
+    let lines: Vec<&[u8]> =
+        lines.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() > 1).collect();
+    let mut bytes = Vec::new();
+    for events in lines.chunks(REQUEST_EVENTS) {
+        let body = events.concat();
+        let length = body.len();
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(&body);
+    }
+    bytes
 }
 
 /// Lines of JSON as windows of Lumberjack.

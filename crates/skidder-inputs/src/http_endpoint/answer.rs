@@ -1,0 +1,398 @@
+//! One request of a path: taken or refused, and its answer.
+
+use super::body::{BodyError, Coding, inflate, read};
+use super::decode::{Decoded, Decoder};
+use super::in_flight::{Counted, InFlight};
+use super::query::wait_of;
+use super::settings::Settings;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::RETRY_AFTER;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use skidder_event::{Acknowledge, Acknowledgement, Map, Progress, Value};
+use skidder_input::{Intake, Source};
+use skidder_parse::json_fields::JsonFields;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long a request waits at a stop for the verdicts of its events.
+pub(super) const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
+
+/// An answer.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// A path of a server, while its input runs.
+pub(super) struct Route {
+    pub(super) settings: Settings,
+    pub(super) intake: Intake,
+    decoder: Decoder,
+    in_flight: Arc<InFlight>,
+    /// Requests that are not over.
+    requests: AtomicUsize,
+    over: Notify,
+}
+
+/// What a connection keeps for a path.
+pub(super) struct Session {
+    source: Source,
+    json: JsonFields,
+}
+
+impl Session {
+    pub(super) fn new(source: Source) -> Self {
+        Self { source, json: JsonFields::default() }
+    }
+}
+
+/// A request that is not over.
+pub(super) struct Busy(Arc<Route>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+        self.0.over.notify_waiters();
+    }
+}
+
+/// The verdicts on the events of a request.
+#[derive(Debug, Default)]
+struct Verdicts {
+    missing: AtomicUsize,
+    is_rejected: AtomicBool,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct OfRequest(Arc<Verdicts>);
+
+impl Acknowledge for OfRequest {
+    fn accept(self: Box<Self>) {
+        self.0.missing.fetch_sub(1, Ordering::AcqRel);
+        self.0.changed.notify_one();
+    }
+
+    fn reject(self: Box<Self>) {
+        self.0.is_rejected.store(true, Ordering::Release);
+        self.0.changed.notify_one();
+    }
+}
+
+impl Verdicts {
+    /// Waits for all; returns whether the events were accepted.
+    async fn all(&self) -> bool {
+        loop {
+            if self.is_rejected.load(Ordering::Acquire) {
+                return false;
+            }
+            if self.missing.load(Ordering::Acquire) == 0 {
+                return true;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+impl Route {
+    pub(super) fn new(mut settings: Settings, intake: Intake) -> Self {
+        let in_flight = Arc::new(InFlight::new(settings.in_flight));
+        let program = settings.program.take();
+        let decoder = Decoder::new(settings.target.take(), settings.preserve_original, program);
+        let (requests, over) = (AtomicUsize::new(0), Notify::new());
+        Self { settings, intake, decoder, in_flight, requests, over }
+    }
+
+    /// Counts a request.
+    pub(super) fn begin(self: &Arc<Self>) -> Busy {
+        self.requests.fetch_add(1, Ordering::AcqRel);
+        Busy(Arc::clone(self))
+    }
+
+    /// Waits until no request is under way.
+    pub(super) async fn idle(&self) {
+        loop {
+            let over = self.over.notified();
+            tokio::pin!(over);
+            over.as_mut().enable();
+            if self.requests.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            over.await;
+        }
+    }
+
+    /// Answers a request; ends soon after the input must stop.
+    pub(super) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        session: &mut Session,
+    ) -> Answer {
+        let busy = self.begin();
+        let stopped = async {
+            self.intake.stopped().await;
+            tokio::time::sleep(LAST_ANSWERS_MAX).await;
+        };
+        let answering = Box::pin(self.respond(request, session));
+        let answer = tokio::select! {
+            biased;
+            answer = answering => answer,
+            () = stopped => self.failed(session, StatusCode::GATEWAY_TIMEOUT, "context canceled"),
+        };
+        drop(busy);
+        answer
+    }
+
+    async fn respond(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        session: &mut Session,
+    ) -> Answer {
+        let (head, body) = request.into_parts();
+        let validator = &self.settings.validator;
+        if let Err((status, message)) = validator.check(&head.method, &head.headers) {
+            return self.failed(session, status, &message);
+        }
+        let bytes_max = self.settings.body_bytes_max;
+        let mut signed = None;
+        let mut unread = Some(body);
+        if let Some(hmac) = &validator.hmac {
+            let signature = match hmac.sent(&head.headers) {
+                Ok(signature) => signature,
+                Err((status, message)) => return self.failed(session, status, &message),
+            };
+            let Some(body) = unread.take() else { return self.accepted() };
+            let bytes = match read(body, bytes_max, None).await {
+                Ok(bytes) => bytes,
+                Err(error) => return self.refused(session, error),
+            };
+            if let Err((status, message)) = hmac.check(&signature, &bytes) {
+                return self.failed(session, status, &message);
+            }
+            signed = Some(bytes);
+        }
+        if head.method == Method::OPTIONS {
+            return self.options();
+        }
+        let wait = match wait_of(head.uri.query()) {
+            Ok(wait) => wait,
+            Err(message) => return self.failed(session, StatusCode::BAD_REQUEST, &message),
+        };
+        if let Err((high, bytes)) = self.in_flight.admit() {
+            let text = format!(
+                r#"{{"warn":"in flight bytes above high water mark","high_water":{high},"in_flight":{bytes}}}"#
+            );
+            session.source.failed("in flight bytes above high water mark");
+            return self.busy(text, 1);
+        }
+        let mut counted = self.in_flight.begin();
+        let reading = async {
+            let coding = Coding::of(head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes))?;
+            let plain = coding == Coding::Plain;
+            let bytes = match (signed, unread) {
+                (None, Some(body)) => read(body, bytes_max, plain.then_some(&mut counted)).await?,
+                (signed, _) => {
+                    let signed = signed.unwrap_or_default();
+                    if plain {
+                        let add = counted.add(signed.len());
+                        add.map_err(|(max, all)| BodyError::InFlight(max, all))?;
+                    }
+                    signed
+                }
+            };
+            self.intake.metrics().bytes.add(bytes.len() as u64);
+            let bytes = if plain { bytes } else { inflate(&bytes, bytes_max, &mut counted)? };
+            if bytes.trim_ascii().is_empty() {
+                let message = "body cannot be empty".to_owned();
+                return Err(BodyError::Refused(StatusCode::NOT_ACCEPTABLE, message));
+            }
+            Ok(bytes)
+        };
+        match reading.await {
+            Ok(bytes) => self.take(&bytes, &head.headers, session, wait, counted).await,
+            Err(error) => self.refused(session, error),
+        }
+    }
+
+    /// Sends the events of a body on.
+    async fn take(
+        self: &Arc<Self>,
+        body: &[u8],
+        headers: &HeaderMap,
+        session: &mut Session,
+        wait: Option<Duration>,
+        counted: Counted,
+    ) -> Answer {
+        let listening = &self.intake.metrics().listening;
+        listening.message_bytes.add(body.len() as u64);
+        let headers = self.included(headers);
+        let time = self.intake.clock().wall().0;
+        let Session { source, json } = session;
+        let crc = self.settings.crc.as_ref();
+        let decoded = self.decoder.decode(body, source, json, (time, headers.as_ref()), crc);
+        let Decoded { batches, challenge, skipped, left_out } = match decoded {
+            Ok(decoded) => decoded,
+            Err(message) => return self.failed(session, StatusCode::BAD_REQUEST, &message),
+        };
+        if skipped > 0 {
+            let what = format!("{skipped} elements of a list are no objects and become no events");
+            session.source.failed(&what);
+            tracing::warn!(source = %session.source.about().name, "{what}");
+        }
+        if let Some(left_out) = left_out {
+            session.source.failed(&left_out);
+            tracing::warn!(source = %session.source.about().name, "{left_out}");
+        }
+        let counted = (counted, self.begin());
+        let sent = match wait {
+            None => self.send(batches, &mut session.source, counted).await,
+            Some(wait) => {
+                let sending = self.send_and_wait(batches, &mut session.source);
+                let sent = tokio::time::timeout(wait, sending).await;
+                drop(counted);
+                sent.unwrap_or_else(|_| {
+                    let message = "could not publish event within timeout";
+                    Err((StatusCode::GATEWAY_TIMEOUT, message))
+                })
+            }
+        };
+        match (sent, challenge) {
+            (Err((status, message)), _) => self.failed(session, status, message),
+            (Ok(()), Some(answer)) => json_answer(StatusCode::OK, answer.into()),
+            (Ok(()), None) => self.accepted(),
+        }
+    }
+
+    /// Sends events; ends when the queues have them. Those that wait for room go in also if the client leaves.
+    async fn send(
+        &self,
+        batches: Vec<(skidder_event::Batch, u64)>,
+        source: &mut Source,
+        counted: (Counted, Busy),
+    ) -> Result<(), (StatusCode, &'static str)> {
+        let counted = Arc::new(counted);
+        for (batch, bytes) in batches {
+            let sending = source.send(batch, Progress::Nothing(bytes));
+            if !sending.is_waiting() {
+                continue;
+            }
+            let counted = Arc::clone(&counted);
+            let waiting = tokio::spawn(async move {
+                let sent = sending.await;
+                drop(counted);
+                sent
+            });
+            if !matches!(waiting.await, Ok(Ok(()))) {
+                return Err((StatusCode::SERVICE_UNAVAILABLE, "the program ends"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends events and waits for their verdicts. When this is dropped, those that no queue has are given up: the client
+    /// sends them again.
+    async fn send_and_wait(
+        &self,
+        batches: Vec<(skidder_event::Batch, u64)>,
+        source: &mut Source,
+    ) -> Result<(), (StatusCode, &'static str)> {
+        let verdicts = Arc::new(Verdicts::default());
+        verdicts.missing.store(batches.len(), Ordering::Release);
+        let ends = (StatusCode::SERVICE_UNAVAILABLE, "the program ends");
+        for (batch, bytes) in batches {
+            let owed = Acknowledgement::new(OfRequest(Arc::clone(&verdicts)));
+            let sending = source.send(batch, Progress::Acknowledge(owed, bytes));
+            sending.await.map_err(|_| ends)?;
+        }
+        if verdicts.all().await { Ok(()) } else { Err(ends) }
+    }
+
+    /// The headers that events get.
+    fn included(&self, headers: &HeaderMap) -> Option<Value> {
+        let mut found = Map::default();
+        let mut is_empty = true;
+        for name in &self.settings.include_headers {
+            // Go keeps it elsewhere.
+            if *name == HOST {
+                continue;
+            }
+            let text = |value: &HeaderValue| {
+                Value::from(String::from_utf8_lossy(value.as_bytes()).into_owned())
+            };
+            let values: Vec<Value> = headers.get_all(name).iter().map(text).collect();
+            if !values.is_empty() {
+                found.insert(&canonical(name), Value::List(values));
+                is_empty = false;
+            }
+        }
+        (!is_empty).then_some(Value::Map(found))
+    }
+
+    /// The answer to a request that was taken.
+    fn accepted(&self) -> Answer {
+        let (status, body) = &self.settings.response;
+        json_answer(*status, body.clone())
+    }
+
+    fn options(&self) -> Answer {
+        let validator = &self.settings.validator;
+        let mut answer = Response::new(Full::default());
+        *answer.status_mut() = validator.options_status;
+        for (name, value) in validator.options.iter().flatten() {
+            answer.headers_mut().append(name, value.clone());
+        }
+        answer
+    }
+
+    fn refused(&self, session: &Session, error: BodyError) -> Answer {
+        match error {
+            BodyError::Refused(status, message) => self.failed(session, status, &message),
+            BodyError::InFlight(max, bytes) => {
+                session.source.failed("max in flight bytes exceeded during read");
+                let text = format!(
+                    r#"{{"error":"max in flight bytes exceeded during read","max_in_flight":{max},"in_flight":{bytes}}}"#
+                );
+                self.busy(text, 2)
+            }
+        }
+    }
+
+    /// The answer to a request that may come again.
+    fn busy(&self, text: String, times: u64) -> Answer {
+        let mut answer = json_answer(StatusCode::SERVICE_UNAVAILABLE, text.into());
+        let seconds = self.settings.retry_after * times;
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        answer
+    }
+
+    /// The answer to a request that was not taken, which is counted.
+    fn failed(&self, session: &Session, status: StatusCode, message: &str) -> Answer {
+        let name = &session.source.about().name;
+        session.source.failed(message);
+        tracing::debug!(source = %name, status = status.as_u16(), message, "a request is refused");
+        let body = format!("{{\"message\":{}}}\n", serde_json::Value::from(message));
+        json_answer(status, body.into())
+    }
+}
+
+fn json_answer(status: StatusCode, body: Box<str>) -> Answer {
+    let has_body = !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let body = if has_body { Bytes::from(String::from(body)) } else { Bytes::new() };
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// The name as Go writes it (`X-Request-Id`), with `_` for dots.
+fn canonical(name: &HeaderName) -> String {
+    let mut is_first = true;
+    let letter = |letter: char| {
+        let upper = if is_first { letter.to_ascii_uppercase() } else { letter };
+        is_first = letter == '-';
+        if upper == '.' { '_' } else { upper }
+    };
+    name.as_str().chars().map(letter).collect()
+}

@@ -1,0 +1,127 @@
+//! The body of a request: read, counted and decompressed, within limits.
+
+use super::in_flight::Counted;
+use flate2::read::MultiGzDecoder;
+use http_body_util::BodyExt as _;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+use std::io::Read as _;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Decompressed at once.
+const INFLATED_BYTES: usize = 64 << 10;
+
+/// How long nothing of a body may come.
+pub(super) const BODY_PAUSE_MAX: Duration = Duration::from_mins(1);
+
+/// Why a request is not taken.
+#[derive(Debug)]
+pub(super) enum BodyError {
+    /// Answer with this status and message.
+    Refused(StatusCode, String),
+    /// More than `max_in_flight_bytes`, which is the first number, are in flight.
+    InFlight(u64, u64),
+}
+
+/// How the body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Plain,
+    Gzip,
+}
+
+impl Coding {
+    /// Of the header `Content-Encoding`.
+    ///
+    /// # Errors
+    /// It is none that is known.
+    pub(super) fn of(header: Option<&[u8]>) -> Result<Self, BodyError> {
+        match header.unwrap_or_default() {
+            b"" => Ok(Self::Plain),
+            b"gzip" | b"x-gzip" => Ok(Self::Gzip),
+            other => {
+                let name = String::from_utf8_lossy(other);
+                let message = format!("unsupported Content-Encoding type {name:?}");
+                Err(BodyError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+            }
+        }
+    }
+}
+
+fn too_long(bytes_max: usize) -> BodyError {
+    let message = format!("the body is longer than max_body_bytes, {bytes_max} bytes");
+    BodyError::Refused(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+fn malformed(position: usize, why: &dyn std::fmt::Display) -> BodyError {
+    let message = format!("malformed JSON object at stream position {position}: {why}");
+    BodyError::Refused(StatusCode::BAD_REQUEST, message)
+}
+
+/// Reads a body as it was sent.
+///
+/// # Errors
+/// It is too long, breaks off, or does not come.
+pub(super) async fn read(
+    mut body: Incoming,
+    bytes_max: usize,
+    mut counted: Option<&mut Counted>,
+) -> Result<Vec<u8>, BodyError> {
+    let hint = body.size_hint();
+    if hint.lower() > bytes_max as u64 {
+        return Err(too_long(bytes_max));
+    }
+    let mut bytes = Vec::new();
+    loop {
+        let Ok(frame) = timeout(BODY_PAUSE_MAX, body.frame()).await else {
+            let message = format!("nothing of the body came for {} s", BODY_PAUSE_MAX.as_secs());
+            return Err(BodyError::Refused(StatusCode::REQUEST_TIMEOUT, message));
+        };
+        let piece = match frame {
+            None => return Ok(bytes),
+            // The client is gone, or its chunks make no sense.
+            Some(Err(error)) => return Err(malformed(bytes.len(), &error)),
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        };
+        if bytes.len() + piece.len() > bytes_max {
+            return Err(too_long(bytes_max));
+        }
+        if let Some(counted) = counted.as_deref_mut() {
+            counted.add(piece.len()).map_err(|(max, all)| BodyError::InFlight(max, all))?;
+        }
+        bytes.extend_from_slice(&piece);
+    }
+}
+
+/// Decompresses a body.
+///
+/// # Errors
+/// It is no gzip, or too long.
+pub(super) fn inflate(
+    packed: &[u8],
+    bytes_max: usize,
+    counted: &mut Counted,
+) -> Result<Vec<u8>, BodyError> {
+    if packed.len() < 2 || packed[..2] != [0x1f, 0x8b] {
+        let why = if packed.is_empty() { "EOF" } else { "gzip: invalid header" };
+        let message = format!("failed to create gzip reader: {why}");
+        return Err(BodyError::Refused(StatusCode::INTERNAL_SERVER_ERROR, message));
+    }
+    let mut decoder = MultiGzDecoder::new(packed);
+    let mut bytes = Vec::new();
+    loop {
+        let before = bytes.len();
+        bytes.resize(before + INFLATED_BYTES, 0);
+        let read = decoder.read(&mut bytes[before..]);
+        let read = read.map_err(|error| malformed(before, &error))?;
+        bytes.truncate(before + read);
+        if read == 0 {
+            return Ok(bytes);
+        }
+        if bytes.len() > bytes_max {
+            return Err(too_long(bytes_max));
+        }
+        counted.add(read).map_err(|(max, all)| BodyError::InFlight(max, all))?;
+    }
+}

@@ -1,0 +1,315 @@
+//! The objects of a body become events: all of them, or none.
+
+use super::crc::Crc;
+use super::original;
+use super::program::Program;
+use super::syntax::{skip_space, value_end};
+use crate::common::known_utf8;
+use skidder_event::{Batch, EventMut, Map, Parts, Path, Row, Text, Value};
+use skidder_input::Source;
+use skidder_parse::json_fields::{JsonFields, Settings};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of a batch from which on the rest of a body goes into the next one.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// The paths of what is added to events.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    /// `None`: the root.
+    pub(super) target: Option<Path>,
+    /// `event.original` is added.
+    pub(super) preserve_original: bool,
+    /// What makes other objects of the values.
+    program: Option<Program>,
+    original: Path,
+    event: Path,
+    headers: Path,
+    settings: Settings,
+}
+
+/// What a body has.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    /// Its events, and how many bytes of the body they are.
+    pub(super) batches: Vec<(Batch, u64)>,
+    /// The answer to a challenge, which stands behind these events.
+    pub(super) challenge: Option<String>,
+    /// Elements of lists that are no objects and become no events.
+    pub(super) skipped: u64,
+    /// What could not be put into the root of an event: the first of them.
+    pub(super) left_out: Option<String>,
+}
+
+/// Objects of a body.
+struct Objects {
+    spans: Vec<Range<usize>>,
+    skipped: u64,
+}
+
+impl Decoder {
+    pub(super) fn new(
+        target: Option<Path>,
+        preserve_original: bool,
+        program: Option<Program>,
+    ) -> Self {
+        let path = |name| Path::parse(name).expect("it is a path");
+        let settings = Settings {
+            max_depth: 1,
+            process_array: false,
+            overwrite_keys: true,
+            expand_keys: false,
+            document_id: None,
+        };
+        Self {
+            target,
+            preserve_original,
+            program,
+            original: path("event.original"),
+            event: path("event"),
+            headers: path("headers"),
+            settings,
+        }
+    }
+
+    /// Makes batches of a body. `headers` go into each event.
+    ///
+    /// # Errors
+    /// The message for the client: nothing of the body is used.
+    pub(super) fn decode(
+        &self,
+        body: &[u8],
+        source: &mut Source,
+        json: &mut JsonFields,
+        (time, headers): (i64, Option<&Value>),
+        crc: Option<&Crc>,
+    ) -> Result<Decoded, String> {
+        let made;
+        let body = match &self.program {
+            Some(program) => {
+                let values = values(body)?;
+                let values: Vec<&[u8]> = values.into_iter().map(|span| &body[span]).collect();
+                made = program.run(&values)?;
+                &made[..]
+            }
+            None => body,
+        };
+        let make = |spans: &[Range<usize>], source: &mut Source, json: &mut JsonFields| {
+            let mut decoded =
+                Decoded { batches: Vec::new(), challenge: None, skipped: 0, left_out: None };
+            self.batches(body, spans, (source, json), (time, headers), &mut decoded)?;
+            Ok::<_, String>(decoded)
+        };
+        if crc.is_none()
+            && let Some(spans) = lines(body)
+            && let Ok(decoded) = make(&spans, source, json)
+        {
+            return Ok(decoded);
+        }
+        let Objects { mut spans, skipped } = objects(body)?;
+        let challenge = match crc {
+            Some(crc) => challenge(crc, body, &mut spans)?,
+            None => None,
+        };
+        let decoded = make(&spans, source, json)?;
+        Ok(Decoded { challenge, skipped, ..decoded })
+    }
+
+    fn batches(
+        &self,
+        body: &[u8],
+        mut spans: &[Range<usize>],
+        (source, json): (&mut Source, &mut JsonFields),
+        (time, headers): (i64, Option<&Value>),
+        decoded: &mut Decoded,
+    ) -> Result<(), String> {
+        while let Some(first) = spans.first() {
+            let start = first.start;
+            let fits = |span: &Range<usize>| span.end - start <= BATCH_BYTES;
+            let count = spans.partition_point(fits).max(1);
+            let (these, rest) = spans.split_at(count);
+            spans = rest;
+            let end = these[count - 1].end;
+            let row = |span: &Range<usize>| {
+                let len = span.len() as u32;
+                Row::numbered(0, len, Text { start: (span.start - start) as u32, len }, time)
+            };
+            let rows: Vec<Row> = these.iter().map(row).collect();
+            // Room for texts without their escapes, and `event.original`.
+            let mut bytes =
+                Vec::with_capacity((end - start) * if self.preserve_original { 2 } else { 1 });
+            bytes.extend_from_slice(&body[start..end]);
+            let utf8 = known_utf8(&bytes, &rows);
+            let mut batch = source.batch_of(Parts { bytes, rows, ..Parts::default() }, utf8);
+            let base = Arc::clone(batch.base());
+            for row in 0..batch.len() {
+                let text = batch.rows()[row].message;
+                let mut event = batch.event_mut(row, &base);
+                event.clear_message();
+                let target = self.target.as_ref();
+                let left_out = json
+                    .decode(&mut event, text, &self.settings, target)
+                    .map_err(|error| format!("malformed JSON object: {error}"))?;
+                if let Some(left_out) = left_out {
+                    decoded.left_out.get_or_insert_with(|| left_out.to_string());
+                }
+                self.add(&mut event, &body[these[row].clone()], headers);
+            }
+            batch.forget_changes();
+            decoded.batches.push((batch, (end - start) as u64));
+        }
+        Ok(())
+    }
+
+    /// Adds what is not of the object itself.
+    fn add(&self, event: &mut EventMut<'_>, object: &[u8], headers: Option<&Value>) {
+        if self.preserve_original
+            && let Some(text) = original::text(object)
+            && event.put_text(&self.original, text.as_bytes()).is_err()
+        {
+            // `event` is no object: it is replaced, as in Filebeat.
+            let mut inner = Map::default();
+            inner.insert("original", text);
+            let put = event.put(&self.event, &Value::Map(inner));
+            debug_assert!(put.is_ok(), "a field of the root can be set");
+        }
+        if let Some(headers) = headers {
+            let put = event.put(&self.headers, headers);
+            debug_assert!(put.is_ok(), "a field of the root can be set");
+        }
+    }
+}
+
+/// The lines of a body that looks like one object a line; they are not checked.
+fn lines(body: &[u8]) -> Option<Vec<Range<usize>>> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    let mut ends = memchr::memchr_iter(b'\n', body);
+    loop {
+        let end = ends.next();
+        let line = &body[start..end.unwrap_or(body.len())];
+        let trimmed = line.trim_ascii();
+        if !trimmed.is_empty() {
+            if trimmed[0] != b'{' || trimmed[trimmed.len() - 1] != b'}' {
+                return None;
+            }
+            let before = line.len() - line.trim_ascii_start().len();
+            spans.push(start + before..start + before + trimmed.len());
+        }
+        match end {
+            Some(end) => start = end + 1,
+            None => return Some(spans),
+        }
+    }
+}
+
+/// The values of a body, one after the other.
+fn values(body: &[u8]) -> Result<Vec<Range<usize>>, String> {
+    let mut spans = Vec::new();
+    let mut at = 0;
+    loop {
+        at = skip_space(body, at);
+        if at == body.len() {
+            return Ok(spans);
+        }
+        let end = value_end(body, at)
+            .map_err(|why| format!("malformed JSON object at stream position {at}: {why}"))?;
+        spans.push(at..end);
+        at = end;
+    }
+}
+
+/// The objects of a body: those that are its values, and those in lists that are.
+fn objects(body: &[u8]) -> Result<Objects, String> {
+    let mut objects = Objects { spans: Vec::new(), skipped: 0 };
+    for span in values(body)? {
+        let kind = match body[span.start] {
+            b'{' => {
+                objects.spans.push(span);
+                continue;
+            }
+            b'[' => {
+                elements(body, span.start + 1, &mut objects);
+                continue;
+            }
+            b'"' => "string",
+            b't' | b'f' => "bool",
+            b'n' => "<nil>",
+            _ => "json.Number",
+        };
+        return Err(format!("only JSON objects are accepted: {kind}"));
+    }
+    Ok(objects)
+}
+
+/// The objects in a list that was checked; `at` is behind its `[`.
+fn elements(body: &[u8], mut at: usize, objects: &mut Objects) {
+    loop {
+        at = skip_space(body, at);
+        match body.get(at) {
+            None | Some(b']') => return,
+            Some(b',') => at += 1,
+            Some(byte) => {
+                let Ok(end) = value_end(body, at) else { return };
+                if *byte == b'{' {
+                    objects.spans.push(at..end);
+                } else {
+                    objects.skipped += 1;
+                }
+                at = end;
+            }
+        }
+    }
+}
+
+/// The answer to the first challenge; it and what follows it are no events.
+fn challenge(
+    crc: &Crc,
+    body: &[u8],
+    spans: &mut Vec<Range<usize>>,
+) -> Result<Option<String>, String> {
+    for at in 0..spans.len() {
+        let Ok(object) = serde_json::from_slice(&body[spans[at].clone()]) else { continue };
+        if let Some(answer) = crc.answer(&object) {
+            spans.truncate(at);
+            return Ok(Some(answer?));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_found_wherever_they_stand() {
+        let texts = |body: &str| {
+            let found = objects(body.as_bytes())?;
+            let texts = found.spans.into_iter().map(|span| body[span].to_owned());
+            Ok::<_, String>((texts.collect::<Vec<_>>(), found.skipped))
+        };
+        let all = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            texts("{\"a\":\n1}{} \n[{},3,[{}],{\"b\":[]}]").unwrap(),
+            (all(&["{\"a\":\n1}", "{}", "{}", "{\"b\":[]}"]), 2)
+        );
+        assert_eq!(texts(" \n").unwrap(), (vec![], 0));
+        assert_eq!(texts("{} 1"), Err("only JSON objects are accepted: json.Number".to_owned()));
+        let message = texts("{}]").unwrap_err();
+        assert_eq!(
+            message,
+            "malformed JSON object at stream position 2: invalid character ']' looking for beginning of value"
+        );
+    }
+
+    #[test]
+    fn lines_are_taken_only_if_each_looks_like_an_object() {
+        assert_eq!(lines(b"{}\r\n\n {1}"), Some(vec![0..2, 6..9]));
+        assert_eq!(lines(b""), Some(vec![]));
+        for body in [&b"{\n}"[..], b"[{}]", b"{} {}\n1"] {
+            assert_eq!(lines(body), None, "{body:?}");
+        }
+    }
+}

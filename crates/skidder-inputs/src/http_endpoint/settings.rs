@@ -1,0 +1,355 @@
+//! The settings, with Filebeat's names and defaults.
+
+use super::crc::{Crc, Provider};
+use super::in_flight::Limits;
+use super::program::Program;
+use super::validate::{Hmac, HmacKind, Validator};
+use super::{HttpEndpoint, paths};
+use crate::Context;
+use crate::common::{EVERY_INPUT, HttpPart, begin};
+use crate::listen::{ListenPlace, StreamAddress, read_tls};
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use skidder_config::{Any, Group, Key, OneOf, Part, Secret, Section, Size, settings};
+use skidder_event::Path;
+use skidder_input::Input;
+use skidder_net::{Family, RealNetwork, SocketKey};
+use skidder_tls::SSL_SERVER;
+use std::sync::Arc;
+
+/// The largest body, decompressed, unless `max_body_bytes` says another one. Filebeat has no limit.
+pub(super) const BODY_BYTES_MAX: u64 = 100 << 20;
+
+/// The largest `max_body_bytes`: a body is in memory as a whole.
+pub(super) const BODY_BYTES_LIMIT: u64 = 512 << 20;
+
+/// The largest `max_in_flight_bytes`.
+const IN_FLIGHT_BYTES_LIMIT: u64 = 1 << 40;
+
+settings! {
+    /// Settings of `http_endpoint`.
+    pub static HTTP_ENDPOINT = Group::new("input.http_endpoint", "Events in requests of HTTP.")
+        .include(&[&EVERY_INPUT])
+        .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")]);
+
+    LISTEN_ADDRESS: String = Key::new("listen_address")
+        .default("127.0.0.1")
+        .about("a name or an address of this machine; an empty text is all of them");
+    LISTEN_PORT: u64 = Key::new("listen_port").default(8000).range(0, 65535).noun("a port").about(
+        "several inputs may have the same address and port, with the same `ssl` and each its own `url`",
+    );
+    URL: String = Key::new("url").default("/").about(
+        "the path; one that ends with `/` takes all paths below it that no longer one takes",
+    );
+    METHOD: OneOf<&'static str> =
+        Key::one_of("method", &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH")])
+            .default("POST")
+            .about("that requests must have");
+    PROGRAM: String = Key::new("program").about(
+        "an expression in CEL, which makes an object or a list of objects of each value of a body, `obj`",
+    );
+    PREFIX: String =
+        Key::new("prefix").default("json").about("the field for the object; `.` is the root of the event");
+    CONTENT_TYPE: String = Key::new("content_type")
+        .default("application/json")
+        .about("that requests must have, exactly; an empty text takes any");
+    RESPONSE_CODE: u64 = Key::new("response_code")
+        .default(200)
+        .range(200, 599)
+        .noun("a status of HTTP")
+        .about("of the answer to a request that was taken");
+    RESPONSE_BODY: String = Key::new("response_body")
+        .default(r#"{"message": "success"}"#)
+        .about("JSON, likewise");
+    OPTIONS_HEADERS: Any = Key::new("options_headers").map().about(
+        "headers, each with a list of values, of the answer to `OPTIONS`; without it `OPTIONS` is refused",
+    );
+    OPTIONS_RESPONSE_CODE: u64 = Key::new("options_response_code")
+        .default(200)
+        .range(200, 599)
+        .noun("a status of HTTP")
+        .about("of that answer");
+    BASIC_AUTH: bool =
+        Key::new("basic_auth").default(false).about("requests need `username` and `password`");
+    USERNAME: String = Key::new("username").about("for `basic_auth`");
+    PASSWORD: Secret = Key::new("password").about("for `basic_auth`");
+    SECRET_HEADER: String = Key::new("secret.header").about("a header that requests need");
+    SECRET_VALUE: Secret = Key::new("secret.value").about("its value");
+    HMAC_HEADER: String =
+        Key::new("hmac.header").about("a header with the signature of the body: hexadecimal or base64");
+    HMAC_KEY: Secret = Key::new("hmac.key").about("the key of the signature");
+    HMAC_TYPE: OneOf<HmacKind> =
+        Key::one_of("hmac.type", &[("sha256", HmacKind::Sha256), ("sha1", HmacKind::Sha1)])
+            .about("its hash; required with `hmac.key`");
+    HMAC_PREFIX: String =
+        Key::new("hmac.prefix").default("").about("of the header's value, as `sha256=`");
+    CRC_PROVIDER: String = Key::new("crc.provider").about("`zoom`: its challenges are answered");
+    CRC_SECRET: Secret = Key::new("crc.secret").about("the secret for the answer");
+    INCLUDE_HEADERS: Vec<String> =
+        Key::<Vec<String>>::new("include_headers").default(&[]).about("headers that events get, in `headers`");
+    PRESERVE_ORIGINAL_EVENT: bool = Key::new("preserve_original_event")
+        .default(false)
+        .about("the object as text goes into `event.original`");
+    MAX_BODY_BYTES: Size = Key::new("max_body_bytes")
+        .range(0, BODY_BYTES_LIMIT)
+        .default_words("100 MiB")
+        .about("of a body, decompressed, at most 512 MiB; a longer one is refused with 413");
+    MAX_IN_FLIGHT_BYTES: Size = Key::new("max_in_flight_bytes")
+        .default(0)
+        .range(0, IN_FLIGHT_BYTES_LIMIT)
+        .about("of bodies without an answer; a request that exceeds it is refused with 503. 0 is no limit");
+    HIGH_WATER: Size = Key::new("high_water_in_flight_bytes")
+        .range(0, IN_FLIGHT_BYTES_LIMIT)
+        .default_words("half of `max_in_flight_bytes`")
+        .about("from which on new requests are refused with 503 and `Retry-After`");
+    LOW_WATER: Size = Key::new("low_water_in_flight_bytes")
+        .range(0, IN_FLIGHT_BYTES_LIMIT)
+        .default_words("80 % of that, or 64 KiB less if that is smaller")
+        .about("down to which they are");
+    RETRY_AFTER: u64 = Key::new("retry_after")
+        .default(10)
+        .range(0, 86400)
+        .noun("seconds")
+        .about("the value of `Retry-After`, in seconds; twice of it above `max_in_flight_bytes`");
+    SSL: Part = Key::part("ssl", &SSL_SERVER).about(
+        "[TLS](outputs.md#ssl) with `certificate` and `key`; `client_authentication`: `none`, `optional`, `required` \
+         (default if there are `certificate_authorities`)",
+    );
+}
+
+/// What the requests of a path need, and how they are answered.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// The path.
+    pub(super) path: String,
+    pub(super) validator: Validator,
+    /// `None`: the root.
+    pub(super) target: Option<Path>,
+    pub(super) response: (StatusCode, Box<str>),
+    pub(super) include_headers: Vec<HeaderName>,
+    pub(super) preserve_original: bool,
+    pub(super) body_bytes_max: usize,
+    pub(super) in_flight: Option<Limits>,
+    pub(super) retry_after: u64,
+    pub(super) crc: Option<Crc>,
+    pub(super) program: Option<Program>,
+}
+
+/// Reads its settings.
+pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
+    begin(section, &HTTP_ENDPOINT);
+    let path = section.get(&URL).try_map(|url| paths::of_url(&url)).value();
+    let validator = read_validator(section);
+    let target = section.get(&PREFIX).try_map(|text| match &*text {
+        "." => Ok(None),
+        path => Path::parse(path).map(Some).map_err(|error| error.to_string()),
+    });
+    let target = target.value();
+    let response_body = section.get(&RESPONSE_BODY).try_map(|text| {
+        match serde_json::from_str::<serde_json::Value>(&text) {
+            Ok(_) => Ok(escape_html(&text)),
+            Err(error) => Err(format!("expected JSON: {error}")),
+        }
+    });
+    let response_body = response_body.value();
+    let response_code = read_status(section, &RESPONSE_CODE);
+    let include_headers = section.get(&INCLUDE_HEADERS).try_each(|name| {
+        HeaderName::try_from(name).map_err(|_| "expected the name of a header".to_owned())
+    });
+    let include_headers = include_headers.value();
+    let preserve_original = section.get(&PRESERVE_ORIGINAL_EVENT).value();
+    let body_bytes_max = section.get(&MAX_BODY_BYTES).optional().unwrap_or(BODY_BYTES_MAX);
+    let in_flight = read_in_flight(section);
+    let retry_after = section.get(&RETRY_AFTER).value();
+    let crc = read_crc(section);
+    let program = section.get(&PROGRAM).try_map(|source| match source.trim() {
+        "" => Ok(None),
+        source => Program::new(source).map(Some),
+    });
+    let program = program.optional().flatten();
+    let tls = read_tls(section, &SSL, context).ok()?;
+    let host = section.get(&LISTEN_ADDRESS).value();
+    let port = u16::try_from(section.get(&LISTEN_PORT).value()).ok()?;
+    let settings = Settings {
+        path: path.clone(),
+        validator: validator?,
+        target,
+        response: (response_code, response_body.into()),
+        include_headers,
+        preserve_original,
+        body_bytes_max: usize::try_from(body_bytes_max).ok()?,
+        in_flight: in_flight?,
+        retry_after,
+        crc: crc?,
+        program,
+    };
+    let key = SocketKey::Tcp { host: host.clone(), port, family: Family::Any };
+    let part = HttpPart { path, tls: tls.as_ref().map(|(settings, _)| settings.clone()) };
+    let claim =
+        context.wanted.claim_for_http(&context.sockets, section, LISTEN_PORT.name(), key, part);
+    let server = context.servers.of(&host, port);
+    let device =
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let address = StreamAddress::Tcp { host, port, family: Family::Any };
+    let place = ListenPlace { address, claim, network: Arc::new(RealNetwork) };
+    let fs = Arc::clone(&context.fs);
+    Some(Box::new(HttpEndpoint { settings, server, place, tls, fs, device }))
+}
+
+fn read_status(section: &Section<'_>, key: &Key<u64>) -> StatusCode {
+    let code = u16::try_from(section.get(key).value()).unwrap_or_default();
+    StatusCode::from_u16(code).unwrap_or(StatusCode::OK)
+}
+
+/// A pair of settings of which neither or both are set. `Err` if only one is, which is reported.
+fn both<T>(
+    section: &Section<'_>,
+    (one, of_one): (&str, Option<T>),
+    (other, of_other): (&str, Option<Secret>),
+) -> Result<Option<(T, Secret)>, ()> {
+    match (of_one, of_other) {
+        (Some(one), Some(other)) => Ok(Some((one, other))),
+        (None, None) => Ok(None),
+        (is_one, _) => {
+            let (there, missing) = if is_one.is_some() { (one, other) } else { (other, one) };
+            let message =
+                format!("`{}` needs `{}`", section.path_of(there), section.path_of(missing));
+            section.problem(there, message, "set both, or none");
+            Err(())
+        }
+    }
+}
+
+/// The name of a header in the settings, and its text as it was written.
+fn read_header_name(section: &Section<'_>, key: &Key<String>) -> Option<HeaderName> {
+    let name = section.get(key).optional().filter(|name| !name.is_empty())?;
+    let header = HeaderName::try_from(name.as_str()).ok();
+    if header.is_none() {
+        let message = format!("`{}` is `{name}`; expected a header", section.path_of(key.name()));
+        section.problem(key.name(), message, "letters, digits and `-`");
+    }
+    header
+}
+
+fn read_secret(section: &Section<'_>, key: &Key<Secret>) -> Option<Secret> {
+    section.get(key).optional().filter(|secret| !secret.reveal().is_empty())
+}
+
+fn read_validator(section: &Section<'_>) -> Option<Validator> {
+    let method = section.get(&METHOD).value();
+    let content_type = section.get(&CONTENT_TYPE).value();
+    let is_basic = section.get(&BASIC_AUTH).value();
+    let username = section.get(&USERNAME).optional().filter(|name| !name.is_empty());
+    let password = read_secret(section, &PASSWORD);
+    let user = match (is_basic, username, password) {
+        (false, ..) => None,
+        (true, Some(name), Some(password)) => Some((name, password)),
+        (true, ..) => {
+            let message = format!("`{}` needs a user", section.path_of(BASIC_AUTH.name()));
+            section.problem(BASIC_AUTH.name(), message, "set `username` and `password`");
+            return None;
+        }
+    };
+    let header = read_header_name(section, &SECRET_HEADER);
+    let value = read_secret(section, &SECRET_VALUE);
+    let secret =
+        both(section, (SECRET_HEADER.name(), header), (SECRET_VALUE.name(), value)).ok()?;
+    let header = read_header_name(section, &HMAC_HEADER);
+    let key = read_secret(section, &HMAC_KEY);
+    let kind = section.get(&HMAC_TYPE).optional();
+    let prefix = section.get(&HMAC_PREFIX).value();
+    let hmac = match both(section, (HMAC_HEADER.name(), header), (HMAC_KEY.name(), key)).ok()? {
+        None => None,
+        Some((header, key)) => {
+            let Some(kind) = kind else {
+                section.missing(
+                    HMAC_TYPE.name(),
+                    "`sha256` or `sha1`",
+                    "without it Filebeat checks no signature at all",
+                );
+                return None;
+            };
+            Some(Hmac { header, key, kind, prefix })
+        }
+    };
+    let options = read_options(section)?;
+    let options_status = read_status(section, &OPTIONS_RESPONSE_CODE);
+    Some(Validator { method, content_type, user, secret, hmac, options, options_status })
+}
+
+/// `options_headers`; the inner `None` if there are none.
+#[expect(clippy::option_option, reason = "the outer one says that the settings are wrong")]
+fn read_options(section: &Section<'_>) -> Option<Option<Vec<(HeaderName, HeaderValue)>>> {
+    if !section.has_key(&OPTIONS_HEADERS) {
+        section.accept_key(&OPTIONS_HEADERS);
+        return Some(None);
+    }
+    let inner = section.names(&OPTIONS_HEADERS);
+    let mut headers = Vec::new();
+    let mut is_right = true;
+    for name in inner.keys() {
+        let values = inner.strings(name).optional().unwrap_or_default();
+        for value in values {
+            match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                (Ok(name), Ok(value)) => headers.push((name, value)),
+                _ => {
+                    let message = format!("`{}` cannot be sent", inner.path_of(name));
+                    inner.problem(name, message, "expected a header and its values");
+                    is_right = false;
+                }
+            }
+        }
+    }
+    inner.finish();
+    is_right.then_some(Some(headers))
+}
+
+#[expect(clippy::option_option, reason = "the outer one says that the settings are wrong")]
+fn read_crc(section: &Section<'_>) -> Option<Option<Crc>> {
+    let provider = section.get(&CRC_PROVIDER).try_map(|name| match &*name {
+        "" => Ok(None),
+        name if name.eq_ignore_ascii_case("zoom") => Ok(Some(Provider::Zoom)),
+        _ => Err("expected `zoom`".to_owned()),
+    });
+    let is_wrong = section.has_key(&CRC_PROVIDER);
+    let provider = provider.optional();
+    if is_wrong && provider.is_none() {
+        return None;
+    }
+    let secret = read_secret(section, &CRC_SECRET);
+    let pair =
+        both(section, (CRC_PROVIDER.name(), provider.flatten()), (CRC_SECRET.name(), secret));
+    pair.ok().map(|pair| pair.map(|(provider, secret)| Crc { provider, secret }))
+}
+
+#[expect(clippy::option_option, reason = "the outer one says that the settings are wrong")]
+fn read_in_flight(section: &Section<'_>) -> Option<Option<Limits>> {
+    let max = section.get(&MAX_IN_FLIGHT_BYTES).value();
+    let high = section.get(&HIGH_WATER).optional().unwrap_or(0);
+    let low = section.get(&LOW_WATER).optional().unwrap_or(0);
+    match Limits::new(max, high, low) {
+        Ok(limits) => Some(limits),
+        Err(message) => {
+            let key = if max == 0 { &HIGH_WATER } else { &MAX_IN_FLIGHT_BYTES };
+            let key = if section.has_key(key) { key } else { &LOW_WATER };
+            section.problem(key.name(), message, "0 < low < high < max");
+            None
+        }
+    }
+}
+
+/// As Go's `json.HTMLEscape`.
+pub(super) fn escape_html(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            other => out.push(other),
+        }
+    }
+    out
+}
