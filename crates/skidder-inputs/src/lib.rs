@@ -7,6 +7,7 @@ mod bind;
 mod common;
 pub mod datagram;
 pub mod docker_logs;
+pub mod journald;
 pub mod listen;
 pub mod lumberjack;
 mod receive_queue;
