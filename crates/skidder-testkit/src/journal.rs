@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const HEADER: u64 = 272;
 
@@ -70,7 +72,10 @@ impl JournalWriter {
         let compression = options.compression.map_or(0, |compression| compression.file);
         writer.put(12, &(compression | if options.compact { 16 } else { 0 }).to_le_bytes());
         writer.put(16, &[1]);
-        writer.put(24, &[options.seqnum_id ^ 0x55; 16]);
+        static FILES: AtomicU64 = AtomicU64::new(1);
+        let id =
+            u128::from(FILES.fetch_add(1, Ordering::Relaxed)) << 64 | u128::from(process::id());
+        writer.put(24, &id.to_be_bytes());
         writer.put(40, &[options.machine_id; 16]);
         writer.put(72, &[options.seqnum_id; 16]);
         writer.put(88, &HEADER.to_le_bytes());

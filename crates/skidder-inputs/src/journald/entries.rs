@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// Fields of a file that are kept, since other entries have them, too.
 const ITEMS_MAX: usize = 4096;
 
+/// The longest of them.
+const ITEM_BYTES_MAX: usize = 1024;
+
 /// Where the first run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
@@ -88,6 +91,7 @@ pub(super) struct Entries {
     done: HashMap<FileId, (Timestamp, u64)>,
     /// Directories in which files may appear.
     pub(super) directories: Vec<PathBuf>,
+    /// Files were found: others have appeared since then.
     has_scanned: bool,
     /// Paths of which a problem was reported.
     reported: BTreeSet<PathBuf>,
@@ -164,7 +168,8 @@ impl Entries {
             !is_gone && !done.contains_key(&open.id)
         });
         self.current = None;
-        if !std::mem::replace(&mut self.has_scanned, true) {
+        if !self.has_scanned && !self.open.is_empty() {
+            self.has_scanned = true;
             self.check_resumed(report);
         }
         self.open.iter().map(|open| (open.file.header().file_id, position(open))).collect()
@@ -227,7 +232,7 @@ impl Entries {
             }
             first = Some(first.map_or(header.head_seqnum, |first| first.min(header.head_seqnum)));
         }
-        let is_gone = first.is_none_or(|first| first > cursor.seqnum);
+        let is_gone = first.is_none_or(|first| first > cursor.seqnum + 1);
         if is_gone {
             let path = self.open.first().map(|open| open.path.clone()).unwrap_or_default();
             let next = match first {
@@ -265,27 +270,29 @@ impl Entries {
 
     /// Reads the next entry; adds its fields to `items` if it is wanted. `None` if there is none for now.
     pub(super) fn next(&mut self, items: &mut Vec<Arc<Item>>, report: Report<'_>) -> Option<Read> {
-        loop {
-            let at = self.choose()?;
-            let open = &mut self.open[at];
-            let head = open.head.take()?;
-            let cursor = Cursor::of(&head, open.seqnum_id());
-            let file_id = open.file.header().file_id;
-            let read = open.file.entry(open.next, &mut self.offsets);
-            open.next += 1;
-            let is_wanted = match read {
-                Err(error) => {
-                    report(&open.path, &format!("an entry is lost: {error}"));
-                    false
-                }
-                // A copy of a file that is there, too.
-                Ok(_) if self.last == Some(cursor) => false,
-                Ok(_) => self.take(at, items, report),
-            };
-            self.open[at].look(report);
-            self.last = Some(cursor);
-            return Some(Read { cursor, file_id, is_wanted });
+        let at = self.choose()?;
+        let open = &mut self.open[at];
+        let head = open.head.take()?;
+        let cursor = Cursor::of(&head, open.seqnum_id());
+        let file_id = open.file.header().file_id;
+        let read = open.file.entry(open.next, &mut self.offsets);
+        open.next += 1;
+        let is_wanted = match read {
+            Err(error) => {
+                report(&open.path, &format!("an entry is lost: {error}"));
+                false
+            }
+            // A copy of a file that is there, too.
+            Ok(_) if self.last == Some(cursor) => false,
+            Ok(_) => self.take(at, items, report),
+        };
+        let open = &mut self.open[at];
+        open.look(report);
+        if open.head.is_none() {
+            open.items = HashMap::default();
         }
+        self.last = Some(cursor);
+        Some(Read { cursor, file_id, is_wanted })
     }
 
     /// Reads the fields of the entry at `offsets`; returns whether it is wanted.
@@ -303,7 +310,7 @@ impl Entries {
             }
             let terms = self.matches.met_by(&self.payload);
             let item = Arc::new(Item::new(&self.payload, terms));
-            if item.is_common() {
+            if item.is_common() && self.payload.len() <= ITEM_BYTES_MAX {
                 if open.items.len() >= ITEMS_MAX {
                     open.items.clear();
                 }
@@ -371,9 +378,9 @@ fn position(open: &Open) -> u64 {
 /// Which of two entries comes first; each with the id of its sequence.
 fn compare((one, id): (&Entry, Id), (other, other_id): (&Entry, Id)) -> Ordering {
     let by_number = if id == other_id { one.seqnum.cmp(&other.seqnum) } else { Ordering::Equal };
-    let by_boot = || match one.boot_id == other.boot_id {
-        true => one.monotonic.cmp(&other.monotonic),
-        false => Ordering::Equal,
+    let by_boot = || {
+        let is_same = one.boot_id == other.boot_id;
+        if is_same { one.monotonic.cmp(&other.monotonic) } else { Ordering::Equal }
     };
     by_number
         .then_with(by_boot)

@@ -27,10 +27,9 @@ impl Place {
     /// A path below `root`.
     pub(super) fn path(root: &Path, text: &str) -> Result<Self, PatternError> {
         let path = root.join(text.trim_start_matches('/'));
-        let pattern = match text.contains(['*', '?', '[']) {
-            true => Some(Pattern::parse(&path.to_string_lossy(), Path::new("/"), false)?),
-            false => None,
-        };
+        let has_wildcards = text.contains(['*', '?', '[']);
+        let parse = || Pattern::parse(&path.to_string_lossy(), Path::new("/"), false);
+        let pattern = has_wildcards.then(parse).transpose()?;
         Ok(Self::Path { path, pattern })
     }
 

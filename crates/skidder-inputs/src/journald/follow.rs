@@ -5,7 +5,7 @@ use super::place::{Place, VERSION};
 use super::reading::Reading;
 use super::{Settings, files};
 use skidder_event::Progress;
-use skidder_input::{InputError, Intake};
+use skidder_input::{InputError, Intake, Source};
 use skidder_os::{Bell, Fs, Notifier};
 use skidder_parse::chain::Ending;
 use std::path::PathBuf;
@@ -60,6 +60,28 @@ impl Watch {
     }
 }
 
+/// Where the run before ended.
+fn saved_place(source: &Source, name: &str) -> Result<Place, InputError> {
+    let Some(saved) = source.saved().filter(|saved| !saved.text.is_empty()) else {
+        return Ok(Place::default());
+    };
+    let place = Place::parse(&saved.text).filter(|_| saved.version == VERSION);
+    place.ok_or_else(|| {
+        InputError(format!(
+            "the saved cursor of `{name}` cannot be read (`{}`, version {}); remove it with `skidder registry`, or use \
+             the version of skidder that wrote it",
+            saved.text, saved.version
+        ))
+    })
+}
+
+/// Runs a step of reading, which may wait for the disk.
+async fn blocking<T: Send + 'static>(
+    step: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, InputError> {
+    spawn_blocking(step).await.map_err(|error| InputError(error.to_string()))
+}
+
 /// Reads the journal until the input must end.
 pub(super) async fn follow(
     settings: Arc<Settings>,
@@ -70,21 +92,7 @@ pub(super) async fn follow(
     let source = intake
         .open_at_cursor(&name, skidder_event::Map::new())
         .map_err(|error| InputError(error.to_string()))?;
-    let resume = match source.saved() {
-        None => Place::default(),
-        Some(saved) if saved.text.is_empty() => Place::default(),
-        Some(saved) => match Place::parse(&saved.text).filter(|_| saved.version == VERSION) {
-            Some(place) => place,
-            None => {
-                let error = format!(
-                    "the saved cursor of `{name}` cannot be read (`{}`, version {}); remove it with `skidder registry`, \
-                     or use the version of skidder that wrote it",
-                    saved.text, saved.version
-                );
-                return Err(InputError(error));
-            }
-        },
-    };
+    let resume = saved_place(&source, &name)?;
     let start = settings.start(intake.clock().wall().0);
     let fs = Arc::clone(&settings.fs);
     let matches = Arc::clone(&settings.matches);
@@ -98,17 +106,16 @@ pub(super) async fn follow(
         }
         let (wall, now) = (intake.clock().wall(), intake.clock().monotonic());
         let ending = if intake.is_once() { Ending::Last } else { Ending::Waiting(now.0) };
-        let step = spawn_blocking(move || {
+        let mut made;
+        (reading, watch, made) = blocking(move || {
             watch.set(reading.scan());
             reading.refresh();
             let made = reading.next(ending, wall);
             (reading, watch, made)
-        });
-        let mut made;
-        (reading, watch, made) = step.await.map_err(|error| InputError(error.to_string()))?;
+        })
+        .await?;
         while let Some((batch, part)) = made {
-            let bytes = part.bytes;
-            intake.metrics().bytes.add(bytes);
+            intake.metrics().bytes.add(part.bytes);
             let sending = reading.source.send(batch, Progress::Cursor(part));
             tokio::select! {
                 biased;
@@ -117,32 +124,33 @@ pub(super) async fn follow(
                 () = intake.stopped() => return Ok(()),
             }
             let wall = intake.clock().wall();
-            let step = spawn_blocking(move || {
+            (reading, made) = blocking(move || {
                 let made = reading.next(ending, wall);
                 (reading, made)
-            });
-            (reading, made) = step.await.map_err(|error| InputError(error.to_string()))?;
+            })
+            .await?;
         }
         if intake.is_once() {
             return Ok(());
         }
-        let flush = reading.flush_at.map(|at| at.saturating_sub(now.0));
-        let waiting = spawn_blocking(move || {
+        let limit = reading.flush_at.map_or(POLL, |at| at.saturating_sub(now.0));
+        let waiting = blocking(move || {
             reading.release();
-            watch.wait(flush.unwrap_or(POLL));
+            watch.wait(limit);
             (reading, watch)
         });
         tokio::pin!(waiting);
-        let waited = tokio::select! {
+        (reading, watch) = tokio::select! {
             biased;
             () = intake.stopped() => {
                 if let Some(bell) = &bell {
                     bell.ring();
                 }
+                // The source must be closed before another input opens it.
+                drop(waiting.await);
                 return Ok(());
             }
-            waited = &mut waiting => waited,
+            waited = &mut waiting => waited?,
         };
-        (reading, watch) = waited.map_err(|error| InputError(error.to_string()))?;
     }
 }

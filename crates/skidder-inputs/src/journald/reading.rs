@@ -46,7 +46,8 @@ pub(super) struct Reading {
     place: Place,
     /// Entries behind the last cursor that was sent.
     unsent: u64,
-    pub(super) is_tail: bool,
+    /// There are no more entries for now.
+    is_tail: bool,
 }
 
 impl Reading {
@@ -101,10 +102,7 @@ impl Reading {
     /// Reads on; returns the events that are complete. With nothing, there is no more for now.
     pub(super) fn next(&mut self, ending: Ending, now: Timestamp) -> Option<(Batch, SourcePart)> {
         loop {
-            let had = self.pending.len();
-            let looked = self.gather();
-            self.is_tail = looked < ENTRIES_MAX && self.messages.len() < BYTES_MAX;
-            let ending = if self.is_tail { ending } else { Ending::More };
+            self.gather();
             self.pass_unwanted();
             if self.pending.is_empty() {
                 if self.is_tail {
@@ -112,31 +110,27 @@ impl Reading {
                 }
                 continue;
             }
-            if had == self.pending.len() && ending == Ending::More {
-                return None;
-            }
-            if let Some(made) = self.make(ending, now) {
-                return Some(made);
-            }
-            if self.is_tail {
-                return None;
-            }
-            // A group that is longer than a batch.
-            if looked == 0 {
-                return self.make(Ending::Last, now);
+            let bytes_max = self.settings.parsers.group_bytes_max() as usize + BYTES_MAX;
+            let is_long = self.messages.len() > bytes_max;
+            let waiting = if self.is_tail { ending } else { Ending::More };
+            let ending = if is_long { Ending::Last } else { waiting };
+            let made = self.make(ending, now);
+            if made.is_some() || self.is_tail {
+                return made;
             }
         }
     }
 
-    /// Reads entries; returns how many.
-    fn gather(&mut self) -> usize {
+    /// Reads entries.
+    fn gather(&mut self) {
         let source = &self.source;
+        let bytes_max = self.messages.len() + BYTES_MAX;
         let mut looked = 0;
         let mut offset = self
             .pending
             .back()
             .map_or(self.place.offset, |last| last.offset + u64::from(last.bytes));
-        while looked < ENTRIES_MAX && self.messages.len() < BYTES_MAX {
+        while looked < ENTRIES_MAX && self.messages.len() < bytes_max {
             let mut items = Vec::new();
             let read =
                 self.entries.next(&mut items, &mut |path, error| report(source, path, error));
@@ -153,7 +147,7 @@ impl Reading {
             self.pending.push_back(Pending { read, offset, bytes, items });
             offset += u64::from(bytes);
         }
-        looked
+        self.is_tail = looked < ENTRIES_MAX && self.messages.len() < bytes_max;
     }
 
     /// Passes over entries at the front that are not wanted.
