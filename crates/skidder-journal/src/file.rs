@@ -250,7 +250,7 @@ impl JournalFile {
     fn check(&mut self, offset: u64, kind: u8, head: usize) -> Result<u64, JournalError> {
         let damaged = |what| Err(JournalError::Damaged { offset, what });
         let header = &self.header;
-        if offset < header.size || offset % 8 != 0 || offset >= header.end {
+        if offset < header.size || !offset.is_multiple_of(8) || offset >= header.end {
             return damaged("no object can stand there");
         }
         let Head { kind: found, size, .. } =

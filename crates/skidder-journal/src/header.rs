@@ -71,7 +71,7 @@ impl Header {
             return Err(JournalError::Unsupported(flags));
         }
         let (size, arena) = (u64_at(bytes, 88), u64_at(bytes, 96));
-        if size < HEADER_BYTES_MIN as u64 || size % 8 != 0 {
+        if size < HEADER_BYTES_MIN as u64 || !size.is_multiple_of(8) {
             return Err(JournalError::Damaged { offset: 0, what: "the header has a wrong size" });
         }
         let end = size.saturating_add(arena).min(len);

@@ -56,7 +56,8 @@ impl JournalWriter {
     /// If that fails, as all that this does.
     pub fn create(path: &Path, options: JournalOptions) -> Self {
         let mut open = OpenOptions::new();
-        let file = open.read(true).write(true).create(true).truncate(true).open(path).unwrap();
+        let file = open.read(true).write(true).create(true).truncate(true).open(path);
+        let file = file.expect("the test's directory is there");
         let mut writer = Self {
             file,
             options,
@@ -117,7 +118,7 @@ impl JournalWriter {
 
     /// Writes bytes over what is there.
     pub fn put(&mut self, offset: u64, bytes: &[u8]) {
-        self.file.write_all_at(bytes, offset).unwrap();
+        self.file.write_all_at(bytes, offset).expect("a file of the test can be written");
     }
 
     /// Where the last array of entries stands.

@@ -39,7 +39,7 @@ impl Writer {
     }
 
     fn create(directory: &Path, number: usize) -> JournalWriter {
-        let compact = number % 2 == 0;
+        let compact = number.is_multiple_of(2);
         let options = JournalOptions { compact, ..JournalOptions::default() };
         JournalWriter::create(&directory.join("system.journal"), options)
     }
