@@ -27,15 +27,15 @@ fn place(server: &BulkServer, journal: &Path, more: &str) -> Place {
 /// Writes numbered lines, and rotates as journald does.
 struct Writer {
     directory: tempfile::TempDir,
-    writer: JournalWriter,
+    file: JournalWriter,
     next: usize,
 }
 
 impl Writer {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let writer = Self::create(directory.path(), 0);
-        Self { directory, writer, next: 0 }
+        let file = Self::create(directory.path(), 0);
+        Self { directory, file, next: 0 }
     }
 
     fn create(directory: &Path, number: usize) -> JournalWriter {
@@ -49,16 +49,16 @@ impl Writer {
             let message = format!("MESSAGE={}", line("journal", self.next));
             self.next += 1;
             let number = self.next as u64;
-            self.writer.entry(number, 1_000_000 + number, &[message.as_bytes(), b"_PID=1"]);
+            self.file.entry(number, 1_000_000 + number, &[message.as_bytes(), b"_PID=1"]);
         }
     }
 
     fn rotate(&mut self) {
-        self.writer.set_state(2);
+        self.file.set_state(2);
         let archived = format!("system@{}.journal", self.next);
         let directory = self.directory.path();
         std::fs::rename(directory.join("system.journal"), directory.join(archived)).unwrap();
-        self.writer = Self::create(directory, self.next);
+        self.file = Self::create(directory, self.next);
     }
 }
 

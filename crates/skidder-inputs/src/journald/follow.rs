@@ -51,7 +51,8 @@ impl Watch {
                 notifier.wait(limit);
                 notifier.take(&mut |_| {});
             }
-            None => std::thread::sleep(limit),
+            // May return early, which costs a look.
+            None => std::thread::park_timeout(limit),
         }
     }
 
@@ -100,10 +101,7 @@ pub(super) async fn follow(
     let mut reading = Reading::new(settings, source, entries, resume);
     let mut watch = Watch::new(&*fs);
     let bell = watch.bell();
-    loop {
-        if intake.is_stopped() {
-            return Ok(());
-        }
+    while !intake.is_stopped() {
         let (wall, now) = (intake.clock().wall(), intake.clock().monotonic());
         let ending = if intake.is_once() { Ending::Last } else { Ending::Waiting(now.0) };
         let mut made;
@@ -153,4 +151,5 @@ pub(super) async fn follow(
             waited = &mut waiting => waited?,
         };
     }
+    Ok(())
 }

@@ -11,6 +11,9 @@ use regex::bytes::Regex;
 /// The id of messages that report a core dump.
 const COREDUMP: &str = "MESSAGE_ID=fc2e22bc6ee647b6b90729ab34a250b1";
 
+/// The kind of a unit that has others in it.
+const SLICE: &str = ".slice";
+
 /// Kinds of units.
 const SUFFIXES: [&str; 11] = [
     ".service",
@@ -79,7 +82,7 @@ impl Matches {
             any.push(dump.map(|term| vec![term]).to_vec());
             any.push(vec![vec![self.term("_PID=1")], vec![about(self, "UNIT")]]);
             any.push(vec![vec![self.term("_UID=0")], vec![about(self, "OBJECT_SYSTEMD_UNIT")]]);
-            if matches!(&unit, UnitName::Is(name) if name.ends_with(".slice")) {
+            if matches!(&unit, UnitName::Is(name) if name.ends_with(SLICE)) {
                 any.push(vec![vec![about(self, "_SYSTEMD_SLICE")]]);
             }
         }
