@@ -51,12 +51,6 @@ impl Server {
         Self::start("unbound.sh", secure, "")
     }
 
-    /// systemd-journald as a namespace of its own; its URL is `file://` and the folder of its files: see
-    /// `tests/servers/journald.sh`.
-    pub fn own_journald() -> Result<Self, ServerError> {
-        Self::start("journald.sh", false, "")
-    }
-
     /// A Docker engine at `docker.sock` of its folder, with the image `busybox:test`: see `tests/servers/docker.sh`. Its
     /// client is [`Server::file`]`("docker")`.
     pub fn own_docker() -> Result<Self, ServerError> {
