@@ -11,7 +11,7 @@ settings! {
     /// A setting of every input here, beside those of all inputs, which the program declares.
     pub static EVERY_INPUT = Group::new("input.task.*", "What every input has.").common();
 
-    KEEP_NULL: bool =
+    pub(crate) KEEP_NULL: bool =
         Key::new("keep_null").default(false).about("fields that are null stay on events; these have none");
 }
 

@@ -8,6 +8,7 @@ mod common;
 pub mod datagram;
 pub mod docker_logs;
 pub mod http_endpoint;
+pub mod journald;
 pub mod listen;
 pub mod lumberjack;
 mod receive_queue;

@@ -4,6 +4,7 @@
 //! random comes from a seed, so that a failing test fails again.
 
 mod clock;
+pub mod journal;
 pub mod kafka;
 mod mmdb;
 mod random;

@@ -134,6 +134,7 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
         .chain([
             (STDIN, &filestream::stdin::STDIN),
             (DOCKER_LOGS, &filestream::docker_logs::DOCKER_LOGS),
+            (JOURNALD, &filestream::journald::JOURNALD),
         ])
         .collect()
 }
@@ -156,6 +157,9 @@ const STDIN: &str = skidder_inputs::stdin::KIND;
 /// Another type that has settings of those that read files.
 const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 
+/// One more, whose events can go through parsers.
+const JOURNALD: &str = skidder_inputs::journald::KIND;
+
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str; 23] = [
     "aws-cloudwatch",
@@ -170,7 +174,6 @@ const NOT_HERE: [&str; 23] = [
     "gcp-pubsub",
     "gcs",
     "httpjson",
-    "journald",
     "kafka",
     "mqtt",
     "netflow",
@@ -200,6 +203,9 @@ pub(crate) fn read(
     }
     if *kind == *DOCKER_LOGS {
         return filestream::docker_logs::read(section, context).map(Reads::Task);
+    }
+    if *kind == *JOURNALD {
+        return filestream::journald::read(section, context).map(Reads::Task);
     }
     if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
         return read(section, context).map(Reads::Task);
@@ -261,7 +267,11 @@ pub(crate) fn refuse_beside_stdin<'a>(
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
     let files = FILES.iter().map(|(name, ..)| *name);
-    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([STDIN, DOCKER_LOGS])
+    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([
+        STDIN,
+        DOCKER_LOGS,
+        JOURNALD,
+    ])
 }
 
 fn listed(names: &[&str]) -> String {

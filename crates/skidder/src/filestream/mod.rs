@@ -2,6 +2,7 @@
 
 pub(crate) mod docker_logs;
 mod identity;
+pub(crate) mod journald;
 mod keeping;
 pub(crate) mod log;
 mod parsers;

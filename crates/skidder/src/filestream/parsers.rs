@@ -10,6 +10,7 @@ use skidder_event::Path;
 use skidder_parse::chain::{Chain, Container, Format, Matcher, Multiline, Parser, Rule, Stream};
 use skidder_parse::{auditd, ndjson, syslog};
 use skidder_processors::compile_pattern;
+use skidder_read::scan::ScanSettings;
 use skidder_read::{Encoding, FilestreamSettings, InputKind, LineTerminator};
 use std::time::Duration;
 
@@ -85,6 +86,15 @@ pub(super) fn read_of_records(section: &Section<'_>, settings: &mut FilestreamSe
     }
     finish(section, MAX_BYTES.name(), settings, parsers, max_bytes);
     settings.key_suffix = "";
+}
+
+/// Reads the parsers of an input whose messages come whole; returns them and the most bytes of a message.
+pub(super) fn read_of_messages(section: &Section<'_>) -> (Chain, usize) {
+    let settings = FilestreamSettings::new("", ScanSettings::default());
+    let max_bytes = section.get(&MAX_BYTES).value() as usize;
+    let parsers = section.items_of(&PARSERS);
+    let parsers = parsers.iter().filter_map(|item| read_parser(item, &settings, max_bytes));
+    (Chain::new(parsers.collect(), 2 * max_bytes as u64), max_bytes)
 }
 
 /// Reads the settings of a `log` or `container` input.

@@ -1,0 +1,75 @@
+//! Reading the settings of a `journald` input: its own, and the parsers of `filestream`.
+
+use super::parsers;
+use skidder_config::{Group, Section};
+use skidder_input::Input;
+use skidder_inputs::{Context, journald};
+
+/// Settings of `journald`.
+pub(crate) static JOURNALD: Group = Group::new("input.journald", "Entries of systemd's journal.")
+    .include(&[&journald::JOURNAL, &parsers::PARSING]);
+
+/// Reads one input; the section reports mistakes.
+pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
+    section.declared_by(&JOURNALD);
+    let (parsers, max_bytes) = parsers::read_of_messages(section);
+    journald::read(section, context, parsers, max_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+    use skidder_inputs::Wanted;
+    use skidder_net::Sockets;
+    use skidder_os::{RealFs, SystemClock};
+    use std::sync::Arc;
+
+    fn read_text(text: &str) -> (bool, String) {
+        let settings = Settings::parse("f.yml", text).unwrap();
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let context = Context {
+            fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock::new()),
+            sockets: Sockets::default(),
+            wanted: Wanted::default(),
+        };
+        let input = read(&root, &context);
+        root.finish();
+        (input.is_some_and(|input| input.has_cursors()), problems.to_string())
+    }
+
+    #[test]
+    fn all_settings_are_read() {
+        let (is_read, problems) = read_text(
+            "{paths: [/var/log/journal, LOCAL_SYSTEM_JOURNAL, '/j/*.journal'], merge: true, seek: since, since: -24h, \
+             units: [a, 'b@*.service'], syslog_identifiers: [x], include_matches.match: ['systemd.unit=a', '+', A=1], \
+             transports: [kernel, stdout], facilities: [3, 127], save_remote_hostname: true, chroot: /, \
+             max_bytes: 1MiB, keep_null: true, parsers: [{multiline: {pattern: '^ ', match: after}}]}",
+        );
+        assert_eq!((is_read, &*problems), (true, ""));
+        let (is_read, problems) = read_text("{journalctl_path: /bin/journalctl}");
+        assert!(is_read && problems.contains("journalctl is not run"), "{problems}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_reported() {
+        for (text, expected) in [
+            ("{seek: middle}", "`since`"),
+            ("{since: yesterday}", "since"),
+            ("{paths: [journal]}", "absolute"),
+            ("{units: [/dev/sda]}", "no name of a unit"),
+            ("{facilities: [128]}", "0 to 127"),
+            ("{include_matches.match: [a]}", "neither `+` nor `FIELD=value`"),
+            ("{include_matches.match: [a.b=1]}", "no field of the journal"),
+            ("{include_matches: [A=1]}", "include_matches"),
+            ("{chroot: /none}", "no directory"),
+            ("{encoding: utf-8}", "encoding"),
+            ("{parsers: [{multiline: {pattern: '(', match: after}}]}", "unclosed group"),
+        ] {
+            let (_, problems) = read_text(text);
+            assert!(problems.contains(expected), "{text}: {problems}");
+        }
+    }
+}
