@@ -126,6 +126,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
         .chain([
             (STDIN, &filestream::stdin::STDIN),
             (DOCKER_LOGS, &filestream::docker_logs::DOCKER_LOGS),
+            #[cfg(feature = "kafka")]
+            (KAFKA, &filestream::kafka::KAFKA),
         ])
         .collect()
 }
@@ -148,8 +150,12 @@ const STDIN: &str = skidder_inputs::stdin::KIND;
 /// Another type that has settings of those that read files.
 const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 
+/// A type with a crate of its own, and parsers.
+#[cfg(feature = "kafka")]
+const KAFKA: &str = skidder_input_kafka::KIND;
+
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 24] = [
+const NOT_HERE: [&str; 23 + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -164,6 +170,7 @@ const NOT_HERE: [&str; 24] = [
     "http_endpoint",
     "httpjson",
     "journald",
+    #[cfg(not(feature = "kafka"))]
     "kafka",
     "mqtt",
     "netflow",
@@ -193,6 +200,10 @@ pub(crate) fn read(
     }
     if *kind == *DOCKER_LOGS {
         return filestream::docker_logs::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "kafka")]
+    if *kind == *KAFKA {
+        return filestream::kafka::read(section, context).map(Reads::Task);
     }
     if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
         return read(section, context).map(Reads::Task);
@@ -254,7 +265,10 @@ pub(crate) fn refuse_beside_stdin<'a>(
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
     let files = FILES.iter().map(|(name, ..)| *name);
-    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([STDIN, DOCKER_LOGS])
+    files
+        .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
+        .chain([STDIN, DOCKER_LOGS])
+        .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 
 fn listed(names: &[&str]) -> String {

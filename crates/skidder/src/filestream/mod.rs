@@ -2,6 +2,8 @@
 
 pub(crate) mod docker_logs;
 mod identity;
+#[cfg(feature = "kafka")]
+pub(crate) mod kafka;
 mod keeping;
 pub(crate) mod log;
 mod parsers;
