@@ -392,18 +392,18 @@ impl Member {
                     }
                 }
             }
-            if intake.is_once() && self.is_all_read() {
-                return Ok(End::Stopped);
+            if intake.is_once() && self.is_all_sent() {
+                if !self.assigned.values().any(|shared| shared.progress.is_waiting()) {
+                    return Ok(End::Stopped);
+                }
+                intake.flush();
             }
         }
     }
 
-    /// Whether everything is read and has its verdict.
-    fn is_all_read(&self) -> bool {
-        let is_read = |shared: &Arc<Shared>| {
-            shared.is_at_end.load(Ordering::Acquire) && !shared.progress.is_waiting()
-        };
-        self.assigned.values().all(is_read)
+    /// Whether everything that there is was read and sent.
+    fn is_all_sent(&self) -> bool {
+        self.assigned.values().all(|shared| shared.is_at_end.load(Ordering::Acquire))
     }
 
     /// Begins to read the claims that no task reads.
@@ -488,6 +488,7 @@ impl Member {
             if readers.tasks.is_empty() && !is_waiting {
                 return;
             }
+            self.intake.flush();
             tokio::select! {
                 biased;
                 ended = readers.tasks.join_next(), if !readers.tasks.is_empty() => {

@@ -92,14 +92,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_stream_of_a_codec_is_an_error_and_takes_no_memory() {
+    fn what_is_no_stream_of_a_codec_gives_nothing_and_takes_no_memory() {
         let mut out = Vec::new();
         let long = [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], b"x"].concat();
         for codec in 0..=7 {
             for bytes in
                 [&b"nonsense of some length"[..], b"\x82SNAPPY\0", b"\x28\xb5\x2f\xfd", &long]
             {
-                unpack(codec, bytes, &mut out).expect_err("it is nonsense");
+                // The end of what is no stream may be taken for an empty one: then records are missing.
+                let is_refused = unpack(codec, bytes, &mut out).is_err();
+                assert!(is_refused || out.is_empty(), "{codec} {bytes:?}");
             }
         }
     }

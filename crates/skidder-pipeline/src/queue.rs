@@ -69,6 +69,8 @@ struct State {
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
+    /// The same until they have taken all of it.
+    flushing: bool,
     /// The thread that brings events from the disk and waits until some are taken.
     feeder: Option<Thread>,
 }
@@ -232,6 +234,14 @@ impl Queue {
         self.shared.wake();
     }
 
+    /// Workers take what is there now without waiting for full batches: an input waits for its verdicts.
+    pub fn flush(&self) {
+        let mut state = self.shared.lock();
+        state.flushing = !state.waiting.is_empty();
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
     /// Admits no more events. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();
@@ -293,9 +303,11 @@ impl Queue {
         if state.waiting.is_empty() {
             // The first event begins the time that a worker waits for more.
             state.wake_at = 1;
+            state.flushing = false;
             return if state.closed { Look::Ended } else { Look::Wait };
         }
-        if state.queued < wanted && !state.draining && state.blocked.is_empty() {
+        let is_hurried = state.draining || state.flushing;
+        if state.queued < wanted && !is_hurried && state.blocked.is_empty() {
             state.wake_at = state.wake_at.min(wanted);
             return Look::WaitForMore;
         }
