@@ -239,7 +239,14 @@ impl Membership {
         let version = connection.versions.offset_fetch.ok_or(AskError::TooOld(OLDEST))?;
         let mut body = Vec::new();
         put_text(&mut body, &self.group);
-        put_topics(&mut body, &flat(of), |body, partition, ()| put_i32(body, partition));
+        put_i32(&mut body, of.len() as i32);
+        for (topic, partitions) in of {
+            put_text(&mut body, topic);
+            put_i32(&mut body, partitions.len() as i32);
+            for partition in partitions {
+                put_i32(&mut body, *partition);
+            }
+        }
         let answer = connection.ask(Api::OffsetFetch, version, &body).await?;
         let mut reader = Reader(&answer);
         if version >= 3 {
@@ -315,13 +322,6 @@ impl Membership {
         });
         body
     }
-}
-
-fn flat(of: &Assignment) -> BTreeMap<(String, i32), ()> {
-    let each = |(topic, partitions): (&String, &Vec<i32>)| {
-        partitions.iter().map(|partition| ((topic.clone(), *partition), ())).collect::<Vec<_>>()
-    };
-    of.iter().flat_map(each).collect()
 }
 
 fn read_joined(answer: &[u8], version: i16) -> Result<Joined, Nonsense> {

@@ -302,8 +302,10 @@ impl Claim {
         reading: &mut Reading,
     ) -> Result<Option<Ready>, RecordsError> {
         loop {
-            if self.gathered.is_full() {
-                return Ok(self.flush(Ending::More));
+            if self.gathered.is_full()
+                && let Some(ready) = self.flush(Ending::More)
+            {
+                return Ok(Some(ready));
             }
             let before = *rest;
             let Some(batch) = records::next_batch(rest)? else { break };
@@ -384,7 +386,7 @@ impl Claim {
             );
             lines.count(std::mem::take(&mut gathered.taken));
             if lines.holds() {
-                return lines.next(&mut self.source, ending, self.intake.clock().wall(), end);
+                return lines.next(&mut self.source, ending, end);
             }
             if self.shared.progress.front() < end {
                 self.shared.progress.skip(end);

@@ -179,12 +179,10 @@ async fn look_up(
     };
     let found =
         api::list_offsets(connection, &wanted(&first, claims), settings.read_committed).await?;
-    let ends = match claims.iter().any(|claim| claim.position.is_none() && claim.lost.is_some()) {
-        true => {
-            api::list_offsets(connection, &wanted(&|_| NEWEST, claims), settings.read_committed)
-                .await?
-        }
-        false => BTreeMap::new(),
+    let ends = if claims.iter().any(|claim| claim.position.is_none() && claim.lost.is_some()) {
+        api::list_offsets(connection, &wanted(&|_| NEWEST, claims), settings.read_committed).await?
+    } else {
+        BTreeMap::new()
     };
     for claim in claims.iter_mut().filter(unknown) {
         let key = (claim.topic.clone(), claim.partition);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 /// How often offsets are committed.
@@ -380,7 +380,7 @@ impl Member {
                     }
                 }
                 ended = readers.tasks.join_next(), if !readers.tasks.is_empty() => {
-                    if let Some(Ok((claims, error))) = ended {
+                    if let Some((claims, error)) = outcome(ended) {
                         self.ended(readers, claims, &error);
                     }
                 }
@@ -492,7 +492,7 @@ impl Member {
             tokio::select! {
                 biased;
                 ended = readers.tasks.join_next(), if !readers.tasks.is_empty() => {
-                    if let Some(Ok((claims, _))) = ended {
+                    if let Some((claims, _)) = outcome(ended) {
                         self.idle.extend(claims);
                     }
                 }
@@ -508,10 +508,8 @@ impl Member {
             }
         }
         readers.phase.send_replace(Phase::GiveUp);
-        while let Some(ended) = readers.tasks.join_next().await {
-            if let Ok((claims, _)) = ended {
-                self.idle.extend(claims);
-            }
+        while let Some((claims, _)) = outcome(readers.tasks.join_next().await) {
+            self.idle.extend(claims);
         }
     }
 
@@ -553,6 +551,16 @@ impl Member {
                 "could not leave the consumer group; it notices after `session_timeout`"
             );
         }
+    }
+}
+
+/// The outcome of a task that has ended. A panic goes on here: without the task's claims, partitions would not be read.
+fn outcome(
+    ended: Option<Result<(Vec<Claim>, FetchError), JoinError>>,
+) -> Option<(Vec<Claim>, FetchError)> {
+    match ended? {
+        Ok(outcome) => Some(outcome),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

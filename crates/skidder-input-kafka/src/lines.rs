@@ -7,7 +7,6 @@ use crate::claim::{Facts, Ready};
 use crate::settings::Settings;
 use skidder_event::{Batch, Path, Row, Text};
 use skidder_input::Source;
-use skidder_os::Timestamp;
 use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
 use std::sync::{Arc, LazyLock};
 
@@ -74,13 +73,7 @@ impl Lines {
     }
 
     /// The next events; `end` is the offset behind the last record. `None` if more lines are needed.
-    pub(crate) fn next(
-        &mut self,
-        source: &mut Source,
-        ending: Ending,
-        now: Timestamp,
-        end: i64,
-    ) -> Option<Ready> {
+    pub(crate) fn next(&mut self, source: &mut Source, ending: Ending, end: i64) -> Option<Ready> {
         if ending == Ending::More && self.bytes.len() < 2 * self.tried {
             return None;
         }
@@ -88,7 +81,7 @@ impl Lines {
         let whole = bytes.len();
         let utf8 = if simdutf8::basic::from_utf8(&bytes).is_ok() { whole } else { 0 };
         let mut batch = source.batch(bytes, utf8);
-        let finish = self.parse(&mut batch, ending, now);
+        let finish = self.parse(&mut batch, ending);
         let consumed = (finish.end - self.offset) as usize;
         if consumed == 0 {
             self.bytes = batch.into_parts().bytes;
@@ -107,7 +100,7 @@ impl Lines {
         Some(Ready { batch, end, bytes: std::mem::take(&mut self.taken) })
     }
 
-    fn parse(&mut self, batch: &mut Batch, ending: Ending, now: Timestamp) -> Finish {
+    fn parse(&mut self, batch: &mut Batch, ending: Ending) -> Finish {
         let Self { settings, state, texts, facts, offset, .. } = self;
         let message_max_bytes = settings.message_max_bytes;
         let accept = Accept { message_max_bytes, include: &[], exclude: &[] };
@@ -121,10 +114,7 @@ impl Lines {
             }
             let start = *offset + u64::from(text.start);
             let time = facts.time(*record);
-            run.line(
-                batch,
-                Row::new(start, text.len + 1, *text, if time == 0 { now.0 } else { time }),
-            );
+            run.line(batch, Row::new(start, text.len + 1, *text, time));
         }
         if is_full && run.complete_before(batch) == *offset {
             run.interrupt(batch);

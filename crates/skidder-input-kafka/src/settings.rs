@@ -274,3 +274,6 @@ fn read_credentials(section: &Section<'_>) -> Option<Credentials> {
     }
     Some(Credentials { username, password, mechanism: mechanism.unwrap_or(Mechanism::Plain) })
 }
+
+#[cfg(test)]
+mod tests;

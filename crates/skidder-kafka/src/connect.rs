@@ -80,7 +80,6 @@ impl Dialer {
     }
 
     /// Waits for something as long as `timeout` says.
-
     pub async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, ConnectError>>,

@@ -72,7 +72,7 @@ impl Incoming {
     }
 
     /// The next answer, if all of it is there: the number of its request, and its body.
-    pub fn next(&mut self) -> Result<Option<(i32, Vec<u8>)>, AskError> {
+    pub fn take_answer(&mut self) -> Result<Option<(i32, Vec<u8>)>, AskError> {
         if skidder_net::is_tls_alert(&self.0) {
             return Err(AskError::Tls);
         }
@@ -167,7 +167,7 @@ impl Connection {
         self.stream.write_all(&frame).await?;
         self.stream.flush().await?;
         loop {
-            match self.incoming.next()? {
+            match self.incoming.take_answer()? {
                 Some((number, answer)) if number == self.number => return Ok(answer),
                 Some(_) => return Err(Nonsense("it is for another request").into()),
                 None => {}
@@ -211,7 +211,7 @@ mod tests {
         let mut found = Vec::new();
         for byte in bytes {
             incoming.0.push(byte);
-            found.extend(incoming.next().expect("no nonsense"));
+            found.extend(incoming.take_answer().expect("no nonsense"));
         }
         assert_eq!(found, [(7, vec![1, 2]), (8, vec![])]);
         assert!(incoming.0.is_empty());
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn a_length_that_no_answer_has_is_told() {
         for length in [[0, 0, 0, 3], [0xff; 4], [0x04, 0, 0, 1], *b"HTTP"] {
-            Incoming(length.to_vec()).next().expect_err("it is nonsense");
+            Incoming(length.to_vec()).take_answer().expect_err("it is nonsense");
         }
-        let alert = Incoming(vec![0x15, 3, 3, 0, 2, 2, 70]).next();
+        let alert = Incoming(vec![0x15, 3, 3, 0, 2, 2, 70]).take_answer();
         assert!(matches!(alert, Err(AskError::Tls)), "{alert:?}");
     }
 }

@@ -220,7 +220,7 @@ fn random_damage_with_a_right_checksum_never_panics() {
         let bytes = packed(&encoded(&records(0..20)), codec);
         for _ in 0..3_000 {
             let mut damaged = bytes.clone();
-            for _ in 0..1 + next() % 4 {
+            for _ in 0..=next() % 4 {
                 let place = SUMMED_FROM + next() % (damaged.len() - SUMMED_FROM);
                 damaged[place] = next() as u8;
             }

@@ -26,3 +26,46 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
     let input = skidder_input_kafka::read(section, &context.fs, parsing)?;
     Some(Box::new(input))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+    use skidder_inputs::Wanted;
+    use skidder_net::Sockets;
+    use skidder_os::{RealFs, SystemClock};
+    use std::sync::Arc;
+
+    fn read_text(text: &str) -> (bool, String) {
+        let settings = Settings::parse("f.yml", text).unwrap();
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let context = Context {
+            fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock::new()),
+            sockets: Sockets::default(),
+            wanted: Wanted::default(),
+        };
+        let input = read(&root, &context);
+        root.finish();
+        (input.is_some_and(|input| input.kind() == "kafka"), problems.to_string())
+    }
+
+    #[test]
+    fn parsers_are_those_of_filestream() {
+        let (is_read, problems) = read_text(
+            "{hosts: [h], topics: [t], group_id: g, keep_null: true, max_bytes: 1MiB, \
+             parsers: [{multiline: {pattern: '^ ', match: after}}, {ndjson: {target: ''}}]}",
+        );
+        assert!(is_read);
+        assert_eq!(problems, "");
+        for (text, expected) in [
+            ("{parsers: [{multiline: {pattern: '(', match: after}}]}", "unclosed group"),
+            ("{paths: [/a]}", "paths"),
+            ("{encoding: gbk}", "encoding"),
+        ] {
+            let (is_read, problems) = read_text(text);
+            assert!(!is_read && problems.contains(expected), "{text}: {problems}");
+        }
+    }
+}
