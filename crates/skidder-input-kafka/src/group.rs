@@ -6,8 +6,8 @@
 //! is refused loses nothing: another process has the partition then, and reads from what was committed before. A
 //! partition that comes back to this process is read on where it was, unless another one has committed meanwhile.
 
-use crate::api::{self, Joining, Membership, Offsets};
-use crate::assign::{self, Assignment};
+use crate::api::{Membership, Offsets};
+use crate::assign::Assignment;
 use crate::claim::{Claim, Shared};
 use crate::fetch::{FetchError, Phase, Reader};
 use crate::settings::Settings;
@@ -32,8 +32,9 @@ const LOOK_EVERY: Duration = Duration::from_mins(1);
 const LOOK_SOON: Duration = Duration::from_secs(5);
 /// How long until a partition is looked for that has moved to another broker.
 const MOVED_PAUSE: Duration = Duration::from_millis(250);
-/// How often a member joins again at once, when the group says so.
-const JOINS_MAX: usize = 10;
+
+mod give_up;
+mod join;
 
 /// Why a session of the member ended.
 #[derive(Debug, thiserror::Error)]
@@ -190,94 +191,6 @@ impl Member {
         if !std::mem::take(&mut self.reported).is_empty() {
             self.intake.metrics().set_trouble(None);
         }
-    }
-
-    /// A connection to the group's coordinator.
-    async fn connect(settings: &Settings, dialer: &Dialer) -> Result<Connection, SessionError> {
-        let mut last = None;
-        for host in &settings.hosts {
-            let found = async {
-                let mut connection = Connection::open(dialer, host).await?;
-                let node = api::find_coordinator(&mut connection, &settings.group_id).await?;
-                Connection::open(dialer, &node).await
-            };
-            match found.await {
-                Ok(connection) => return Ok(connection),
-                Err(error @ AskError::Code(_)) => return Err(error.into()),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(SessionError::Connect(last.unwrap_or(AskError::Ended)))
-    }
-
-    /// Joins; returns the partitions of this member, and what is committed of them. It may be dropped.
-    async fn join(&mut self) -> Result<(Assignment, Offsets), SessionError> {
-        let mut connection = match self.coordinator.take() {
-            Some(connection) => connection,
-            None => Self::connect(&self.settings, &self.dialer).await?,
-        };
-        let settings = Arc::clone(&self.settings);
-        let subscription = assign::subscription(&settings.topics);
-        let how = Joining {
-            session_timeout: settings.session_timeout,
-            rebalance_timeout: settings.rebalance_timeout,
-            strategy: settings.strategy.name(),
-            subscription: &subscription,
-        };
-        for _ in 0..JOINS_MAX {
-            let joined = self.me.join(&mut connection, how).await?;
-            match joined.code {
-                Code::NONE => {}
-                Code::MEMBER_ID_REQUIRED => {
-                    self.me.member = joined.member;
-                    continue;
-                }
-                Code::UNKNOWN_MEMBER_ID => {
-                    self.me.member.clear();
-                    continue;
-                }
-                code => return Err(AskError::Code(code).into()),
-            }
-            (self.me.member, self.me.generation) = (joined.member, joined.generation);
-            self.planned = None;
-            let plan = match joined.members {
-                Some(members) => self.plan(&mut connection, &members).await?,
-                None => BTreeMap::new(),
-            };
-            match self.me.sync(&mut connection, &plan, settings.rebalance_timeout).await? {
-                Ok(assignment) => {
-                    let committed = self.me.committed(&mut connection, &assignment).await?;
-                    self.coordinator = Some(connection);
-                    return Ok((assignment, committed));
-                }
-                Err(Code::REBALANCE_IN_PROGRESS) => {}
-                Err(Code::UNKNOWN_MEMBER_ID | Code::ILLEGAL_GENERATION) => self.me.member.clear(),
-                Err(code) => return Err(AskError::Code(code).into()),
-            }
-        }
-        Err(SessionError::Restless)
-    }
-
-    /// Gives partitions to the members of the group.
-    async fn plan(
-        &mut self,
-        connection: &mut Connection,
-        members: &[(String, Vec<u8>)],
-    ) -> Result<BTreeMap<String, Assignment>, SessionError> {
-        let mut wanted = BTreeMap::new();
-        for (member, subscription) in members {
-            wanted.insert(member.clone(), assign::read_subscription(subscription)?);
-        }
-        let mut topics: Vec<String> = wanted.values().flatten().cloned().collect();
-        topics.sort();
-        topics.dedup();
-        let there = partitions(connection, &topics).await?;
-        for topic in topics.iter().filter(|topic| !there.contains_key(*topic)) {
-            tracing::warn!(topic, "there is no such topic; waiting for it");
-        }
-        let plan = assign::assign(self.settings.strategy, &wanted, &there);
-        self.planned = Some(there);
-        Ok(plan)
     }
 
     /// Takes the partitions of a new session. One that was read before is read on, if nothing was committed since but by this
@@ -462,73 +375,6 @@ impl Member {
         let at = Instant::now() + pause;
         readers.restart = Some(readers.restart.map_or(at, |other| other.max(at)));
         self.idle.extend(claims);
-    }
-
-    /// Whether there are other partitions than those that were assigned.
-    async fn has_changed(&mut self) -> Result<bool, SessionError> {
-        let Some(planned) = &self.planned else { return Ok(false) };
-        let mut topics: Vec<String> =
-            planned.keys().chain(&self.settings.topics).cloned().collect();
-        topics.sort();
-        topics.dedup();
-        let connection = self.coordinator.as_mut().ok_or(AskError::Ended)?;
-        let there = partitions(connection, &topics).await?;
-        Ok(there != *planned)
-    }
-
-    /// Waits until nothing is read any more and what is in flight has its verdicts, for `limit` at most.
-    async fn drain(&mut self, mut readers: Readers, limit: Duration) {
-        readers.phase.send_replace(Phase::Drain);
-        let end = sleep(limit);
-        tokio::pin!(end);
-        let news = Arc::clone(&self.news);
-        let mut heartbeat = ticks(self.settings.heartbeat_interval);
-        loop {
-            let is_waiting = self.assigned.values().any(|shared| shared.progress.is_waiting());
-            if readers.tasks.is_empty() && !is_waiting {
-                return;
-            }
-            self.intake.flush();
-            tokio::select! {
-                biased;
-                ended = readers.tasks.join_next(), if !readers.tasks.is_empty() => {
-                    if let Some((claims, _)) = outcome(ended) {
-                        self.idle.extend(claims);
-                    }
-                }
-                () = &mut end => break,
-                () = news.notified() => {}
-                _ = heartbeat.tick(), if self.coordinator.is_some() => {
-                    if let Some(connection) = &mut self.coordinator
-                        && self.me.heartbeat(connection).await.is_err()
-                    {
-                        self.coordinator = None;
-                    }
-                }
-            }
-        }
-        readers.phase.send_replace(Phase::GiveUp);
-        while let Some((claims, _)) = outcome(readers.tasks.join_next().await) {
-            self.idle.extend(claims);
-        }
-    }
-
-    /// Commits what has its verdicts. Returns how the session ends, if the group goes on without this member.
-    async fn commit(&mut self) -> Result<Option<End>, SessionError> {
-        let mut offsets = Offsets::new();
-        for (key, shared) in &self.assigned {
-            let front = shared.progress.front();
-            if front >= 0 && self.committed.get(key) != Some(&front) {
-                offsets.insert(key.clone(), front);
-            }
-        }
-        if offsets.is_empty() {
-            return Ok(None);
-        }
-        let connection = self.coordinator.as_mut().ok_or(AskError::Ended)?;
-        let (taken, refused) = self.me.commit(connection, &offsets).await?;
-        self.committed.extend(taken);
-        Ok(refused.map(end_of).transpose()?.flatten())
     }
 
     /// Leaves the group, so that others get the partitions at once; a static member comes back.

@@ -202,12 +202,7 @@ pub fn read(
         let message = "`heartbeat_interval` must be shorter than `session_timeout`";
         section.problem("heartbeat_interval", message, "set it to a third of `session_timeout`");
     }
-    let credentials = read_credentials(section);
-    let of = DialSettings {
-        client_id: section.get(&CLIENT_ID).value(),
-        timeout: section.get(&TIMEOUT).value(),
-        keep_alive: !section.get(&KEEP_ALIVE).value().is_zero(),
-    };
+    let dialer = read_dialer(section, fs);
     let (fetch_bytes, fetch_max) =
         (section.get(&FETCH_DEFAULT).value(), section.get(&FETCH_MAX).value());
     let fetch_bytes = if fetch_max == 0 { fetch_bytes } else { fetch_bytes.min(fetch_max) };
@@ -239,21 +234,36 @@ pub fn read(
         message_max_bytes,
     };
     rebalance.finish();
-    let tls = section.optional_part(&TLS).map(|ssl| TlsSettings::read(&ssl));
-    let tls = match tls.filter(|tls| tls.enabled).map(|tls| TlsClient::new(&tls, Arc::clone(fs))) {
-        None => None,
-        Some(Ok(client)) => Some(client),
-        Some(Err(error)) => {
-            section.problem(error.setting(), error.to_string(), "");
-            return None;
-        }
-    };
     if settings.hosts.is_empty() || settings.topics.is_empty() || settings.group_id.is_empty() {
         return None;
     }
     let address = format!("{} {}", settings.hosts.join(","), settings.group_id);
-    let dialer = Arc::new(Dialer::new(tls, credentials, of));
-    Some(Kafka { settings: Arc::new(settings), dialer, address })
+    Some(Kafka { settings: Arc::new(settings), dialer: dialer?, address })
+}
+
+/// How to connect. `None`, and the problem is reported, if something is wrong.
+fn read_dialer(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Arc<Dialer>> {
+    let credentials = read_credentials(section);
+    let of = DialSettings {
+        client_id: section.get(&CLIENT_ID).value(),
+        timeout: section.get(&TIMEOUT).value(),
+        keep_alive: !section.get(&KEEP_ALIVE).value().is_zero(),
+    };
+    let tls = read_tls(section, fs).ok()?;
+    Some(Arc::new(Dialer::new(tls, credentials, of)))
+}
+
+/// The client of TLS, if there is a section. An error is reported already.
+fn read_tls(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Result<Option<Arc<TlsClient>>, ()> {
+    let tls = section.optional_part(&TLS).map(|ssl| TlsSettings::read(&ssl));
+    let Some(tls) = tls.filter(|tls| tls.enabled) else { return Ok(None) };
+    match TlsClient::new(&tls, Arc::clone(fs)) {
+        Ok(client) => Ok(Some(client)),
+        Err(error) => {
+            section.problem(error.setting(), error.to_string(), "");
+            Err(())
+        }
+    }
 }
 
 fn read_credentials(section: &Section<'_>) -> Option<Credentials> {

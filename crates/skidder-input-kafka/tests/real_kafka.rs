@@ -25,7 +25,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -236,9 +236,7 @@ impl Queue {
 
     /// Workers take what is there now without waiting for full batches: an input waits for its verdicts.
     pub fn flush(&self) {
-        let mut state = self.shared.lock();
-        state.flushing = !state.waiting.is_empty();
-        drop(state);
+        self.shared.lock().flushing = true;
         self.shared.work.notify_one();
     }
 
@@ -306,8 +304,8 @@ impl Queue {
             state.flushing = false;
             return if state.closed { Look::Ended } else { Look::Wait };
         }
-        let is_hurried = state.draining || state.flushing;
-        if state.queued < wanted && !is_hurried && state.blocked.is_empty() {
+        if state.queued < wanted && !(state.draining || state.flushing) && state.blocked.is_empty()
+        {
             state.wake_at = state.wake_at.min(wanted);
             return Look::WaitForMore;
         }

@@ -48,7 +48,7 @@ fn every_setting_arrives() {
     );
     let shown = format!("{input:?}");
     assert!(input.is_some(), "{problems}");
-    let expected = "Kafka(Settings { hosts: [\"a:1\", \"b:9092\"], topics: [\"t\", \"u\"], group_id: \"g\", \
+    let expected = "Some(Kafka(Settings { hosts: [\"a:1\", \"b:9092\"], topics: [\"t\", \"u\"], group_id: \"g\", \
          group_instance_id: Some(\"i\"), timestamps: true, headers: true, from_newest: true, read_committed: true, \
          connect_backoff: 1s, consume_backoff: 3s, wait_close: 4s, max_wait: 5s, session_timeout: 60s, \
          heartbeat_interval: 7s, fetch_min: 10, fetch_bytes: 12, strategy: RoundRobin, rebalance_timeout: 13s, \
