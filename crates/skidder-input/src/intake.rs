@@ -193,6 +193,13 @@ impl Intake {
         }
     }
 
+    /// The input waits for the verdicts of what it sent: outputs take it now, instead of waiting for more.
+    pub fn flush(&self) {
+        for lane in &self.shared.lanes {
+            lane.queue.flush();
+        }
+    }
+
     /// What was offered and waits for room, for the input that takes the place of this one.
     pub fn waiting(&self) -> Option<Waiting> {
         self.has_backlog().then(|| Waiting(Arc::clone(&self.shared)))

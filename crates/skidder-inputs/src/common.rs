@@ -49,6 +49,11 @@ pub(crate) fn read_workers(section: &Section<'_>) {
 pub(crate) fn begin(section: &Section<'_>, group: &'static Group) {
     section.declared_by(group);
     // Neither what is received nor what is found in it is ever null.
+    read_common(section);
+}
+
+/// Reads the settings of [`EVERY_INPUT`], for an input of another crate.
+pub fn read_common(section: &Section<'_>) {
     section.get(&KEEP_NULL).value();
 }
 

@@ -22,7 +22,7 @@ mod text;
 pub mod udp;
 pub mod unix;
 
-pub use common::{EVERY_INPUT, Wanted};
+pub use common::{EVERY_INPUT, Wanted, read_common};
 
 use skidder_config::{Group, Section};
 use skidder_input::Input;

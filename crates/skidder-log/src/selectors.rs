@@ -25,7 +25,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("input.container", &["skidder_read", "skidder_parse"]),
     ("input.filestream", &["skidder_read"]),
     ("input.log", &["skidder_read"]),
-    ("kafka", &["skidder_output_kafka"]),
+    ("kafka", &["skidder_output_kafka", "skidder_input_kafka", "skidder_kafka"]),
     ("kerberos", &["skidder_kerberos"]),
     ("kubernetes", &["skidder_lookups"]),
     ("monitoring", &["skidder_observe", "skidder.monitoring"]),

@@ -3,9 +3,9 @@
 use crate::lane::Load;
 use crate::partition::Partitioning;
 use crate::selector::Topics;
-use crate::version::Version;
-use skidder_config::Secret;
 use skidder_event::Format;
+use skidder_kafka::login::Credentials;
+use skidder_kafka::version::Version;
 use skidder_outputs::CodecConfig;
 use skidder_pipeline::QueueLimits;
 use skidder_tls::TlsSettings;
@@ -51,38 +51,6 @@ impl Compression {
             Self::Zstd => "zstd",
         }
     }
-}
-
-/// `sasl.mechanism`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// `PLAIN`.
-    Plain,
-    /// `SCRAM-SHA-256`.
-    ScramSha256,
-    /// `SCRAM-SHA-512`.
-    ScramSha512,
-}
-
-impl Mechanism {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "PLAIN",
-            Self::ScramSha256 => "SCRAM-SHA-256",
-            Self::ScramSha512 => "SCRAM-SHA-512",
-        }
-    }
-}
-
-/// The login at the brokers.
-#[derive(Clone, Debug)]
-pub struct Credentials {
-    /// `username`.
-    pub username: String,
-    /// `password`.
-    pub password: Secret,
-    /// `sasl.mechanism`.
-    pub mechanism: Mechanism,
 }
 
 /// `metadata`.

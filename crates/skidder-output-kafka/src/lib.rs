@@ -7,36 +7,32 @@
 mod ask;
 mod buffers;
 mod check;
-mod codes;
 mod compress;
 mod config;
-mod connect;
-mod connection;
 mod fill;
 mod flights;
 mod hash;
 mod hold;
 mod lane;
 mod link;
-mod messages;
 mod partition;
 mod produce;
 mod read;
 mod record;
-mod sasl;
 mod selector;
 mod send;
 mod setup;
 #[cfg(test)]
 mod testing;
 mod topics;
-mod version;
-mod wire;
 mod work;
 
-pub use config::{Compression, Config, Credentials, Mechanism, MetadataConfig};
+use skidder_kafka::{codes, connect, connection, messages, wire};
+
+pub use config::{Compression, Config, MetadataConfig};
 pub use partition::{Partitioning, Strategy};
 pub use read::KAFKA;
 pub use selector::Topics;
 pub use setup::{Kafka, SetupError, build};
-pub use version::Version;
+pub use skidder_kafka::login::{Credentials, Mechanism};
+pub use skidder_kafka::version::Version;

@@ -250,7 +250,7 @@ impl Serving {
 
     /// Reports the answers that came in.
     fn answers(&mut self) -> Result<(), AskError> {
-        while let Some((number, body)) = self.incoming.next()? {
+        while let Some((number, body)) = self.incoming.take_answer()? {
             let order = self.pending.pop_front().ok_or(Nonsense("nothing was asked"))?;
             if order.number != number {
                 return Err(Nonsense("it is for another request").into());

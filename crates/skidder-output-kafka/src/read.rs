@@ -1,18 +1,15 @@
 //! `output.kafka` from its section of the configuration.
 
-use crate::config::{Compression, Config, Credentials, Mechanism, MetadataConfig};
+use crate::config::{Compression, Config, MetadataConfig};
 use crate::partition::{Partitioning, WAYS};
 use crate::selector::{Topics, rule::TOPICS_ITEM};
-use crate::version::Version;
 use skidder_config::{Any, Group, Key, OneOf, Part, Parts, Secret, Section, Size, settings};
 use skidder_event::Format;
+use skidder_kafka::login::{Credentials, Mechanism, host};
+use skidder_kafka::version::Version;
 use skidder_outputs::{BACKOFF, CodecConfig, EVERY_OUTPUT, WITH_CODEC, read_backoff};
 use skidder_tls::{SSL, TlsSettings};
-use std::num::NonZeroU16;
 use std::time::Duration;
-
-/// The port of a host that names none, as in Sarama's documentation.
-const PORT: u16 = 9092;
 
 /// Most bytes of a record: a request has a length of 31 bits.
 const MESSAGE_BYTES_MAX: u64 = 900_000_000;
@@ -92,11 +89,7 @@ settings! {
     PASSWORD: Secret = Key::new("password").about("of `username`");
     MECHANISM: OneOf<Mechanism> = Key::one_of(
         "sasl.mechanism",
-        &[
-            ("PLAIN", Mechanism::Plain),
-            ("SCRAM-SHA-256", Mechanism::ScramSha256),
-            ("SCRAM-SHA-512", Mechanism::ScramSha512),
-        ],
+        &Mechanism::WORDS,
     )
     .ignore_case()
     .default_words("`PLAIN`")
@@ -242,29 +235,6 @@ fn refuse(section: &Section<'_>) {
 fn read_hosts(section: &Section<'_>) -> Option<Vec<String>> {
     let hosts = section.get(&HOSTS).try_each(host).at_least_one("broker").required();
     if hosts.is_empty() { None } else { Some(hosts) }
-}
-
-/// A broker's name or address with its port.
-fn host(text: &str) -> Result<String, String> {
-    let wrong = || "expected `host:port`".to_owned();
-    if text.is_empty() || text.contains([',', '/', ' ', '@']) {
-        return Err(wrong());
-    }
-    let is_v6 = text.starts_with('[');
-    let (name, port) = match text.rsplit_once(':') {
-        Some((name, port)) if !is_v6 || name.ends_with(']') => (name, Some(port)),
-        _ => (text, None),
-    };
-    if name.is_empty() || (!is_v6 && name.contains(':')) || (is_v6 && !name.ends_with(']')) {
-        return Err(wrong());
-    }
-    match port {
-        None => Ok(format!("{name}:{PORT}")),
-        Some(port) => {
-            let port: NonZeroU16 = port.parse().map_err(|_| wrong())?;
-            Ok(format!("{name}:{port}"))
-        }
-    }
 }
 
 fn read_compression(section: &Section<'_>, version: Version) -> (Compression, i32) {

@@ -1,12 +1,12 @@
 //! The output, ready to run.
 
 use crate::config::{Compression, Config};
-use crate::connect::Dialer;
+use crate::connect::{DialSettings, Dialer};
 use crate::read::read;
 use crate::record;
-use crate::version::Version;
 use crate::work::{Work, Writer};
 use skidder_config::Section;
+use skidder_kafka::version::Version;
 use skidder_outputs::{Built, Codec, Context, QueueSettings};
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::{TlsClient, TlsError};
@@ -82,7 +82,12 @@ impl Kafka {
             Some(tls) if tls.enabled => Some(TlsClient::new(tls, Arc::clone(&context.fs))?),
             Some(_) | None => None,
         };
-        let dialer = Arc::new(Dialer::new(&config, tls));
+        let of = DialSettings {
+            client_id: config.client_id.clone(),
+            timeout: config.timeout,
+            keep_alive: config.keep_alive,
+        };
+        let dialer = Arc::new(Dialer::new(tls, config.credentials.clone(), of));
         Ok(Self(Setup { config: Arc::new(config), context, dialer }))
     }
 }

@@ -70,6 +70,8 @@ struct State {
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
+    /// The same until they have taken all of it.
+    flushing: bool,
     /// The thread that brings events from the disk and waits until some are taken.
     feeder: Option<Thread>,
     /// When a worker took events last.
@@ -235,6 +237,12 @@ impl Queue {
         self.shared.wake();
     }
 
+    /// Workers take what is there now without waiting for full batches: an input waits for its verdicts.
+    pub fn flush(&self) {
+        self.shared.lock().flushing = true;
+        self.shared.work.notify_one();
+    }
+
     /// Admits no more events. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();
@@ -296,9 +304,11 @@ impl Queue {
         if state.waiting.is_empty() {
             // The first event begins the time that a worker waits for more.
             state.wake_at = 1;
+            state.flushing = false;
             return if state.closed { Look::Ended } else { Look::Wait };
         }
-        if state.queued < wanted && !state.draining && state.blocked.is_empty() {
+        if state.queued < wanted && !(state.draining || state.flushing) && state.blocked.is_empty()
+        {
             state.wake_at = state.wake_at.min(wanted);
             return Look::WaitForMore(state.taken_at);
         }

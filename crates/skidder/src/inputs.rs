@@ -135,6 +135,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (STDIN, &filestream::stdin::STDIN),
             (DOCKER_LOGS, &filestream::docker_logs::DOCKER_LOGS),
             (JOURNALD, &filestream::journald::JOURNALD),
+            #[cfg(feature = "kafka")]
+            (KAFKA, &filestream::kafka::KAFKA),
         ])
         .collect()
 }
@@ -160,8 +162,12 @@ const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 /// One more, whose events can go through parsers.
 const JOURNALD: &str = skidder_inputs::journald::KIND;
 
+/// A type with a crate of its own, and parsers.
+#[cfg(feature = "kafka")]
+const KAFKA: &str = skidder_input_kafka::KIND;
+
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 23] = [
+const NOT_HERE: [&str; 21 + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -174,6 +180,7 @@ const NOT_HERE: [&str; 23] = [
     "gcp-pubsub",
     "gcs",
     "httpjson",
+    #[cfg(not(feature = "kafka"))]
     "kafka",
     "mqtt",
     "netflow",
@@ -206,6 +213,10 @@ pub(crate) fn read(
     }
     if *kind == *JOURNALD {
         return filestream::journald::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "kafka")]
+    if *kind == *KAFKA {
+        return filestream::kafka::read(section, context).map(Reads::Task);
     }
     if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
         return read(section, context).map(Reads::Task);
@@ -267,11 +278,10 @@ pub(crate) fn refuse_beside_stdin<'a>(
 /// The types that there are.
 fn names() -> impl Iterator<Item = &'static str> {
     let files = FILES.iter().map(|(name, ..)| *name);
-    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name)).chain([
-        STDIN,
-        DOCKER_LOGS,
-        JOURNALD,
-    ])
+    files
+        .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
+        .chain([STDIN, DOCKER_LOGS, JOURNALD])
+        .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 
 fn listed(names: &[&str]) -> String {

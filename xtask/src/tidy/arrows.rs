@@ -128,9 +128,25 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-outputs",
         ],
     ),
+    ("skidder-kafka", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
+    (
+        "skidder-input-kafka",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-kafka",
+            "skidder-parse",
+            "skidder-tls",
+            "skidder-registry",
+            "skidder-pipeline",
+            "skidder-input",
+        ],
+    ),
     (
         "skidder-output-kafka",
         &[
+            "skidder-kafka",
             "skidder-event",
             "skidder-os",
             "skidder-config",
@@ -186,6 +202,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-otlp",
             "skidder-output-s3",
             "skidder-output-kafka",
+            "skidder-input-kafka",
             "skidder-profile",
             "skidder-observe",
         ],

@@ -42,23 +42,6 @@ fn kafka_settings_are_those_of_filebeat() {
 }
 
 #[test]
-fn kafka_hosts_have_a_port() {
-    for (text, expected) in [
-        ("kafka", "kafka:9092"),
-        ("kafka:1", "kafka:1"),
-        ("127.0.0.1:9093", "127.0.0.1:9093"),
-        ("[::1]", "[::1]:9092"),
-        ("[::1]:9093", "[::1]:9093"),
-    ] {
-        assert_eq!(host(text), Ok(expected.to_owned()));
-    }
-    for text in ["", ":9092", "a:b", "a:0", "a:70000", "u:p@a", "http://a:1", "a,b", "::1", "[::1"]
-    {
-        host(text).expect_err(text);
-    }
-}
-
-#[test]
 fn kafka_words_are_understood_as_in_filebeat() {
     assert_eq!(good("compression: Snappy").compression, Compression::Snappy);
     assert_eq!(good("compression: off").compression, Compression::None);

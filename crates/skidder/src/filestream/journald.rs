@@ -33,6 +33,7 @@ mod tests {
             fs: Arc::new(RealFs),
             clock: Arc::new(SystemClock::new()),
             sockets: Sockets::default(),
+            servers: skidder_inputs::http_endpoint::Servers::default(),
             wanted: Wanted::default(),
         };
         let input = read(&root, &context);

@@ -3,6 +3,8 @@
 pub(crate) mod docker_logs;
 mod identity;
 pub(crate) mod journald;
+#[cfg(feature = "kafka")]
+pub(crate) mod kafka;
 mod keeping;
 pub(crate) mod log;
 mod parsers;

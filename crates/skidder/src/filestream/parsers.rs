@@ -97,6 +97,19 @@ pub(super) fn read_of_messages(section: &Section<'_>) -> (Chain, usize) {
     (Chain::new(parsers.collect(), 2 * max_bytes as u64), max_bytes)
 }
 
+/// Reads the parsers of an input whose lines are messages of a queue.
+#[cfg(feature = "kafka")]
+pub(super) fn read_of_queue(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    let max_bytes = section.get(&MAX_BYTES).value() as usize;
+    settings.message_max_bytes = max_bytes;
+    let mut parsers = Vec::new();
+    for item in &section.items_of(&PARSERS) {
+        parsers.extend(read_parser(item, settings, max_bytes));
+    }
+    finish(section, MAX_BYTES.name(), settings, parsers, max_bytes);
+    settings.key_suffix = "";
+}
+
 /// Reads the settings of a `log` or `container` input.
 pub(super) fn read_deprecated(
     section: &Section<'_>,

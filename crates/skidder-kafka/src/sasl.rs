@@ -5,7 +5,7 @@
 //! and that many bytes.
 
 use crate::codes::Code;
-use crate::config::{Credentials, Mechanism};
+use crate::login::{Credentials, Mechanism};
 use crate::wire::{self, Api, Nonsense, Reader};
 use sha2::{Digest, Sha256, Sha512};
 use std::io;
@@ -18,7 +18,7 @@ const ITERATIONS_MAX: u32 = 1_000_000;
 
 /// Why the login failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SaslError {
+pub enum SaslError {
     /// The connection broke.
     #[error("the broker ended the login: {0}; is this its port with SASL?")]
     Io(#[from] io::Error),
@@ -43,7 +43,7 @@ impl From<Nonsense> for SaslError {
 }
 
 /// Logs in. `nonce` is random and never used twice; it is of printable ASCII without a comma.
-pub(crate) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
+pub async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     credentials: &Credentials,
     client_id: &str,
@@ -154,7 +154,7 @@ fn escaped(name: &str) -> String {
 }
 
 /// A hash with the size of its blocks, for HMAC.
-pub(crate) trait Hash: Digest {
+pub trait Hash: Digest {
     /// Bytes that it takes at once.
     const BLOCK: usize;
 }

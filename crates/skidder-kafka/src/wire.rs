@@ -6,14 +6,15 @@
 /// Why an answer cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Nonsense(pub(crate) &'static str);
+pub struct Nonsense(pub &'static str);
 
 /// The rest of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Nonsense> {
+    /// The next bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Nonsense> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Nonsense("it ends too early"))?;
         self.0 = rest;
         Ok(taken)
@@ -25,49 +26,53 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    pub(crate) fn bool(&mut self) -> Result<bool, Nonsense> {
+    /// A byte that is zero or not.
+    pub fn bool(&mut self) -> Result<bool, Nonsense> {
         Ok(self.take(1)?[0] != 0)
     }
 
-    pub(crate) fn i16(&mut self) -> Result<i16, Nonsense> {
+    /// A number of two bytes.
+    pub fn i16(&mut self) -> Result<i16, Nonsense> {
         Ok(i16::from_be_bytes(self.array()?))
     }
 
-    pub(crate) fn i32(&mut self) -> Result<i32, Nonsense> {
+    /// A number of four bytes.
+    pub fn i32(&mut self) -> Result<i32, Nonsense> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    pub(crate) fn i64(&mut self) -> Result<i64, Nonsense> {
+    /// A number of eight bytes.
+    pub fn i64(&mut self) -> Result<i64, Nonsense> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
     /// A text that may be missing.
-    pub(crate) fn text(&mut self) -> Result<Option<String>, Nonsense> {
+    pub fn text(&mut self) -> Result<Option<String>, Nonsense> {
         let Ok(length) = usize::try_from(self.i16()?) else { return Ok(None) };
         Ok(Some(String::from_utf8_lossy(self.take(length)?).into_owned()))
     }
 
     /// Bytes with their length; none if they are missing.
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Nonsense> {
+    pub fn bytes(&mut self) -> Result<&'a [u8], Nonsense> {
         let length = usize::try_from(self.i32()?).unwrap_or(0);
         self.take(length)
     }
 
     /// How many items follow; none if the list is missing. Each has a byte at least, so there are not more of them than
     /// bytes.
-    pub(crate) fn count(&mut self) -> Result<usize, Nonsense> {
+    pub fn count(&mut self) -> Result<usize, Nonsense> {
         let count = usize::try_from(self.i32()?).unwrap_or(0);
         if count > self.0.len() { Err(Nonsense("a list is longer than it")) } else { Ok(count) }
     }
 
     /// Skips a list of numbers of 4 bytes.
-    pub(crate) fn skip_numbers(&mut self) -> Result<(), Nonsense> {
+    pub fn skip_numbers(&mut self) -> Result<(), Nonsense> {
         let count = self.count()?;
         self.take(count.saturating_mul(4)).map(drop)
     }
 
     /// A number of seven bits a byte, the lowest first.
-    pub(crate) fn uvarint(&mut self) -> Result<u32, Nonsense> {
+    pub fn uvarint(&mut self) -> Result<u32, Nonsense> {
         let mut value = 0;
         for shift in (0..35).step_by(7) {
             let byte = self.take(1)?[0];
@@ -80,7 +85,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips tagged fields, which only newer messages have.
-    pub(crate) fn skip_tags(&mut self) -> Result<(), Nonsense> {
+    pub fn skip_tags(&mut self) -> Result<(), Nonsense> {
         for _ in 0..self.uvarint()? {
             self.uvarint()?;
             let length = self.uvarint()? as usize;
@@ -91,21 +96,21 @@ impl<'a> Reader<'a> {
 }
 
 /// A text; longer ones than the protocol allows are cut.
-pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
     let text = &text.as_bytes()[..text.len().min(i16::MAX as usize)];
     out.extend_from_slice(&(text.len() as i16).to_be_bytes());
     out.extend_from_slice(text);
 }
 
 /// A text as newer messages have it.
-pub(crate) fn put_compact_text(out: &mut Vec<u8>, text: &str) {
+pub fn put_compact_text(out: &mut Vec<u8>, text: &str) {
     put_uvarint(out, text.len() as u64 + 1);
     out.extend_from_slice(text.as_bytes());
 }
 
 /// Seven bits a byte, the lowest first.
 #[inline]
-pub(crate) fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
+pub fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -114,41 +119,59 @@ pub(crate) fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Small numbers, positive or negative, become small ones without a sign.
-pub(crate) fn zigzag(value: i64) -> u64 {
+pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
 /// A number with a sign, as records have them.
 #[inline]
-pub(crate) fn put_varint(out: &mut Vec<u8>, value: i64) {
+pub fn put_varint(out: &mut Vec<u8>, value: i64) {
     put_uvarint(out, zigzag(value));
 }
 
 /// Bytes of a [`put_uvarint`].
-pub(crate) fn width(value: u64) -> usize {
+pub fn width(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// A kind of request, as the protocol numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
-pub(crate) enum Api {
+pub enum Api {
+    /// `Produce`.
     Produce = 0,
+    /// `Fetch`.
+    Fetch = 1,
+    /// `ListOffsets`.
+    ListOffsets = 2,
+    /// `Metadata`.
     Metadata = 3,
+    /// `OffsetCommit`.
+    OffsetCommit = 8,
+    /// `OffsetFetch`.
+    OffsetFetch = 9,
+    /// `FindCoordinator`.
+    FindCoordinator = 10,
+    /// `JoinGroup`.
+    JoinGroup = 11,
+    /// `Heartbeat`.
+    Heartbeat = 12,
+    /// `LeaveGroup`.
+    LeaveGroup = 13,
+    /// `SyncGroup`.
+    SyncGroup = 14,
+    /// `SaslHandshake`.
     SaslHandshake = 17,
+    /// `ApiVersions`.
     Versions = 18,
+    /// `InitProducerId`.
     InitProducerId = 22,
+    /// `SaslAuthenticate`.
     SaslAuthenticate = 36,
 }
 
 /// Begins a request in `out`; its body is to follow, and then [`end_request`].
-pub(crate) fn begin_request(
-    out: &mut Vec<u8>,
-    api: Api,
-    version: i16,
-    number: i32,
-    client_id: &str,
-) {
+pub fn begin_request(out: &mut Vec<u8>, api: Api, version: i16, number: i32, client_id: &str) {
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&(api as i16).to_be_bytes());
     out.extend_from_slice(&version.to_be_bytes());
@@ -157,7 +180,7 @@ pub(crate) fn begin_request(
 }
 
 /// Writes the length of a request that is in `out`, with `more` bytes that are elsewhere.
-pub(crate) fn end_request(out: &mut [u8], more: usize) {
+pub fn end_request(out: &mut [u8], more: usize) {
     let length = (out.len() - 4 + more) as u32;
     out[..4].copy_from_slice(&length.to_be_bytes());
 }

@@ -9,14 +9,17 @@ impl Version {
     /// Default of `version`.
     pub const DEFAULT: Self = Self([2, 1, 0, 0]);
     /// Records have timestamps, and there is LZ4.
-    pub(crate) const TIMESTAMPS: Self = Self([0, 10, 0, 0]);
+    pub const TIMESTAMPS: Self = Self([0, 10, 0, 0]);
     /// Records have headers.
-    pub(crate) const HEADERS: Self = Self([0, 11, 0, 0]);
+    pub const HEADERS: Self = Self([0, 11, 0, 0]);
     /// There is Zstandard.
-    pub(crate) const ZSTD: Self = Self([2, 1, 0, 0]);
+    pub const ZSTD: Self = Self([2, 1, 0, 0]);
+
+    /// Members of groups can have ids of their own.
+    pub const STATIC_MEMBERS: Self = Self([2, 3, 0, 0]);
 
     /// Reads `2.1.0`, `0.10.2.1`, or the beginning of one, as in `2`: omitted parts mean the newest.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no version of Kafka; expected for example `2.1.0`");
         let parts: Vec<u16> =
             text.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;

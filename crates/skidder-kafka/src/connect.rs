@@ -1,6 +1,6 @@
 //! Connections: TCP, then encryption by rustls as in all outputs, then a login.
 
-use crate::config::{Config, Credentials};
+use crate::login::Credentials;
 use crate::sasl::{self, SaslError};
 use rustls::pki_types::ServerName;
 use skidder_net::{connect_remedy, tls_remedy};
@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectError {
+pub enum ConnectError {
     /// No answer in time.
     #[error("no answer within {0:?} (`timeout`)")]
     Time(Duration),
@@ -43,30 +43,44 @@ pub(crate) enum ConnectError {
 }
 
 /// A connection, encrypted or not.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
+/// Settings of connections.
+#[derive(Clone, Debug)]
+pub struct DialSettings {
+    /// `client_id`.
+    pub client_id: String,
+    /// `timeout` of connecting and of an answer.
+    pub timeout: Duration,
+    /// `keep_alive`: whether the system keeps connections alive.
+    pub keep_alive: bool,
+}
+
 /// How to connect.
-pub(crate) struct Dialer {
+pub struct Dialer {
     tls: Option<Arc<TlsClient>>,
     credentials: Option<Credentials>,
-    pub(crate) client_id: String,
-    pub(crate) timeout: Duration,
+    /// `client_id`.
+    pub client_id: String,
+    /// `timeout` of connecting and of an answer.
+    pub timeout: Duration,
     keep_alive: bool,
 }
 
 impl Dialer {
-    pub(crate) fn new(config: &Config, tls: Option<Arc<TlsClient>>) -> Self {
-        Self {
-            tls,
-            credentials: config.credentials.clone(),
-            client_id: config.client_id.clone(),
-            timeout: config.timeout,
-            keep_alive: config.keep_alive,
-        }
+    /// Connects to nothing yet.
+    pub fn new(
+        tls: Option<Arc<TlsClient>>,
+        credentials: Option<Credentials>,
+        of: DialSettings,
+    ) -> Self {
+        let DialSettings { client_id, timeout, keep_alive } = of;
+        Self { tls, credentials, client_id, timeout, keep_alive }
     }
 
-    pub(crate) async fn within<T>(
+    /// Waits for something as long as `timeout` says.
+    pub async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, ConnectError>>,
     ) -> Result<T, ConnectError> {
@@ -74,7 +88,8 @@ impl Dialer {
         tokio::time::timeout(limit, work).await.unwrap_or(Err(ConnectError::Time(limit)))
     }
 
-    pub(crate) async fn tcp(&self, address: SocketAddr) -> Result<TcpStream, ConnectError> {
+    /// TCP to one address.
+    pub async fn tcp(&self, address: SocketAddr) -> Result<TcpStream, ConnectError> {
         let stream = skidder_net::connect(address).await.map_err(ConnectError::Tcp)?;
         if self.keep_alive {
             let set = rustix::net::sockopt::set_socket_keepalive(&stream, true);
@@ -84,7 +99,7 @@ impl Dialer {
     }
 
     /// Encrypts, if configured. `node` is `host:port`; its host must be in the certificate.
-    pub(crate) async fn encrypt(
+    pub async fn encrypt(
         &self,
         stream: TcpStream,
         node: &str,
@@ -102,7 +117,7 @@ impl Dialer {
     }
 
     /// Logs in, if configured.
-    pub(crate) async fn log_in(&self, stream: &mut dyn Stream) -> Result<(), ConnectError> {
+    pub async fn log_in(&self, stream: &mut dyn Stream) -> Result<(), ConnectError> {
         let Some(credentials) = &self.credentials else { return Ok(()) };
         let nonce = nonce().map_err(|error| ConnectError::Sasl(error.into()))?;
         let mut stream = stream;
@@ -110,7 +125,7 @@ impl Dialer {
     }
 
     /// The addresses of `node`, a `host:port`.
-    pub(crate) async fn resolve(&self, node: &str) -> Result<Vec<SocketAddr>, ConnectError> {
+    pub async fn resolve(&self, node: &str) -> Result<Vec<SocketAddr>, ConnectError> {
         let failed = |error| ConnectError::Resolve(node.to_owned(), error);
         let found: Vec<SocketAddr> = tokio::net::lookup_host(node).await.map_err(failed)?.collect();
         if found.is_empty() {
@@ -120,7 +135,7 @@ impl Dialer {
     }
 
     /// The first of the addresses that takes a connection.
-    pub(crate) async fn dial(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
+    pub async fn dial(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
         let mut last = ConnectError::Tcp(io::ErrorKind::NotFound.into());
         for address in addresses {
             match self.tcp(*address).await {
@@ -132,7 +147,7 @@ impl Dialer {
     }
 
     /// A connection to `node`, ready for requests.
-    pub(crate) async fn open(&self, node: &str) -> Result<Box<dyn Stream>, ConnectError> {
+    pub async fn open(&self, node: &str) -> Result<Box<dyn Stream>, ConnectError> {
         let dialling = async { self.dial(&self.resolve(node).await?).await };
         let mut stream = self.encrypt(self.within(dialling).await?, node).await?;
         self.within(self.log_in(&mut *stream)).await?;

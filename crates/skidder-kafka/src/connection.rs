@@ -12,31 +12,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Room for an answer; it grows with what comes.
 const ROOM_BYTES: usize = 4 << 10;
+/// Most bytes by which the room for an answer grows at once, whatever length it claims.
+const STEP_BYTES: usize = 1 << 20;
 
 /// Why a request to a broker failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
+pub enum AskError {
     #[error(transparent)]
+    /// There is no connection.
     Connect(#[from] ConnectError),
     #[error("the connection broke: {0}")]
+    /// The network, or the far side.
     Broken(#[from] io::Error),
     #[error("the broker ended the connection")]
+    /// The far side closed it.
     Ended,
     #[error("no answer within {0:?} (`timeout`)")]
+    /// No answer in time.
     Time(Duration),
     #[error("this port speaks TLS")]
+    /// The answer is an alert of TLS.
     Tls,
     #[error("the answer makes no sense: {0}")]
+    /// Not the answer of a broker.
     Nonsense(#[from] Nonsense),
     #[error("the answer says: {0}")]
+    /// The broker refuses.
     Code(Code),
     #[error("the broker is older than Kafka {0}")]
+    /// The broker supports no version that we do.
     TooOld(&'static str),
 }
 
 impl AskError {
     /// The remedy; empty if unknown.
-    pub(crate) fn advice(&self) -> &'static str {
+    pub fn advice(&self) -> &'static str {
         match self {
             Self::Code(code) => code.advice(),
             Self::Tls => {
@@ -50,16 +60,19 @@ impl AskError {
 
 /// Received bytes of an unfinished answer.
 #[derive(Debug, Default)]
-pub(crate) struct Incoming(pub(crate) Vec<u8>);
+pub struct Incoming(pub Vec<u8>);
 
 impl Incoming {
-    /// Makes room for more.
-    pub(crate) fn reserve(&mut self) {
-        self.0.reserve(ROOM_BYTES);
+    /// Makes room for more: for some bytes, or for what is missing of an answer that has begun, in steps.
+    pub fn reserve(&mut self) {
+        let expected =
+            self.0.first_chunk().map_or(0, |length| u32::from_be_bytes(*length) as usize);
+        let missing = (expected + 4).saturating_sub(self.0.len());
+        self.0.reserve(missing.clamp(ROOM_BYTES, STEP_BYTES));
     }
 
     /// The next answer, if all of it is there: the number of its request, and its body.
-    pub(crate) fn next(&mut self) -> Result<Option<(i32, Vec<u8>)>, AskError> {
+    pub fn take_answer(&mut self) -> Result<Option<(i32, Vec<u8>)>, AskError> {
         if skidder_net::is_tls_alert(&self.0) {
             return Err(AskError::Tls);
         }
@@ -69,18 +82,25 @@ impl Incoming {
             return Err(Nonsense("its length is none").into());
         }
         let Some((answer, _)) = rest.split_at_checked(length) else { return Ok(None) };
-        let mut reader = wire::Reader(answer);
-        let number = reader.i32()?;
-        let body = reader.0.to_vec();
+        let number = wire::Reader(answer).i32()?;
+        if self.0.len() == 4 + length {
+            // All there is: it need not be copied into memory of its own.
+            let mut body = std::mem::take(&mut self.0);
+            body.drain(..8);
+            return Ok(Some((number, body)));
+        }
+        let body = self.0[8..4 + length].to_vec();
         self.0.drain(..4 + length);
         Ok(Some((number, body)))
     }
 }
 
 /// See the module's text.
-pub(crate) struct Connection {
-    pub(crate) stream: Box<dyn Stream>,
-    pub(crate) versions: Versions,
+pub struct Connection {
+    /// The connection itself.
+    pub stream: Box<dyn Stream>,
+    /// Versions of requests that both sides support.
+    pub versions: Versions,
     incoming: Incoming,
     /// Of the last question.
     number: i32,
@@ -90,12 +110,12 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// To `node`, a `host:port`.
-    pub(crate) async fn open(dialer: &Dialer, node: &str) -> Result<Self, AskError> {
+    pub async fn open(dialer: &Dialer, node: &str) -> Result<Self, AskError> {
         Self::greet(dialer, dialer.open(node).await?).await
     }
 
     /// On a stream without requests yet but for a login: learns which versions the broker supports.
-    pub(crate) async fn greet(dialer: &Dialer, stream: Box<dyn Stream>) -> Result<Self, AskError> {
+    pub async fn greet(dialer: &Dialer, stream: Box<dyn Stream>) -> Result<Self, AskError> {
         let mut connection = Self {
             stream,
             versions: Versions::default(),
@@ -120,9 +140,20 @@ impl Connection {
         Err(AskError::Code(Code::UNSUPPORTED_VERSION))
     }
 
-    /// Sends one request; returns the body of the answer.
-    async fn ask(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {
-        let limit = self.timeout;
+    /// Sends one request; returns the body of the answer, which comes within `timeout`.
+    pub async fn ask(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {
+        self.ask_slowly(api, version, body, Duration::ZERO).await
+    }
+
+    /// The same with a request that the broker may keep waiting for so long.
+    pub async fn ask_slowly(
+        &mut self,
+        api: Api,
+        version: i16,
+        body: &[u8],
+        wait: Duration,
+    ) -> Result<Vec<u8>, AskError> {
+        let limit = self.timeout + wait;
         let result = tokio::time::timeout(limit, self.exchange(api, version, body)).await;
         result.unwrap_or(Err(AskError::Time(limit)))
     }
@@ -136,7 +167,7 @@ impl Connection {
         self.stream.write_all(&frame).await?;
         self.stream.flush().await?;
         loop {
-            match self.incoming.next()? {
+            match self.incoming.take_answer()? {
                 Some((number, answer)) if number == self.number => return Ok(answer),
                 Some(_) => return Err(Nonsense("it is for another request").into()),
                 None => {}
@@ -149,7 +180,7 @@ impl Connection {
     }
 
     /// The broker's metadata of these topics, which it may create for that, or of all (`None`).
-    pub(crate) async fn metadata(
+    pub async fn metadata(
         &mut self,
         topics: Option<&[String]>,
         rights: bool,
@@ -162,7 +193,7 @@ impl Connection {
     }
 
     /// A number for a producer.
-    pub(crate) async fn identity(&mut self) -> Result<Identity, AskError> {
+    pub async fn identity(&mut self) -> Result<Identity, AskError> {
         let version = self.versions.init_producer_id.ok_or(AskError::TooOld("0.11"))?;
         let answer = self.ask(Api::InitProducerId, version, &Identity::question()).await?;
         Identity::read(&answer)?.map_err(AskError::Code)
@@ -180,7 +211,7 @@ mod tests {
         let mut found = Vec::new();
         for byte in bytes {
             incoming.0.push(byte);
-            found.extend(incoming.next().expect("no nonsense"));
+            found.extend(incoming.take_answer().expect("no nonsense"));
         }
         assert_eq!(found, [(7, vec![1, 2]), (8, vec![])]);
         assert!(incoming.0.is_empty());
@@ -189,9 +220,9 @@ mod tests {
     #[test]
     fn a_length_that_no_answer_has_is_told() {
         for length in [[0, 0, 0, 3], [0xff; 4], [0x04, 0, 0, 1], *b"HTTP"] {
-            Incoming(length.to_vec()).next().expect_err("it is nonsense");
+            Incoming(length.to_vec()).take_answer().expect_err("it is nonsense");
         }
-        let alert = Incoming(vec![0x15, 3, 3, 0, 2, 2, 70]).next();
+        let alert = Incoming(vec![0x15, 3, 3, 0, 2, 2, 70]).take_answer();
         assert!(matches!(alert, Err(AskError::Tls)), "{alert:?}");
     }
 }

@@ -5,11 +5,11 @@ use std::fmt;
 
 /// An error of a broker; 0 is none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Code(pub(crate) i16);
+pub struct Code(pub i16);
 
 /// What to do with the records of a batch that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub enum Meaning {
     /// Send it again, after a pause.
     Again,
     /// The same, at first after a short one: the broker that takes it has changed.
@@ -27,22 +27,50 @@ pub(crate) enum Meaning {
 }
 
 impl Code {
-    pub(crate) const NONE: Self = Self(0);
-    pub(crate) const UNKNOWN_TOPIC: Self = Self(3);
-    pub(crate) const NO_LEADER: Self = Self(5);
-    pub(crate) const MESSAGE_TOO_LARGE: Self = Self(10);
-    pub(crate) const INVALID_TOPIC: Self = Self(17);
-    pub(crate) const TOPIC_AUTHORIZATION_FAILED: Self = Self(29);
-    pub(crate) const UNSUPPORTED_SASL_MECHANISM: Self = Self(33);
-    pub(crate) const UNSUPPORTED_VERSION: Self = Self(35);
+    /// No error.
+    pub const NONE: Self = Self(0);
+    /// The broker has no such topic or partition.
+    pub const UNKNOWN_TOPIC: Self = Self(3);
+    /// The partition has no leader now.
+    pub const NO_LEADER: Self = Self(5);
+    /// Larger than the broker takes.
+    pub const MESSAGE_TOO_LARGE: Self = Self(10);
+    /// The name of the topic is invalid.
+    pub const INVALID_TOPIC: Self = Self(17);
+    /// The user has no right to do this with the topic.
+    pub const TOPIC_AUTHORIZATION_FAILED: Self = Self(29);
+    /// The broker does not offer this login.
+    pub const UNSUPPORTED_SASL_MECHANISM: Self = Self(33);
+    /// The broker does not support this version of the request.
+    pub const UNSUPPORTED_VERSION: Self = Self(35);
 
-    pub(crate) fn is_ok(self) -> bool {
+    /// The offset is outside of the log of the partition.
+    pub const OFFSET_OUT_OF_RANGE: Self = Self(1);
+    /// The group has another generation by now.
+    pub const ILLEGAL_GENERATION: Self = Self(22);
+    /// No protocol of this member is one of all others.
+    pub const INCONSISTENT_GROUP_PROTOCOL: Self = Self(23);
+    /// The group does not know the member.
+    pub const UNKNOWN_MEMBER_ID: Self = Self(25);
+    /// The session time-out is outside of the bounds of the broker.
+    pub const INVALID_SESSION_TIMEOUT: Self = Self(26);
+    /// Members must join again.
+    pub const REBALANCE_IN_PROGRESS: Self = Self(27);
+    /// The user has no right to read with the group.
+    pub const GROUP_AUTHORIZATION_FAILED: Self = Self(30);
+    /// Join again with the id of the answer.
+    pub const MEMBER_ID_REQUIRED: Self = Self(79);
+    /// Another member has the static id.
+    pub const FENCED_INSTANCE_ID: Self = Self(82);
+
+    /// Whether it is no error.
+    pub fn is_ok(self) -> bool {
         self.0 == 0
     }
 
     /// Any other code can pass: a broker that is away, rights that are missing, a topic that is not there yet,
     /// a mistake in the settings of the broker. As in Filebeat, events wait for it.
-    pub(crate) fn meaning(self) -> Meaning {
+    pub fn meaning(self) -> Meaning {
         match self.0 {
             0 | 46 => Meaning::Taken,
             3 | 5 | 6 => Meaning::Moved,
@@ -55,10 +83,16 @@ impl Code {
     }
 
     /// The remedy; empty if unknown.
-    pub(crate) fn advice(self) -> &'static str {
+    pub fn advice(self) -> &'static str {
         match self.0 {
             3 => "create the topic, or allow the brokers to (`auto.create.topics.enable`)",
             29 => "give the user the rights Write and Describe on the topic",
+            23 => "set the same `rebalance.strategy` for all members of the group",
+            26 => {
+                "see `session_timeout`, and `group.min.session.timeout.ms` and `group.max.session.timeout.ms` of the brokers"
+            }
+            30 => "give the user the right Read on the group",
+            82 => "give each process its own `group_instance_id`",
             31 => {
                 "give the user the right IdempotentWrite on the cluster, or unset `enable_idempotence`"
             }
@@ -77,9 +111,10 @@ impl Code {
     }
 }
 
-/// Those that a producer can meet.
-const NAMES: [(i16, &str, &str); 49] = [
+/// Those that a producer or a consumer can meet.
+const NAMES: [(i16, &str, &str); 62] = [
     (-1, "UNKNOWN_SERVER_ERROR", "the broker failed in a way that it does not know itself"),
+    (1, "OFFSET_OUT_OF_RANGE", "the offset is outside of the log of the partition"),
     (2, "CORRUPT_MESSAGE", "the checksum or the size is wrong, or a key is missing"),
     (3, "UNKNOWN_TOPIC_OR_PARTITION", "the broker has no such topic or partition"),
     (4, "INVALID_FETCH_SIZE", "the size is wrong"),
@@ -102,7 +137,14 @@ const NAMES: [(i16, &str, &str); 49] = [
         "it is written to fewer replicas than the topic needs",
     ),
     (21, "INVALID_REQUIRED_ACKS", "the broker does not know such acknowledgements"),
+    (22, "ILLEGAL_GENERATION", "the group has another generation by now"),
+    (23, "INCONSISTENT_GROUP_PROTOCOL", "the members of the group have no strategy in common"),
+    (24, "INVALID_GROUP_ID", "the name of the group is invalid"),
+    (25, "UNKNOWN_MEMBER_ID", "the group does not know the member any more"),
+    (26, "INVALID_SESSION_TIMEOUT", "the session time-out is outside of the bounds of the broker"),
+    (27, "REBALANCE_IN_PROGRESS", "the group is distributing its partitions anew"),
     (29, "TOPIC_AUTHORIZATION_FAILED", "the user may not do this with the topic"),
+    (30, "GROUP_AUTHORIZATION_FAILED", "the user may not read with this group"),
     (31, "CLUSTER_AUTHORIZATION_FAILED", "the user may not do this with the cluster"),
     (32, "INVALID_TIMESTAMP", "the broker does not take its time"),
     (33, "UNSUPPORTED_SASL_MECHANISM", "the broker does not offer this login"),
@@ -129,7 +171,12 @@ const NAMES: [(i16, &str, &str); 49] = [
     (74, "FENCED_LEADER_EPOCH", "another broker has become the leader"),
     (75, "UNKNOWN_LEADER_EPOCH", "the broker does not know of its leader yet"),
     (76, "UNSUPPORTED_COMPRESSION_TYPE", "the broker does not take this compression"),
+    (78, "OFFSET_NOT_AVAILABLE", "the new leader does not know the end of its log yet"),
+    (79, "MEMBER_ID_REQUIRED", "join again with the id of the answer"),
+    (81, "GROUP_MAX_SIZE_REACHED", "the group has no room for another member"),
+    (82, "FENCED_INSTANCE_ID", "another member has the same `group_instance_id`"),
     (87, "INVALID_RECORD", "the broker refuses the record"),
+    (88, "UNSTABLE_OFFSET_COMMIT", "offsets of a transaction are being committed"),
     (89, "THROTTLING_QUOTA_EXCEEDED", "the quota is used up"),
     (90, "PRODUCER_FENCED", "another producer has taken the number"),
 ];

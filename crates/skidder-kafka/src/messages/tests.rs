@@ -135,10 +135,21 @@ fn the_newest_versions_that_both_speak_are_taken() {
             Versions::read(&encoded(&answer, version), version).expect("an answer")
         };
         let new = read(vec![range(0, 3, 13), range(3, 0, 13), range(1, 0, 17), range(22, 0, 6)]);
-        let expected = Versions { produce: Some(8), metadata: Some(8), init_producer_id: Some(1) };
+        let expected = Versions {
+            produce: Some(8),
+            metadata: Some(8),
+            init_producer_id: Some(1),
+            fetch: Some(11),
+            ..Versions::default()
+        };
         assert_eq!(new, Ok(expected));
         let old = read(vec![range(0, 0, 5), range(3, 0, 2)]);
-        let expected = Versions { produce: Some(5), metadata: Some(2), init_producer_id: None };
+        let expected = Versions {
+            produce: Some(5),
+            metadata: Some(2),
+            init_producer_id: None,
+            ..Versions::default()
+        };
         assert_eq!(old, Ok(expected));
         let strange = read(vec![range(0, 9, 13), range(3, 0, 0), range(22, 2, 6)]);
         assert_eq!(strange, Ok(Versions::default()));

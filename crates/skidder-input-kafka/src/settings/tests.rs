@@ -1,0 +1,84 @@
+//! Settings as they are read.
+
+use super::*;
+use skidder_config::{Problems, Settings as Tree};
+use skidder_os::RealFs;
+
+fn read_text(text: &str) -> (Option<Kafka>, String) {
+    let problems = Problems::new();
+    let tree = Tree::parse("f.yml", text).expect("YAML");
+    let section = tree.root(&problems);
+    section.declared_by(&KAFKA_INPUT);
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let input = read(&section, &fs, (Chain::default(), 1000));
+    section.finish();
+    (input, problems.to_string())
+}
+
+#[test]
+fn defaults_are_those_of_filebeat() {
+    let (input, problems) = read_text("{hosts: [h], topics: [t], group_id: g}");
+    assert_eq!(problems, "");
+    let Kafka { settings, dialer, address } = input.expect("an input");
+    assert_eq!((&*address, &*dialer.client_id), ("h:9092 g", "filebeat"));
+    assert_eq!(dialer.timeout, Duration::from_secs(30));
+    assert_eq!(settings.hosts, ["h:9092"]);
+    assert_eq!(settings.group_instance_id, None);
+    assert!(settings.timestamps && settings.headers);
+    assert!(!settings.from_newest && !settings.read_committed);
+    let second = Duration::from_secs(1);
+    assert_eq!((settings.connect_backoff, settings.consume_backoff), (30 * second, 2 * second));
+    assert_eq!((settings.wait_close, settings.max_wait), (2 * second, second / 4));
+    assert_eq!((settings.session_timeout, settings.heartbeat_interval), (10 * second, 3 * second));
+    assert_eq!((settings.fetch_min, settings.fetch_bytes), (1, 1 << 20));
+    assert_eq!((settings.strategy, settings.rebalance_timeout), (Strategy::Range, 60 * second));
+    assert_eq!((settings.rebalance_retries, settings.rebalance_backoff), (4, 2 * second));
+    assert_eq!(settings.expand_field, None);
+}
+
+#[test]
+fn every_setting_arrives() {
+    let (input, problems) = read_text(
+        "{hosts: ['a:1', b], topics: [t, u], group_id: g, group_instance_id: i, client_id: c, version: 2.3.0, \
+         initial_offset: newest, isolation_level: read_committed, connect_backoff: 1s, consume_backoff: 3s, \
+         wait_close: 4s, max_wait_time: 5s, session_timeout: 60s, heartbeat_interval: 7s, timeout: 8s, keep_alive: 9s, \
+         fetch: {min: 10, default: 11KiB, max: 12}, rebalance: {strategy: roundrobin, timeout: 13s, max_retries: 14, \
+         retry_backoff: 15s}, expand_event_list_from_field: records, username: user, password: secret, \
+         sasl.mechanism: scram-sha-512, ssl.verification_mode: none}",
+    );
+    let shown = format!("{input:?}");
+    assert!(input.is_some(), "{problems}");
+    let expected = "Some(Kafka(Settings { hosts: [\"a:1\", \"b:9092\"], topics: [\"t\", \"u\"], group_id: \"g\", \
+         group_instance_id: Some(\"i\"), timestamps: true, headers: true, from_newest: true, read_committed: true, \
+         connect_backoff: 1s, consume_backoff: 3s, wait_close: 4s, max_wait: 5s, session_timeout: 60s, \
+         heartbeat_interval: 7s, fetch_min: 10, fetch_bytes: 12, strategy: RoundRobin, rebalance_timeout: 13s, \
+         rebalance_retries: 14, rebalance_backoff: 15s, expand_field: Some(\"records\")";
+    assert!(shown.starts_with(expected), "{shown}");
+    let (input, _) = read_text("{hosts: [h], topics: [t], group_id: g, version: 0.9.0}");
+    let settings = input.expect("an input").settings;
+    assert!(!settings.timestamps && !settings.headers, "records had none then");
+}
+
+#[test]
+fn mistakes_are_reported() {
+    let most = "hosts: [h], topics: [t], group_id: g";
+    for (text, expected) in [
+        ("{topics: [t], group_id: g}".to_owned(), "`hosts` is missing"),
+        ("{hosts: [h], group_id: g}".to_owned(), "`topics` is missing"),
+        ("{hosts: [h], topics: [t]}".to_owned(), "`group_id` is missing"),
+        (format!("{{{most}, username: u}}"), "`username` needs `password`"),
+        (format!("{{{most}, password: p}}"), "`password` does nothing"),
+        (format!("{{{most}, sasl.mechanism: PLAIN}}"), "`sasl.mechanism` does nothing"),
+        (format!("{{{most}, group_instance_id: i}}"), "needs `version: 2.3.0`"),
+        (format!("{{{most}, heartbeat_interval: 10s}}"), "shorter than `session_timeout`"),
+        (format!("{{{most}, kerberos.enabled: true}}"), "no Kerberos"),
+        (format!("{{{most}, rebalance.strategy: sticky}}"), "sticky"),
+        (format!("{{{most}, initial_offset: middle}}"), "middle"),
+        (format!("{{{most}, isolation_level: none}}"), "none"),
+        (format!("{{{most}, version: x}}"), "no version of Kafka"),
+        (format!("{{{most}, ssl.certificate: /nothing, ssl.key: /nothing}}"), "/nothing"),
+    ] {
+        let (_, problems) = read_text(&text);
+        assert!(problems.contains(expected), "{text}: {problems}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Reading the settings of a `kafka` input: its own, and the parsers of `filestream`.
+
+use super::parsers;
+use skidder_config::{Group, Section};
+use skidder_input::Input;
+use skidder_input_kafka::KAFKA_INPUT;
+use skidder_inputs::Context;
+use skidder_read::FilestreamSettings;
+use skidder_read::scan::ScanSettings;
+
+/// Settings of `kafka`.
+pub(crate) static KAFKA: Group =
+    Group::new("input.kafka", "Records of topics of Kafka, as a member of a group.").include(&[
+        &KAFKA_INPUT,
+        &parsers::PARSING,
+        &skidder_inputs::EVERY_INPUT,
+    ]);
+
+/// Reads one input; the section reports mistakes.
+pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
+    section.declared_by(&KAFKA);
+    skidder_inputs::read_common(section);
+    let mut settings = FilestreamSettings::new("", ScanSettings::default());
+    parsers::read_of_queue(section, &mut settings);
+    let parsing = (settings.parsers, settings.message_max_bytes);
+    let input = skidder_input_kafka::read(section, &context.fs, parsing)?;
+    Some(Box::new(input))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+    use skidder_inputs::Wanted;
+    use skidder_net::Sockets;
+    use skidder_os::{RealFs, SystemClock};
+    use std::sync::Arc;
+
+    fn read_text(text: &str) -> (bool, String) {
+        let settings = Settings::parse("f.yml", text).unwrap();
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let context = Context {
+            fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock::new()),
+            sockets: Sockets::default(),
+            servers: skidder_inputs::http_endpoint::Servers::default(),
+            wanted: Wanted::default(),
+        };
+        let input = read(&root, &context);
+        root.finish();
+        (input.is_some_and(|input| input.kind() == "kafka"), problems.to_string())
+    }
+
+    #[test]
+    fn parsers_are_those_of_filestream() {
+        let (is_read, problems) = read_text(
+            "{hosts: [h], topics: [t], group_id: g, keep_null: true, max_bytes: 1MiB, \
+             parsers: [{multiline: {pattern: '^ ', match: after}}, {ndjson: {target: ''}}]}",
+        );
+        assert!(is_read);
+        assert_eq!(problems, "");
+        for (text, expected) in [
+            ("{parsers: [{multiline: {pattern: '(', match: after}}]}", "unclosed group"),
+            ("{paths: [/a]}", "paths"),
+            ("{encoding: gbk}", "encoding"),
+        ] {
+            let (is_read, problems) = read_text(text);
+            assert!(!is_read && problems.contains(expected), "{text}: {problems}");
+        }
+    }
+}
