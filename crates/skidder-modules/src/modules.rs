@@ -9,7 +9,8 @@ use skidder_config::{
 };
 use skidder_os::{FileKind, Fs};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 /// The name that stands for any module or fileset in `-M`.
 const ANY: &str = "*";
@@ -138,13 +139,11 @@ pub fn modules_in(fs: &dyn Fs, folders: &[PathBuf]) -> BTreeMap<String, ModulePl
     for folder in folders {
         for name in folders_in(fs, folder) {
             let filesets = filesets_in(fs, &folder.join(&name));
-            if !filesets.is_empty() {
-                modules
-                    .entry(name)
-                    .or_insert_with(|| ModulePlace { folder: folder.clone(), filesets });
-            }
+            modules.entry(name).or_insert_with(|| ModulePlace { folder: folder.clone(), filesets });
         }
     }
+    // One without filesets hides others of its name, too.
+    modules.retain(|_, place| !place.filesets.is_empty());
     modules
 }
 
@@ -153,6 +152,14 @@ fn filesets_in(fs: &dyn Fs, module: &Path) -> Vec<String> {
     let mut found = folders_in(fs, module);
     found.retain(|name| fs.metadata(&module.join(name).join("manifest.yml")).is_ok());
     found
+}
+
+/// Whether there is a folder, or something that cannot be looked at.
+fn is_there(fs: &dyn Fs, path: &Path) -> bool {
+    match fs.metadata(path) {
+        Ok(metadata) => metadata.kind == FileKind::Directory,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// The folders in a folder, sorted; none if there is none.
@@ -221,23 +228,38 @@ impl Modules<'_> {
         self.folder_of(module).map(|folder| filesets_in(self.fs, &folder)).unwrap_or_default()
     }
 
-    /// The first folder of a module that has a fileset or a new name; else any folder of its name.
+    /// The first folder of this name, also if it cannot be read: a module that the person has written is never replaced
+    /// by another one of its name.
     fn folder_of(&self, module: &str) -> Option<PathBuf> {
         // A name is one level of a path.
-        if Path::new(module).components().count() != 1 || module.starts_with('.') {
+        let is_name = matches!(
+            Path::new(module).components().collect::<Vec<_>>()[..],
+            [Component::Normal(level)] if level == module
+        );
+        if !is_name || module.starts_with('.') {
             return None;
         }
-        let is_folder = |path: &PathBuf| {
-            self.fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+        let mut all = self.folders.iter().map(|folder| folder.join(module));
+        all.find(|path| is_there(self.fs, path))
+    }
+
+    /// The folder of a module that has something in it.
+    fn usable_folder_of(&self, module: &str) -> Result<PathBuf, ModuleError> {
+        let Some(folder) = self.folder_of(module) else {
+            let folders = self.folders.to_vec();
+            return Err(ModuleError::NoModule { module: module.to_owned(), folders });
         };
-        let named = self.folders.iter().map(|folder| folder.join(module)).filter(is_folder);
-        let mut named: Vec<PathBuf> = named.collect();
-        let has_something = |path: &PathBuf| {
-            self.fs.metadata(&path.join("module.yml")).is_ok()
-                || !filesets_in(self.fs, path).is_empty()
-        };
-        let first = named.iter().position(has_something).unwrap_or(0);
-        (first < named.len()).then(|| named.swap_remove(first))
+        if let Err(error) = self.fs.read_dir(&folder, &mut |_| {}) {
+            return Err(ModuleError::Unreadable { path: folder, error });
+        }
+        let has_name = self.fs.metadata(&folder.join("module.yml")).is_ok();
+        if !has_name && filesets_in(self.fs, &folder).is_empty() {
+            let what =
+                "it has no fileset, which is a folder with a `manifest.yml` that can be read"
+                    .to_owned();
+            return Err(ModuleError::Wrong { path: folder, what });
+        }
+        Ok(folder)
     }
 
     /// The modules that are on.
@@ -385,10 +407,7 @@ impl Modules<'_> {
     /// The name of a module: one that has moved names its new one.
     fn current_name(&self, named: &Named) -> Result<String, ModuleError> {
         let name = &named.name;
-        let Some(folder) = self.folder_of(name) else {
-            let folders = self.folders.to_vec();
-            return Err(ModuleError::NoModule { module: name.clone(), folders });
-        };
+        let folder = self.usable_folder_of(name)?;
         let path = folder.join("module.yml");
         let Ok(text) = read(self.fs, &path) else { return Ok(name.clone()) };
         let Ok(Value::Map(map)) = yaml_value(&path.display().to_string(), &text) else {

@@ -230,19 +230,6 @@ impl Queue {
         matches!(self.look(limits, 1, out), Look::Taken)
     }
 
-    /// From now on workers take what is there without waiting for full batches: the readers are at the end, or
-    /// the program is stopping.
-    pub fn drain(&self) {
-        self.shared.lock().draining = true;
-        self.shared.wake();
-    }
-
-    /// Workers take what is there now without waiting for full batches: an input waits for its verdicts.
-    pub fn flush(&self) {
-        self.shared.lock().flushing = true;
-        self.shared.work.notify_one();
-    }
-
     /// Admits no more events. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();

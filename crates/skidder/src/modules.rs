@@ -144,14 +144,14 @@ fn is_off(node: &Node) -> bool {
 }
 
 /// The folders of modules: the configured one, that in `path.home`, that of an installed Filebeat, and our own; without
-/// those that are not there. None if the configured one is not there.
+/// those that are not there. None if the configured one cannot be read.
 fn find_folders(fs: &dyn Fs, settings: &Settings, own: Option<PathBuf>) -> Vec<PathBuf> {
     let home = &settings.paths().home;
     let is_folder = |path: &PathBuf| {
         fs.metadata(path).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
     };
     let own = own.map(|own| home.join(own));
-    if own.as_ref().is_some_and(|own| !is_folder(own)) {
+    if own.as_ref().is_some_and(|own| fs.read_dir(own, &mut |_| {}).is_err()) {
         return Vec::new();
     }
     let mut folders: Vec<PathBuf> = own.into_iter().collect();
@@ -177,7 +177,7 @@ pub(crate) fn all(fs: &dyn Fs, settings: &Settings) -> BTreeMap<String, ModulePl
 /// Reports that modules are on and there is no folder with them. Filebeat only logs it, and reads nothing.
 fn refuse_without_folder(beat: &Section<'_>, settings: &Settings, first: Option<&Item<'_>>) {
     let tried = if beat.has(MODULES_PATH.name()) {
-        "`filebeat.modules_path` names no folder".to_owned()
+        "`filebeat.modules_path` names no folder that can be read".to_owned()
     } else {
         let home = settings.paths().home.join(FOLDER);
         format!("none of `{}`, `{INSTALLED}` and `{OWN}` is a folder", home.display())

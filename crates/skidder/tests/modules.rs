@@ -263,7 +263,10 @@ fn mistakes_name_module_fileset_template_and_line() {
     fs::rename(it.folder(), it.place.path().join("elsewhere")).unwrap();
     assert!(refused(&it.place, &[]).contains("modules are on, but none of"));
     it.place.run(&["test", "config", "-E", "filebeat.modules_path=elsewhere"]).succeeded();
-    assert!(refused(&it.place, &["-E", "filebeat.modules_path=none"]).contains("names no folder"));
+    assert!(
+        refused(&it.place, &["-E", "filebeat.modules_path=none"])
+            .contains("names no folder that can be read")
+    );
 }
 
 #[test]
@@ -413,8 +416,6 @@ fn a_module_is_looked_for_in_all_folders_the_persons_own_first() {
     let packaged = it.folder().join("db/log");
     fs::create_dir_all(packaged.parent().unwrap()).unwrap();
     fs::rename(it.folder().join("web/error"), &packaged).unwrap();
-    // A folder of the same name without a fileset hides nothing.
-    fs::create_dir_all(mine.join("db")).unwrap();
     it.put("extra.yml.disabled", "- module: extra\n");
     let configuration = it.place.configuration();
     it.place.configure(&format!(
@@ -431,6 +432,15 @@ fn a_module_is_looked_for_in_all_folders_the_persons_own_first() {
         mine.display()
     );
     assert_eq!(listed, expected);
+
+    // A module of the person's own is not replaced by another one because of a mistake in it.
+    fs::create_dir_all(mine.join("db/log")).unwrap();
+    fs::write(mine.join("db/log/manifest.yaml"), "input: config/log.yml\n").unwrap();
+    let error = refused(&it.place, &[]);
+    let expected = format!("`{}`: it has no fileset", mine.join("db").display());
+    assert!(error.contains(&expected), "{error}");
+    let listed = it.place.run(&["modules", "list"]).succeeded().out;
+    assert!(!listed.contains("db "), "{listed}");
 }
 
 /// `skidder modules` with arguments in separate words.

@@ -14,6 +14,7 @@ mod list;
 mod matchers;
 pub mod objects;
 mod path;
+mod request_limit;
 pub(super) mod settings;
 mod store;
 mod watch;

@@ -7,10 +7,11 @@
 use super::access::Access;
 use super::first_lists::FirstList;
 use super::list;
+pub use super::request_limit::RequestLimit;
 use serde_json::{Map, Value as Json};
 use skidder_net::{AnswerStream, HttpError, percent_encoded};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Pause before a node is looked up for the first time.
@@ -39,45 +40,6 @@ const SHORT: Duration = Duration::from_mins(1);
 
 /// One that ends as early as this is opened again after a pause.
 const AT_ONCE: Duration = Duration::from_secs(1);
-
-/// Limits the number of requests (`kube_client_options`).
-pub struct RequestLimit {
-    every: Duration,
-    burst: f64,
-    slots: Mutex<(f64, tokio::time::Instant)>,
-}
-
-impl RequestLimit {
-    /// So many requests a second, and so many at once. Must be made in a runtime of tokio.
-    pub fn new(qps: f64, burst: u32) -> Self {
-        let burst = f64::from(burst);
-        let slots = Mutex::new((burst, tokio::time::Instant::now()));
-        Self { every: Duration::from_secs_f64(1.0 / qps), burst, slots }
-    }
-
-    /// Waits for the next request's turn.
-    async fn wait(&self) {
-        let pause = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let (left, at) = &mut *slots;
-            let now = tokio::time::Instant::now();
-            *left = (*left + now.duration_since(*at).as_secs_f64() / self.every.as_secs_f64())
-                .min(self.burst);
-            *at = now;
-            *left -= 1.0;
-            if *left >= 0.0 { None } else { Some(self.every.mul_f64(-*left)) }
-        };
-        if let Some(pause) = pause {
-            tokio::time::sleep(pause).await;
-        }
-    }
-}
-
-impl std::fmt::Debug for RequestLimit {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("RequestLimit").field("every", &self.every).finish_non_exhaustive()
-    }
-}
 
 /// The API server, with the limit on requests to it. Cheap to clone.
 #[derive(Clone, Debug)]

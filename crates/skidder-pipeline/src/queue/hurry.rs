@@ -1,4 +1,4 @@
-//! For outputs that collect events until they have enough of them: when to send earlier.
+//! When to send earlier than full batches say, also for outputs that collect events until they have enough of them.
 //!
 //! Collected events count against the bounds of the queue. If they fill it, no more events come in, and a wait for
 //! more would never end.
@@ -6,6 +6,19 @@
 use super::{Queue, Shared};
 
 impl Queue {
+    /// From now on workers take what is there without waiting for full batches: the readers are at the end, or
+    /// the program is stopping.
+    pub fn drain(&self) {
+        self.shared.lock().draining = true;
+        self.shared.wake();
+    }
+
+    /// Workers take what is there now without waiting for full batches: an input waits for its verdicts.
+    pub fn flush(&self) {
+        self.shared.lock().flushing = true;
+        self.shared.work.notify_one();
+    }
+
     /// Whether the readers are at the end, or the program is stopping: an output should send what it has collected.
     pub fn is_draining(&self) -> bool {
         let state = self.shared.lock();
