@@ -508,7 +508,7 @@ fn what_the_start_took_is_told_step_by_step() {
         "WHAT",
         "configuration read",
         "data directory locked, settings checked",
-        "registry data/registry/filebeat opened",
+        "data/registry/filebeat opened",
         "outputs and readers started",
         "endpoint opened",
         "first scan of the input `mine`: ",
@@ -636,7 +636,7 @@ fn a_data_directory_that_is_a_file_says_so() {
     std::fs::write(directory.path().join("filebeat.yml"), GOOD).unwrap();
     let ended = run(directory.path(), &["-c", "filebeat.yml", "--path.data", "filebeat.yml"]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("the data directory `filebeat.yml` is a file"), "{}", ended.log);
+    assert!(ended.log.contains("filebeat.yml` is a file; give `--path.data` a directory"), "{}", ended.log);
 }
 
 #[test]

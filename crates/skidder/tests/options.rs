@@ -441,6 +441,9 @@ fn a_docker_input_reads_the_records_of_the_containers_with_its_ids() {
     ));
     let all = events(&place.once(&[]).succeeded());
     assert_eq!(messages(&all), ["one stdout"]);
+    // As with Filebeat, only a `filestream` input says which inode it read.
+    let names: Vec<&String> = all[0]["log"]["file"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["path"]);
 }
 
 #[test]

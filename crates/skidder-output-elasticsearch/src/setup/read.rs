@@ -49,10 +49,9 @@ impl Files<'_> {
     fn template(&self, section: &Section<'_>) -> Option<Template> {
         use declared::{json as own, template as key};
         let enabled = section.get(&key::ENABLED).value();
-        let has_name = section.has_key(&key::NAME);
-        let is_named = has_name && section.has_key(&key::PATTERN);
+        let is_named = section.has_key(&key::NAME) && section.has_key(&key::PATTERN);
         let name = self.name(section, &key::NAME, NAME);
-        let pattern = self.name(section, &key::PATTERN, if has_name { "" } else { NAME });
+        let pattern = self.name(section, &key::PATTERN, NAME);
         let pattern = if pattern.is_empty() { format!("{name}*") } else { pattern };
         section.get(&key::TYPE).value();
         let json = section.part(&key::OWN);
@@ -240,6 +239,13 @@ mod tests {
         assert_eq!(mappings["properties"]["host"]["properties"]["ip"]["type"], "ip");
         let templates = mappings["dynamic_templates"].as_array().unwrap();
         assert!(templates.last().unwrap().get("strings_as_keyword").is_some());
+    }
+
+    #[test]
+    fn a_name_alone_leaves_the_pattern_as_it_is() {
+        let (setup, _) = setup("setup.template.name: mine");
+        let template = setup.template.unwrap();
+        assert_eq!((template.name.as_str(), template.pattern.as_str()), ("mine", "filebeat-9.5.0"));
     }
 
     #[test]

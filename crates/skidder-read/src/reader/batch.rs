@@ -1,6 +1,7 @@
 //! The common part of all batches of a reader: where they come from, the plan and the fields of the source.
 
 use super::{InputContext, Reader};
+use crate::settings::InputKind;
 use skidder_event::Bound;
 use skidder_event::{
     Batch, FilePart, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Value,
@@ -54,8 +55,11 @@ impl Reader {
         let mut file = Map::new();
         let path = self.target.shown.as_ref().unwrap_or(&self.target.path);
         file.insert_constant("path", &*path.to_string_lossy());
-        file.insert_constant("device_id", self.target.device.to_string());
-        file.insert_constant("inode", self.target.inode.to_string());
+        // As with Filebeat, events of the older inputs do not have them.
+        if context.settings.kind == InputKind::Filestream {
+            file.insert_constant("device_id", self.target.device.to_string());
+            file.insert_constant("inode", self.target.inode.to_string());
+        }
         if context.settings.include_file_fingerprint
             && let Some(fingerprint) = self.target.shown_print()
         {
