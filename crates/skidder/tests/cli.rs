@@ -636,7 +636,11 @@ fn a_data_directory_that_is_a_file_says_so() {
     std::fs::write(directory.path().join("filebeat.yml"), GOOD).unwrap();
     let ended = run(directory.path(), &["-c", "filebeat.yml", "--path.data", "filebeat.yml"]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("filebeat.yml` is a file; give `--path.data` a directory"), "{}", ended.log);
+    assert!(
+        ended.log.contains("filebeat.yml` is a file; give `--path.data` a directory"),
+        "{}",
+        ended.log
+    );
 }
 
 #[test]

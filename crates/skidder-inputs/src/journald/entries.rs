@@ -46,6 +46,8 @@ struct Open {
     /// The index of the next entry.
     next: u64,
     head: Option<Entry>,
+    /// The number of the last entry that was read; 0 for none.
+    read: u64,
     items: HashMap<u64, Arc<Item>, foldhash::fast::FixedState>,
 }
 
@@ -98,6 +100,8 @@ pub(super) struct Entries {
     /// The file with the next entry, and the first entry of all others.
     current: Option<(usize, Option<(Entry, Id)>)>,
     last: Option<Cursor>,
+    /// A boot, as a field.
+    boot: Option<(Id, Arc<Item>)>,
     offsets: Vec<u64>,
     payload: Vec<u8>,
 }
@@ -116,6 +120,7 @@ impl Entries {
             matches,
             start,
             last: resume.cursor,
+            boot: None,
             resume,
             open: Vec::new(),
             done: HashMap::new(),
@@ -197,7 +202,7 @@ impl Entries {
         };
         self.reported.remove(path);
         let items = HashMap::default();
-        let mut open = Open { path: path.to_owned(), id, file, next, head: None, items };
+        let mut open = Open { path: path.to_owned(), id, file, next, head: None, read: 0, items };
         open.look(report);
         open.file.release();
         self.open.push(open);
@@ -276,7 +281,7 @@ impl Entries {
         let cursor = Cursor::of(&head, open.seqnum_id());
         let file_id = open.file.header().file_id;
         let read = open.file.entry(open.next, &mut self.offsets);
-        open.next += 1;
+        (open.next, open.read) = (open.next + 1, head.seqnum);
         let is_wanted = match read {
             Err(error) => {
                 report(&open.path, &format!("an entry is lost: {error}"));
@@ -284,7 +289,7 @@ impl Entries {
             }
             // A copy of a file that is there, too.
             Ok(_) if self.last == Some(cursor) => false,
-            Ok(_) => self.take(at, items, report),
+            Ok(_) => self.take(at, head.boot_id, items, report),
         };
         let open = &mut self.open[at];
         open.look(report);
@@ -295,8 +300,14 @@ impl Entries {
         Some(Read { cursor, file_id, is_wanted })
     }
 
-    /// Reads the fields of the entry at `offsets`; returns whether it is wanted.
-    fn take(&mut self, at: usize, items: &mut Vec<Arc<Item>>, report: Report<'_>) -> bool {
+    /// Reads the fields of the entry at `offsets`, of this boot; returns whether it is wanted.
+    fn take(
+        &mut self,
+        at: usize,
+        boot: Id,
+        items: &mut Vec<Arc<Item>>,
+        report: Report<'_>,
+    ) -> bool {
         let (start, open) = (items.len(), &mut self.open[at]);
         for offset in &self.offsets {
             if let Some(item) = open.items.get(offset) {
@@ -321,10 +332,30 @@ impl Entries {
         let read = &items[start..];
         let is_met = |term| read.iter().any(|item| item.terms.contains(&term));
         let is_wanted = self.matches.is_empty() || self.matches.accept(is_met);
-        if !is_wanted {
+        if is_wanted {
+            let boot = self.boot_item(boot);
+            match items[start..].iter_mut().find(|item| item.is_boot()) {
+                Some(item) => *item = boot,
+                None => items.push(boot),
+            }
+        } else {
             items.truncate(start);
         }
         is_wanted
+    }
+
+    /// The boot of an entry counts, and not its field `_BOOT_ID`, as for journalctl: they differ in files that were made of
+    /// those of another machine.
+    fn boot_item(&mut self, boot: Id) -> Arc<Item> {
+        match &self.boot {
+            Some((id, item)) if *id == boot => Arc::clone(item),
+            _ => {
+                let item = Item::new(format!("_BOOT_ID={boot}").as_bytes(), Box::default());
+                let item = Arc::new(item);
+                self.boot = Some((boot, Arc::clone(&item)));
+                item
+            }
+        }
     }
 
     /// The file with the next entry.
@@ -371,6 +402,8 @@ impl Entries {
 fn position(open: &Open) -> u64 {
     match open.head {
         Some(head) => head.seqnum.saturating_sub(1),
+        // The next one cannot be read for now.
+        None if open.next < open.file.len() => open.read,
         None => open.file.header().tail_seqnum,
     }
 }

@@ -17,6 +17,9 @@ enum To {
 
 use To::{Nowhere, Number, Text};
 
+/// The boot of an entry.
+const BOOT: &str = "journald.host.boot_id";
+
 /// Fields that have a name of their own, by their names in the journal; all others are below `journald.custom`.
 const NAMES: [(&str, To); 60] = [
     ("CODE_FILE", Text("journald.code.file")),
@@ -51,7 +54,7 @@ const NAMES: [(&str, To); 60] = [
     ("UNIT", Text("journald.unit")),
     ("_AUDIT_LOGINUID", Number("journald.audit.login_uid")),
     ("_AUDIT_SESSION", Text("journald.audit.session")),
-    ("_BOOT_ID", Text("journald.host.boot_id")),
+    ("_BOOT_ID", Text(BOOT)),
     ("_CAP_EFFECTIVE", Text("journald.process.capabilities")),
     ("_CMDLINE", Text("journald.process.command_line")),
     ("_COMM", Text("journald.process.name")),
@@ -187,6 +190,11 @@ impl Item {
     /// Whether others have the same value often.
     pub(super) fn is_common(&self) -> bool {
         !matches!(self.field, Field::Message | Field::Nowhere)
+    }
+
+    /// Whether it is `_BOOT_ID`.
+    pub(super) fn is_boot(&self) -> bool {
+        matches!(self.field, Field::Known(BOOT))
     }
 
     /// Whether it is part of the fields of an event.

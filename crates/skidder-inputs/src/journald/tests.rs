@@ -111,7 +111,15 @@ async fn it_keeps_the_contract_of_inputs() {
 async fn entries_become_events_with_the_fields_of_filebeat() {
     let journal = Journal::new();
     journal.log_as(&[b"MESSAGE=a\nb", b"_PID=7", b"_HOSTNAME=h", b"_TRANSPORT=stdout", b"OWN=x"]);
-    journal.log_as(&[b"MESSAGE=c", b"_PID=7", b"_HOSTNAME=h", b"_TRANSPORT=stdout", b"OWN=x"]);
+    // That of the entry counts, as for journalctl.
+    journal.log_as(&[
+        b"_BOOT_ID=00000000000000000000000000000009",
+        b"MESSAGE=c",
+        b"_PID=7",
+        b"_HOSTNAME=h",
+        b"_TRANSPORT=stdout",
+        b"OWN=x",
+    ]);
     journal.log_as(&[b"MESSAGE=", b"PRIORITY=3"]);
     let mut bench = Bench::start(journal.input(""), 100);
     bench.events(3).await;
@@ -125,7 +133,7 @@ async fn entries_become_events_with_the_fields_of_filebeat() {
         "input": {"type": "journald"},
         "event": {"kind": "event"},
         "host": {"hostname": "h"},
-        "journald": {"pid": 7, "custom": {"own": "x"}},
+        "journald": {"pid": 7, "custom": {"own": "x"}, "host": {"boot_id": "0".repeat(32)}},
         "process": {"pid": 7},
         "systemd": {"transport": "stdout"},
     });
