@@ -6,6 +6,7 @@
 //! calls `std::fs` for data that must survive, or reads the time from the operating system.
 
 mod boxes;
+mod capabilities;
 mod clock;
 mod dated;
 mod fs;
@@ -15,6 +16,7 @@ mod real;
 pub mod sabotage;
 
 pub use boxes::Boxes;
+pub use capabilities::capability_name;
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
 pub use dated::{DATED_EXTENSION, DatedName, directory_permissions};
 pub use fs::{

@@ -2,6 +2,7 @@
 
 use regex::Regex;
 use skidder_event::{Map, Value};
+use skidder_os::capability_name;
 use std::sync::{Arc, LazyLock};
 
 /// Where a field of the journal goes.
@@ -82,51 +83,6 @@ const NAMES: [(&str, To); 60] = [
     ("_UID", Number("journald.uid")),
     ("__CURSOR", Nowhere),
     ("__REALTIME_TIMESTAMP", Nowhere),
-];
-
-/// Capabilities of Linux, by their number.
-const CAPABILITIES: [&str; 41] = [
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_KILL",
-    "CAP_SETGID",
-    "CAP_SETUID",
-    "CAP_SETPCAP",
-    "CAP_LINUX_IMMUTABLE",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_BROADCAST",
-    "CAP_NET_ADMIN",
-    "CAP_NET_RAW",
-    "CAP_IPC_LOCK",
-    "CAP_IPC_OWNER",
-    "CAP_SYS_MODULE",
-    "CAP_SYS_RAWIO",
-    "CAP_SYS_CHROOT",
-    "CAP_SYS_PTRACE",
-    "CAP_SYS_PACCT",
-    "CAP_SYS_ADMIN",
-    "CAP_SYS_BOOT",
-    "CAP_SYS_NICE",
-    "CAP_SYS_RESOURCE",
-    "CAP_SYS_TIME",
-    "CAP_SYS_TTY_CONFIG",
-    "CAP_MKNOD",
-    "CAP_LEASE",
-    "CAP_AUDIT_WRITE",
-    "CAP_AUDIT_CONTROL",
-    "CAP_SETFCAP",
-    "CAP_MAC_OVERRIDE",
-    "CAP_MAC_ADMIN",
-    "CAP_SYSLOG",
-    "CAP_WAKE_ALARM",
-    "CAP_BLOCK_SUSPEND",
-    "CAP_AUDIT_READ",
-    "CAP_PERFMON",
-    "CAP_BPF",
-    "CAP_CHECKPOINT_RESTORE",
 ];
 
 /// The name of the field of the journal that becomes `name`, if there is one.
@@ -326,9 +282,8 @@ fn enrich(fields: &mut Map) {
         && mask != 0
     {
         let is_set = |at: &usize| mask >> at & 1 == 1;
-        let name = |at: usize| {
-            CAPABILITIES.get(at).map_or_else(|| format!("CAP_{at}"), |it| (*it).to_owned())
-        };
+        let name =
+            |at: usize| capability_name(at).map_or_else(|| format!("CAP_{at}"), str::to_owned);
         let names = (0..64).filter(is_set).map(|at| Value::from(name(at))).collect();
         fields.insert_path("process.thread.capabilities.effective", Value::List(names));
     }
