@@ -63,6 +63,13 @@ impl Browser {
 
     /// One command and its answer.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let mut answer = self.ask(method, parameters);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The same, also if the answer is an error.
+    fn ask(&mut self, method: &str, parameters: Value) -> Value {
         self.commands += 1;
         let mut command = json!({"id": self.commands, "method": method, "params": parameters});
         if let Some(session) = &self.session {
@@ -71,10 +78,9 @@ impl Browser {
         self.socket.send(Message::text(command.to_string())).unwrap();
         loop {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
-            let mut answer: Value = serde_json::from_str(&text).unwrap();
+            let answer: Value = serde_json::from_str(&text).unwrap();
             if answer["id"] == self.commands {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].take();
+                return answer;
             }
             self.events.push(answer);
         }
@@ -86,15 +92,28 @@ impl Browser {
 
     /// The value of an expression.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
+        self.value_unless_moved(expression)
+            .unwrap_or_else(|| panic!("{expression}: the page is loaded anew"))
+    }
+
+    /// The same; `None` if the page was loaded anew meanwhile.
+    fn value_unless_moved(&mut self, expression: &str) -> Option<Value> {
         let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let mut answer = self.call("Runtime.evaluate", asked);
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
-        answer["result"]["value"].take()
+        let mut answer = self.ask("Runtime.evaluate", asked);
+        let error = answer["error"]["message"].as_str().unwrap_or_default();
+        if error == "Inspected target navigated or closed" {
+            return None;
+        }
+        assert!(answer["error"].is_null(), "{expression}: {answer}");
+        let result = &mut answer["result"];
+        assert!(result["exceptionDetails"].is_null(), "{expression}: {result}");
+        Some(result["result"]["value"].take())
     }
 
     /// Waits until an expression is true; fails with the content of the page if it never is.
     pub(crate) fn await_that(&mut self, expression: &str) {
-        let found = try_wait_for(PATIENCE, || (self.value(expression) == true).then_some(()));
+        let found =
+            try_wait_for(PATIENCE, || (self.value_unless_moved(expression)? == true).then_some(()));
         if found.is_none() {
             let text = self.value("document.body.innerText");
             panic!("in vain: {expression}; the page says:\n{text}");
