@@ -19,26 +19,11 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skidder_config::{Problems, Settings};
-    use skidder_inputs::Wanted;
-    use skidder_net::Sockets;
-    use skidder_os::{RealFs, SystemClock};
-    use std::sync::Arc;
+    use crate::filestream::testing;
 
     fn read_text(text: &str) -> (bool, String) {
-        let settings = Settings::parse("f.yml", text).unwrap();
-        let problems = Problems::new();
-        let root = settings.root(&problems);
-        let context = Context {
-            fs: Arc::new(RealFs),
-            clock: Arc::new(SystemClock::new()),
-            sockets: Sockets::default(),
-            servers: skidder_inputs::http_endpoint::Servers::default(),
-            wanted: Wanted::default(),
-        };
-        let input = read(&root, &context);
-        root.finish();
-        (input.is_some_and(|input| input.has_cursors()), problems.to_string())
+        let (input, problems) = testing::read_text(text, read);
+        (input.is_some_and(|input| input.has_cursors()), problems)
     }
 
     #[test]

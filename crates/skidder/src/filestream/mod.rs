@@ -9,6 +9,8 @@ mod keeping;
 pub(crate) mod log;
 mod parsers;
 pub(crate) mod stdin;
+#[cfg(test)]
+mod testing;
 
 use crate::input_settings::ID;
 use regex::bytes::Regex;
