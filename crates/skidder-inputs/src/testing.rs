@@ -271,3 +271,27 @@ impl Bench {
         tokio::task::spawn_blocking(move || assert!(pipeline.finish())).await.unwrap();
     }
 }
+
+/// Gives lines to a client that sends them, in parts of at most `most`, as soon as `push` takes each; `changed` is
+/// notified when it may take another one.
+pub(crate) async fn push_in_parts(
+    lines: std::ops::Range<usize>,
+    most: usize,
+    changed: &tokio::sync::Notify,
+    push: impl Fn(&[usize]) -> bool,
+) {
+    let lines: Vec<usize> = lines.collect();
+    for part in lines.chunks(most) {
+        loop {
+            let has_changed = changed.notified();
+            tokio::pin!(has_changed);
+            has_changed.as_mut().enable();
+            if push(part) {
+                break;
+            }
+            has_changed.await;
+        }
+        changed.notify_waiters();
+        changed.notify_one();
+    }
+}

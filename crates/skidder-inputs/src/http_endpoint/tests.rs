@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Context;
-use crate::testing::{Bench, Certificates, context, free_address, read_with};
+use crate::testing::{Bench, Certificates, context, free_address, push_in_parts, read_with};
 use serde_json::{Value, json};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_net::Sockets;
@@ -259,22 +259,8 @@ impl InputTrial for Client {
     }
 
     fn send(&self, lines: Range<usize>) -> FarSideFuture<'_> {
-        Box::pin(async move {
-            let lines: Vec<usize> = lines.collect();
-            for request in lines.chunks(LINES) {
-                loop {
-                    let changed = self.shared.changed.notified();
-                    tokio::pin!(changed);
-                    changed.as_mut().enable();
-                    if self.shared.push(request) {
-                        break;
-                    }
-                    changed.await;
-                }
-                self.shared.changed.notify_waiters();
-                self.shared.changed.notify_one();
-            }
-        })
+        let push = |part: &[usize]| self.shared.push(part);
+        Box::pin(push_in_parts(lines, LINES, &self.shared.changed, push))
     }
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {

@@ -2,7 +2,7 @@
 
 use super::frames::tests::{compressed_frame, json_frame, pairs_frame, window_frame};
 use super::*;
-use crate::testing::{Bench, Certificates, context, free_address, read_with};
+use crate::testing::{Bench, Certificates, context, free_address, push_in_parts, read_with};
 use serde_json::json;
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_net::Sockets;
@@ -144,22 +144,8 @@ impl InputTrial for Client {
     }
 
     fn send(&self, lines: Range<usize>) -> FarSideFuture<'_> {
-        Box::pin(async move {
-            let lines: Vec<usize> = lines.collect();
-            for window in lines.chunks(WINDOW) {
-                loop {
-                    let changed = self.shared.changed.notified();
-                    tokio::pin!(changed);
-                    changed.as_mut().enable();
-                    if self.shared.push(window) {
-                        break;
-                    }
-                    changed.await;
-                }
-                self.shared.changed.notify_waiters();
-                self.shared.changed.notify_one();
-            }
-        })
+        let push = |part: &[usize]| self.shared.push(part);
+        Box::pin(push_in_parts(lines, WINDOW, &self.shared.changed, push))
     }
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
