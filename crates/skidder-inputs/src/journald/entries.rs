@@ -5,7 +5,7 @@ use super::files;
 use super::matches::Matches;
 use super::place::Place;
 use skidder_journal::{Cursor, Entry, Id, JournalError, JournalFile, State};
-use skidder_os::{FileId, Fs, Timestamp};
+use skidder_os::{FileId, Fs, Timestamp, open_same};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -17,6 +17,9 @@ const ITEMS_MAX: usize = 4096;
 
 /// The longest of them.
 const ITEM_BYTES_MAX: usize = 1024;
+
+/// How often files are listed again in a scan because some have appeared or moved meanwhile.
+const LISTS_MAX: u32 = 16;
 
 /// Where the first run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,34 +138,12 @@ impl Entries {
 
     /// Looks for new files, and forgets those that are read and gone. Returns the position of each file that is open.
     pub(super) fn scan(&mut self, report: Report<'_>) -> BTreeMap<Id, u64> {
-        let mut problems = Vec::new();
-        let fs = Arc::clone(&self.fs);
-        let listed = self
-            .place
-            .list(&*fs, &mut |path, error: io::Error| problems.push((path.to_owned(), error)));
-        for (path, error) in problems {
-            self.report_once(&path, &error.to_string(), report);
-        }
-        self.directories = listed.directories;
-        let is_read = |open: &Open| {
-            open.head.is_none()
-                && open.next >= open.file.len()
-                && open.file.header().state == State::Archived
-        };
         let mut there = BTreeSet::new();
-        for path in listed.files {
-            let Ok(metadata) = fs.metadata(&path) else { continue };
-            let (id, print) = (metadata.id(), (metadata.modified, metadata.size));
-            there.insert(id);
-            if let Some(open) = self.open.iter_mut().find(|open| open.id == id) {
-                open.path = path;
-                if is_read(open) {
-                    self.done.insert(id, print);
-                }
-                continue;
-            }
-            if self.done.get(&id) != Some(&print) {
-                self.open_file(&path, id, report);
+        // A rotation gives a file another name and creates one: what was renamed between two looks is in neither list, and
+        // its entries come before those of the new file.
+        for _ in 0..LISTS_MAX {
+            if !self.open_listed(&mut there, report) {
+                break;
             }
         }
         self.done.retain(|id, _| there.contains(id));
@@ -180,14 +161,55 @@ impl Entries {
         self.open.iter().map(|open| (open.file.header().file_id, position(open))).collect()
     }
 
+    /// Lists the files and opens those that are new; `there` becomes the ids of those that were found. Returns whether files
+    /// have appeared or moved.
+    fn open_listed(&mut self, there: &mut BTreeSet<FileId>, report: Report<'_>) -> bool {
+        let fs = Arc::clone(&self.fs);
+        let mut problems = Vec::new();
+        let listed = self
+            .place
+            .list(&*fs, &mut |path, error: io::Error| problems.push((path.to_owned(), error)));
+        for (path, error) in problems {
+            self.report_once(&path, &error.to_string(), report);
+        }
+        self.directories = listed.directories;
+        let is_read = |open: &Open| {
+            open.head.is_none()
+                && open.next >= open.file.len()
+                && open.file.header().state == State::Archived
+        };
+        there.clear();
+        let mut has_changed = false;
+        for path in listed.files {
+            let Ok(metadata) = fs.metadata(&path) else {
+                has_changed = true;
+                continue;
+            };
+            let (id, print) = (metadata.id(), (metadata.modified, metadata.size));
+            there.insert(id);
+            if let Some(open) = self.open.iter_mut().find(|open| open.id == id) {
+                open.path = path;
+                if is_read(open) {
+                    self.done.insert(id, print);
+                }
+                continue;
+            }
+            if self.done.get(&id) != Some(&print) {
+                has_changed |= self.open_file(&path, id, report);
+            }
+        }
+        has_changed
+    }
+
     fn report_once(&mut self, path: &Path, error: &str, report: Report<'_>) {
         if self.reported.insert(path.to_owned()) {
             report(path, error);
         }
     }
 
-    fn open_file(&mut self, path: &Path, id: FileId, report: Report<'_>) {
-        let opened = self.fs.open(path).map_err(JournalError::from).and_then(|file| {
+    /// Opens a file; returns whether it was, or whether another one is at its path now.
+    fn open_file(&mut self, path: &Path, id: FileId, report: Report<'_>) -> bool {
+        let opened = open_same(&*self.fs, path, id).map_err(JournalError::from).and_then(|file| {
             let mut file = JournalFile::open(file)?;
             let next = self.first(&mut file)?;
             Ok((file, next))
@@ -196,9 +218,18 @@ impl Entries {
             Ok(opened) => opened,
             // journald writes the header next.
             Err(JournalError::NoJournal) if path.extension().is_some_and(|it| it == "journal") => {
-                return;
+                return false;
             }
-            Err(error) => return self.report_once(path, &error.to_string(), report),
+            // It was renamed.
+            Err(JournalError::Io(error))
+                if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::NotFound) =>
+            {
+                return true;
+            }
+            Err(error) => {
+                self.report_once(path, &error.to_string(), report);
+                return false;
+            }
         };
         self.reported.remove(path);
         let items = HashMap::default();
@@ -206,6 +237,7 @@ impl Entries {
         open.look(report);
         open.file.release();
         self.open.push(open);
+        true
     }
 
     /// The first entry of a file that is to be read.

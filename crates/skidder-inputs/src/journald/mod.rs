@@ -11,6 +11,8 @@ mod matches;
 mod place;
 mod reading;
 #[cfg(test)]
+mod rotation_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::Context;
