@@ -10,7 +10,7 @@ use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use skidder_config::{Lists, Node, Settings};
+use skidder_config::{Lists, MadeSettings, Node};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) struct Candidate {
     pub(crate) rank: usize,
     pub(crate) about: String,
     /// See [`Made::settings`](crate::Made::settings).
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<MadeSettings>,
     pub(crate) is_module: bool,
     /// Inputs of its type know a file by its inode alone: only one of them reads it.
     pub(crate) reads_alone: bool,
@@ -57,7 +57,8 @@ impl Candidate {
 
     /// The configuration as YAML, without secrets.
     pub(crate) fn configuration(&self) -> String {
-        let list = self.settings.node().as_list().unwrap_or_default();
+        let settings = self.settings.settings();
+        let list = settings.node().as_list().unwrap_or_default();
         list.iter().map(Node::to_masked_yaml).collect()
     }
 }
@@ -257,8 +258,7 @@ impl Rules<'_> {
             about,
             is_module,
             reads_alone: !is_module && ["log", "container", "docker"].contains(&kind),
-            // A clone has room for nothing more, which is half of what a tree that has grown takes.
-            settings: Arc::new(self.context.settings.made(&position, vec![config.clone()])),
+            settings: Arc::new(self.context.settings.made(&position, vec![config])),
             fields: event.fields.clone(),
             container_id: event.container_id.clone(),
         }

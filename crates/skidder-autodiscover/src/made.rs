@@ -1,7 +1,7 @@
 //! An input that autodiscover made.
 
 use serde_json::Value as Json;
-use skidder_config::Settings;
+use skidder_config::MadeSettings;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct Made {
     /// Names it, as long as its configuration is the same: provider, container, and a hash of the configuration.
     pub key: String,
     /// A list with one configuration: of an input, or of a module.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<MadeSettings>,
     /// The configuration is one of a module, as in a file of `filebeat.config.modules`.
     pub is_module: bool,
     /// Fields for every event of the input: `kubernetes.*`, `container.*` and so on. They may change while the input

@@ -71,6 +71,7 @@ mod load;
 mod made;
 mod mask;
 mod node;
+mod packed;
 mod pipes;
 mod problem;
 mod quoted;
@@ -102,6 +103,7 @@ pub use load::{
 };
 pub use made::{VariableScope, VariableValue};
 pub use node::{Content, Entry, MASK, Map, Node, Value};
+pub use packed::MadeSettings;
 pub use pipes::Pipes;
 pub use problem::{Position, Problem, Problems, Severity, Source, Subject};
 pub use rendered::{Lists, yaml_value};

@@ -5,6 +5,7 @@
 //! position that its maker gives it (`hint co.elastic.logs/enabled of container web`).
 
 use crate::node::{Content, Entry, Map, Node, Variables};
+use crate::packed::MadeSettings;
 use crate::problem::{Position, Problems};
 use crate::rendered::{Lists, overlay};
 use crate::settings::Settings;
@@ -64,8 +65,8 @@ impl Settings {
     }
 
     /// Settings that hold the list of `items`, to be read like a file of further inputs.
-    pub fn made(&self, position: &Position, items: Vec<Node>) -> Self {
-        self.with_root(Node::collection(position.clone(), Content::List(items)))
+    pub fn made(&self, position: &Position, items: Vec<Node>) -> MadeSettings {
+        MadeSettings::new(self, &Node::collection(position.clone(), Content::List(items)))
     }
 }
 
@@ -370,7 +371,7 @@ mod tests {
         let settings = Settings::parse("a.yml", "x: 1").unwrap();
         let problems = Problems::new();
         let item = node(&json!({"a.b": 1, "type": "x"})).with_levels(&problems);
-        let made = settings.made(&item.position().clone(), vec![item]);
+        let made = settings.made(&item.position().clone(), vec![item]).settings();
         assert!(made.is_list());
         let items = made.items(&problems);
         assert_eq!(items[0].section().u64("a.b").or(0), 1);

@@ -59,6 +59,10 @@ impl Position {
         &self.source
     }
 
+    pub(crate) fn shared_source(&self) -> Arc<Source> {
+        Arc::clone(&self.source)
+    }
+
     /// Line from 1; 0 if the source has no lines.
     pub fn line(&self) -> u32 {
         self.line

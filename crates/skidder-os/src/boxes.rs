@@ -39,11 +39,17 @@ impl<T> Boxes<T> {
         Self { unused: Vec::new() }
     }
 
-    /// A box for one value.
-    pub fn take(&mut self) -> Box<MaybeUninit<T>> {
-        if self.unused.is_empty() {
+    /// Allocates for `count` values, if there is no room for them yet. With an allocator that gives each thread memory of
+    /// its own, they lie between what this thread allocates, and not that which uses them.
+    pub fn prepare(&mut self, count: usize) {
+        while self.unused.len() < count {
             self.unused.extend((0..Self::AT_ONCE).map(|_| Box::new_uninit()));
         }
+    }
+
+    /// A box for one value.
+    pub fn take(&mut self) -> Box<MaybeUninit<T>> {
+        self.prepare(1);
         self.unused.pop().unwrap_or_else(Box::new_uninit)
     }
 
@@ -68,6 +74,16 @@ mod tests {
         assert!(others.iter().zip(0..).all(|(other, value)| **other == [value; 512]));
         drop(boxes.take());
         assert_eq!(boxes.unused.len(), 15, "the next ones");
+    }
+
+    #[test]
+    fn boxes_are_there_for_as_many_values_as_was_said() {
+        let mut boxes = Boxes::new();
+        boxes.prepare(17);
+        assert_eq!(boxes.unused.len(), 32);
+        drop(boxes.put([1_u8; 512]));
+        boxes.prepare(31);
+        assert_eq!(boxes.unused.len(), 31, "there was room for them");
     }
 
     #[test]

@@ -274,7 +274,12 @@ impl Readers {
         match slot.phase {
             Phase::Running => slot.request().wake = true,
             Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
-            Phase::Closed | Phase::Idle(_) => state.line_up(id),
+            Phase::Closed => {
+                state.line_up(id);
+                let waiting = state.unopened.len();
+                state.boxes.prepare(waiting);
+            }
+            Phase::Idle(_) => state.line_up(id),
         }
         self.call_one(state);
     }

@@ -42,7 +42,7 @@ pub(crate) fn autodiscover(text: &str) -> Autodiscover {
 
 /// The only configuration of an input.
 pub(crate) fn config(made: &Made) -> Json {
-    made.settings.node().to_json()[0].clone()
+    made.settings.settings().node().to_json()[0].clone()
 }
 
 /// A container as Docker inspects it; `started` is the second of its start.

@@ -318,8 +318,9 @@ impl Discovery {
             id = Some(Arc::from(of));
             !with.ids.contains(of) && !self.ids.contains(of)
         };
+        let own = Arc::new(made.settings.settings());
         let rendered = match (made.is_module, &with.renderer) {
-            (true, Some(renderer)) => Some(render(renderer, made, &with.problems())?),
+            (true, Some(renderer)) => Some(render(renderer, &own, &with.problems())?),
             (true, None) => {
                 return Err("it is a module, and there is no folder of modules".to_owned());
             }
@@ -327,7 +328,7 @@ impl Discovery {
         };
         let lists = match &rendered {
             Some(started) => &started.inputs[..],
-            None => std::slice::from_ref(&made.settings),
+            None => std::slice::from_ref(&own),
         };
         for (output, reader) in with.of_outputs.iter().enumerate() {
             let (mut found, mut mistakes) = (Vec::new(), Vec::new());
@@ -400,11 +401,15 @@ pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover
 }
 
 /// The inputs of a module that hints name.
-fn render(renderer: &ModuleRenderer, made: &Made, problems: &Problems) -> Result<Started, String> {
-    let started = renderer.render(&made.settings, problems);
+fn render(
+    renderer: &ModuleRenderer,
+    settings: &Arc<Settings>,
+    problems: &Problems,
+) -> Result<Started, String> {
+    let started = renderer.render(settings, problems);
     if problems.has_errors() {
         let named =
-            problems.sorted().into_iter().map(|problem| with_hints(&made.settings, problem));
+            problems.sorted().into_iter().map(|problem| with_hints(settings, problem));
         return Err(text_of(&named.collect::<Vec<_>>()));
     }
     Ok(started)
