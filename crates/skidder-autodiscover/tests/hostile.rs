@@ -127,14 +127,15 @@ fn a_mistake_in_a_hint_names_it() {
     all.seen(0, Fact::Docker(container("bad", 1, labels)), at(1));
     let made = all.decide(at(1));
     let problems = Problems::new();
-    let items = made[0].settings.items(&problems);
+    let settings = made[0].settings.settings();
+    let items = settings.items(&problems);
     let section = items[0].section();
     section.section("multiline").one_of("match", &[("after", 1), ("before", 2)]).or(1);
     section.skip();
     let expected = "error: hint co.elastic.logs/multiline.match of container name-bad: `[0].multiline.match` is `never`; \
                     expected `after` or `before`";
     assert!(problems.to_string().starts_with(expected), "{problems}");
-    let named = with_hints(&made[0].settings, problems.sorted().remove(0)).to_string();
+    let named = with_hints(&settings, problems.sorted().remove(0)).to_string();
     assert!(
         named.contains("`co.elastic.logs/multiline.match` is `never`; expected `after`"),
         "{named}"
@@ -156,6 +157,7 @@ fn each_setting_from_a_hint_has_the_name_of_its_label() {
         autodiscover("filebeat.autodiscover.providers: [{type: kubernetes, hints.enabled: true}]");
     all.seen(0, Fact::Pod(pod("1", 1, annotations)), at(1));
     let made = all.decide(at(1));
+    let settings = made[0].settings.settings();
     let table = [
         ("[0].parsers[1].ndjson.keys_under_root", "/json.keys_under_root"),
         ("[0].parsers[1].ndjson.target", "/json.target"),
@@ -169,12 +171,12 @@ fn each_setting_from_a_hint_has_the_name_of_its_label() {
     ];
     for (path, hint) in table {
         let problem = Problem::error(None, format!("`{path}` is `{path}x`"));
-        let named = with_hints(&made[0].settings, problem).message;
+        let named = with_hints(&settings, problem).message;
         let expected = format!("`co.elastic.logs{hint}` is `");
         assert!(named.starts_with(&expected), "{path}: {named}");
     }
     let other = Problem::error(None, "`[0].paths[0]` is `x`");
-    assert_eq!(with_hints(&made[0].settings, other.clone()), other, "it is no hint");
+    assert_eq!(with_hints(&settings, other.clone()), other, "it is no hint");
     let missing = json!({ "co.elastic.logs/json.message_key": "${data.nothing}" });
     all.seen(0, Fact::Pod(pod("2", 1, missing)), at(2));
     all.decide(at(2));

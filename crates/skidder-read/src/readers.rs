@@ -276,8 +276,7 @@ impl Readers {
             Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
             Phase::Closed => {
                 state.line_up(id);
-                let waiting = state.unopened.len();
-                state.boxes.prepare(waiting);
+                state.prepare();
             }
             Phase::Idle(_) => state.line_up(id),
         }

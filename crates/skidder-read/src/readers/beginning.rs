@@ -29,6 +29,7 @@ impl Readers {
         state.slots.insert(id, slot);
         if wake {
             state.line_up(id);
+            state.prepare();
             if state.ready.len() >= CALLED_FOR {
                 self.call_one(state);
             }
@@ -50,6 +51,12 @@ impl Readers {
 }
 
 impl State {
+    /// Allocates what stays of the sources in the line whose files are not open yet.
+    pub(super) fn prepare(&mut self) {
+        let waiting = self.unopened.len();
+        self.boxes.prepare(waiting);
+    }
+
     /// Takes the open file of a closed source, which sleeps at its end from now on.
     pub(super) fn keep_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
         let Some(slot) = self.slots.get(&id) else { return };
