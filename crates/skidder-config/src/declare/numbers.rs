@@ -278,6 +278,9 @@ mod tests {
         fn the_schema_s_pattern_of_a_duration_is_what_is_read(
             text in "[ ]?[-+]?([0-9]{0,2}[.]?[0-9]{0,2}(s|m|h|ms|us|µs|ns|d|x|e)?){0,3}[ ]?|0x1|[.]nan|[.]",
         ) {
+            // A pattern does not count years.
+            let is_too_long = |error: &String| error.contains("at most 292 years");
+            prop_assume!(!units::parse_signed_duration(&text).as_ref().is_err_and(is_too_long));
             prop_assert_eq!(fits(DURATION, &text), units::parse_duration(&text).is_ok());
             prop_assert_eq!(fits(SIGNED_DURATION, &text), units::parse_signed_duration(&text).is_ok());
         }
