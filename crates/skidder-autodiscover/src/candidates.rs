@@ -301,6 +301,7 @@ fn files(config: &Json, is_module: bool, id: &str) -> Vec<(String, String)> {
     }
     files.sort();
     files.dedup();
+    files.shrink_to_fit();
     files
 }
 

@@ -25,4 +25,4 @@ pub use fs::{
 };
 pub use notify::{Bell, Notice, Notifier, WatchError, WatchId};
 pub use owner::{group_name, user_name};
-pub use real::{RealFs, is_link_loop, is_out_of_descriptors};
+pub use real::{RealFs, is_link_loop, is_out_of_descriptors, prepare_files};

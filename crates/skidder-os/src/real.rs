@@ -14,7 +14,6 @@ use rustix::fs::{
     fsync, ftruncate, openat, statat,
 };
 use rustix::io::{Errno, pread, pwrite, read, retry_on_intr};
-use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::fs::DirBuilder;
 use std::io;
@@ -22,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Whether an operation failed because the process (`EMFILE`) or the system (`ENFILE`) may open no
 /// more files.
@@ -157,17 +157,17 @@ struct RealFile {
     is_stream: bool,
 }
 
-thread_local! {
-    /// A file stays open for long, and the thread that opened it reads its first lines right after that.
-    static FILES: RefCell<Boxes<RealFile>> = const { RefCell::new(Boxes::new()) };
+/// A file stays open for long, and the thread that opened it reads its first lines right after that.
+static FILES: Mutex<Boxes<RealFile>> = Mutex::new(Boxes::new());
+
+/// Allocates for so many files that will be opened, see [`Boxes::prepare`].
+pub fn prepare_files(count: usize) {
+    FILES.lock().unwrap_or_else(PoisonError::into_inner).prepare(count);
 }
 
 impl RealFile {
     fn boxed(self) -> Box<dyn File> {
-        // Alone if the thread is about to end.
-        let place = FILES.try_with(|files| files.borrow_mut().take());
-        let file: Box<Self> = Box::write(place.unwrap_or_else(|_| Box::new_uninit()), self);
-        file
+        FILES.lock().unwrap_or_else(PoisonError::into_inner).put(self)
     }
 }
 

@@ -95,7 +95,7 @@ impl Settle {
     ) {
         let mut state = self.lock();
         let place = Place::File { meta, generation: cursor.generation, cursor };
-        state.sources.insert(source, Box::new(Source::new(key.into(), place)));
+        state.add(source, Source::new(key.into(), place));
         if save {
             state.mark_dirty(source);
         } else {
@@ -112,14 +112,14 @@ impl Settle {
         cursor: SourceCursor,
     ) {
         let entry = Source::new(key, Place::Cursor(about, cursor));
-        self.lock().sources.insert(source, Box::new(entry));
+        self.lock().add(source, entry);
     }
 
     /// Begins a source that is not saved. `key` is a name that no other source of this run has, and none of
     /// another run.
     pub fn begin_unsaved(&self, source: SourceId, key: Arc<str>, about: SourceAbout) {
         let entry = Source::new(key, Place::Unsaved(about));
-        self.lock().sources.insert(source, Box::new(entry));
+        self.lock().add(source, entry);
     }
 
     /// A file was seen elsewhere, or more is known of its identity. `key` may differ from before:
@@ -434,6 +434,15 @@ impl State {
     /// Whether no row is between a reader and its verdict or the disk queue, or between that and its verdict.
     fn is_quiet(&self) -> bool {
         self.total.in_flight() == 0 && self.sending == 0
+    }
+
+    fn add(&mut self, source: SourceId, entry: Source) {
+        self.sources.insert(source, Box::new(entry));
+        if self.sources.len() == SPARE_SOURCES + 1 {
+            for entry in self.sources.values_mut().filter(|entry| !entry.has_pending()) {
+                entry.pending = None;
+            }
+        }
     }
 
     /// Marks one range as settled and moves the cursor over all settled ones at the front.

@@ -90,6 +90,8 @@ impl Pattern {
             // `dir/**` means the files at any level below, as `dir/**/*` does.
             parts.push(Part::Wild(Wildcard(Arc::new([Token::Any]))));
         }
+        parts.shrink_to_fit();
+        root.shrink_to_fit();
         Ok(Self { text: text.to_owned(), root, parts })
     }
 

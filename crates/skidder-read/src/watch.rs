@@ -22,7 +22,7 @@ struct Subscribers {
     /// The directories that it is of: several paths may lead to one.
     directories: Vec<Arc<Path>>,
     /// Links to files in it, by the names of these files.
-    links: HashMap<OsString, HashSet<PathBuf>>,
+    links: HashMap<OsString, Vec<PathBuf>>,
 }
 
 /// One directory of an input.
@@ -261,7 +261,7 @@ impl Directories {
     }
 
     fn watch_targets(&mut self, watcher: &mut Watcher) {
-        let mut before: HashMap<WatchId, HashMap<OsString, HashSet<PathBuf>>> = HashMap::new();
+        let mut before: HashMap<WatchId, HashMap<OsString, Vec<PathBuf>>> = HashMap::new();
         for (&watch, subscribers) in &mut self.subscribers {
             if !subscribers.links.is_empty() {
                 before.insert(watch, std::mem::take(&mut subscribers.links));
@@ -288,7 +288,11 @@ impl Directories {
                 .or_insert_with_key(|parent| watcher.watch(self.input, parent));
             if let Some(watch) = watch {
                 let links = &mut self.subscribers.entry(watch).or_default().links;
-                links.entry(name.to_owned()).or_default().insert(link);
+                let links = links.entry(name.to_owned()).or_default();
+                if !links.contains(&link) {
+                    links.reserve_exact(1);
+                    links.push(link);
+                }
             }
         }
     }

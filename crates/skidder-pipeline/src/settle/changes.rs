@@ -1,6 +1,6 @@
 //! Changes for the registry: sources that have changed, new ones that are due, keys that are gone.
 
-use super::{SPARE_SOURCES, Settle, State};
+use super::{Settle, State};
 use skidder_event::{ResumePoint, SourceId};
 use skidder_os::Timestamp;
 use skidder_registry::{Change, Checkpoint};
@@ -56,14 +56,9 @@ impl Settle {
         removed.sort_unstable();
         let mut changes = Vec::with_capacity(removed.len() + dirty.len());
         changes.extend(removed.into_iter().map(|key| Change::Remove { key }));
-        let many = state.sources.len() > SPARE_SOURCES;
         for source in dirty {
             let Some(entry) = state.sources.get_mut(&source) else { continue };
             (entry.dirty, entry.new) = (false, false);
-            // It was settled before there were so many.
-            if many && !entry.has_pending() {
-                entry.pending = None;
-            }
             let checkpoint = match std::mem::take(&mut entry.resume) {
                 Resume::Keep => Checkpoint::Keep,
                 Resume::Set(point) => Checkpoint::Set(point.to_bytes()),

@@ -3,7 +3,7 @@
 use super::{ReaderLimit, ReaderLook, ReaderState, Trouble};
 use crate::reader::{InputContext, Reader, Rest, Target};
 use skidder_event::SourceId;
-use skidder_os::{Boxes, Fs, Monotonic};
+use skidder_os::{Boxes, Fs, Monotonic, prepare_files};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -48,6 +48,7 @@ impl SlotBoxes {
         let count = sources.min(PREPARED_MAX);
         self.readers.prepare(count);
         self.awake.prepare(count);
+        prepare_files(count);
     }
 }
 

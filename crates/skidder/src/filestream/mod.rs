@@ -274,7 +274,7 @@ fn read_paths(section: &Section<'_>, directory: &Path, recursive: bool) -> Vec<P
     if paths.is_empty() && !is_wrong {
         section.missing(PATHS.name(), "names no path", PATHS_HINT);
     }
-    let mut patterns = Vec::new();
+    let mut patterns = Vec::with_capacity(paths.len());
     for path in paths {
         match Pattern::parse(&path, directory, recursive) {
             Ok(pattern) => patterns.push(pattern),
