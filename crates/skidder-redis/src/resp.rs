@@ -1,4 +1,4 @@
-//! RESP2, the protocol of Redis, as far as an output needs it. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
+//! RESP2, the protocol of Redis, as far as it is needed. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use skidder_net::{Stream, is_tls_alert};
 use std::fmt;
@@ -15,7 +15,7 @@ const READ_BYTES: usize = 16 << 10;
 
 /// An answer to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// A status (`+`) or a text (`$`).
     Value(Vec<u8>),
     /// A number (`:`).
@@ -28,22 +28,34 @@ pub(crate) enum Reply {
 
 /// Why a connection is given up.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RespError {
+pub enum RespError {
+    /// An error of the system.
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
+    /// It was closed.
     #[error("the server closed the connection")]
     Closed,
+    /// No answer.
     #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
+    /// An alert of TLS.
     #[error("this port speaks TLS: use `rediss://` in `hosts`, or set `ssl`")]
     Tls,
+    /// Another protocol; how the answer begins.
     #[error("the server does not speak the protocol of Redis: {0:?}; is it Redis?")]
     Protocol(String),
+    /// An answer that this command cannot have.
     #[error(
         "the server answered {answer} to {command}, which does not show that it was done; is there a proxy before it \
          that answers for it?"
     )]
-    Unproven { command: &'static str, answer: Reply },
+    Unproven {
+        /// The command.
+        command: &'static str,
+        /// Its answer.
+        answer: Reply,
+    },
+    /// An answer to nothing.
     #[error("the server answered more than it was asked")]
     Unsolicited,
 }
@@ -60,23 +72,23 @@ impl fmt::Display for Reply {
 }
 
 /// An open connection.
-pub(crate) struct Connection {
+pub struct Connection {
     stream: Box<dyn Stream>,
     timeout: Duration,
     /// Received bytes; the unread ones begin at `start`.
     buffer: Vec<u8>,
     start: usize,
     /// Bytes of all answers.
-    pub(crate) read_bytes: u64,
+    pub read_bytes: u64,
 }
 
 /// Appends the head of a command with so many arguments, its name among them.
-pub(crate) fn write_head(out: &mut Vec<u8>, arguments: usize) {
+pub fn write_head(out: &mut Vec<u8>, arguments: usize) {
     write_number(out, b'*', arguments);
 }
 
 /// Appends one argument.
-pub(crate) fn write_argument(out: &mut Vec<u8>, argument: &[u8]) {
+pub fn write_argument(out: &mut Vec<u8>, argument: &[u8]) {
     write_number(out, b'$', argument.len());
     out.extend_from_slice(argument);
     out.extend_from_slice(b"\r\n");
@@ -86,7 +98,7 @@ pub(crate) fn write_argument(out: &mut Vec<u8>, argument: &[u8]) {
 /// afterwards. `usual` is how many digits the one before it had, and which this one has. After an error there is
 /// nothing of it.
 #[inline]
-pub(crate) fn write_in_place<E>(
+pub fn write_in_place<E>(
     out: &mut Vec<u8>,
     usual: &mut usize,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
@@ -118,7 +130,7 @@ pub(crate) fn write_in_place<E>(
 }
 
 /// Appends a command.
-pub(crate) fn write_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
+pub fn write_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     write_head(out, arguments.len());
     for argument in arguments {
         write_argument(out, argument);
@@ -148,13 +160,13 @@ fn decimal(digits: &mut [u8; DIGITS_MAX], mut number: usize) -> &[u8] {
 
 impl Connection {
     /// `timeout` is for each answer, and for each piece that is written.
-    pub(crate) fn new(stream: Box<dyn Stream>, timeout: Duration) -> Self {
+    pub fn new(stream: Box<dyn Stream>, timeout: Duration) -> Self {
         Self { stream, timeout, buffer: Vec::new(), start: 0, read_bytes: 0 }
     }
 
     /// Writes all of `bytes`. Fails if there is unsolicited input: it must not be taken for the answer to
     /// these bytes.
-    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), RespError> {
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), RespError> {
         if self.start < self.buffer.len() {
             return Err(RespError::Unsolicited);
         }
@@ -171,7 +183,7 @@ impl Connection {
     }
 
     /// The next answer.
-    pub(crate) async fn reply(&mut self) -> Result<Reply, RespError> {
+    pub async fn reply(&mut self) -> Result<Reply, RespError> {
         loop {
             let rest = &self.buffer[self.start..];
             if is_tls_alert(rest) {
@@ -193,7 +205,7 @@ impl Connection {
     }
 
     /// One command and its answer.
-    pub(crate) async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, RespError> {
+    pub async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, RespError> {
         let mut bytes = Vec::new();
         write_command(&mut bytes, command);
         self.send(&bytes).await?;
@@ -201,7 +213,7 @@ impl Connection {
     }
 
     /// Waits for unsolicited input, which means that the connection is over.
-    pub(crate) async fn closed(&mut self) {
+    pub async fn closed(&mut self) {
         let mut byte = [0];
         // Whatever it is, this connection is of no more use.
         drop(self.stream.read(&mut byte).await);
