@@ -16,6 +16,7 @@ mod intake;
 mod metrics;
 mod on_batch;
 mod sample;
+mod settled;
 mod source;
 mod task;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{Batches, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
+pub use settled::Settled;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 

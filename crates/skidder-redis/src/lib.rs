@@ -13,4 +13,4 @@ pub use resp::{
     Connection, Reply, RespError, write_argument, write_command, write_head, write_in_place,
 };
 pub use server::Server;
-pub use target::{Failure, Target};
+pub use target::{Failure, Network, Target};

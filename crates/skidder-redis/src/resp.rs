@@ -6,10 +6,14 @@ use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// Longest answer that is read: `INFO` has a few KiB.
+/// Longest answer that is read, unless another bound is set: `INFO` has a few KiB.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Lists in lists of an answer: those of streams have five.
+const DEPTH_MAX: usize = 8;
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
+/// Most memory that is kept for the next answer.
+const KEPT_BYTES_MAX: usize = 256 << 10;
 /// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 
@@ -22,6 +26,8 @@ pub enum Reply {
     Number(i64),
     /// Nothing.
     Null,
+    /// Several (`*`).
+    List(Vec<Reply>),
     /// The command failed: kind and reason, as `WRONGTYPE Operation against …`.
     Error(String),
 }
@@ -58,6 +64,9 @@ pub enum RespError {
     /// An answer to nothing.
     #[error("the server answered more than it was asked")]
     Unsolicited,
+    /// An answer that is longer than it may be.
+    #[error("the server's answer is longer than {0} bytes")]
+    TooLong(usize),
 }
 
 impl fmt::Display for Reply {
@@ -66,6 +75,7 @@ impl fmt::Display for Reply {
             Self::Value(text) => write!(out, "`{}`", String::from_utf8_lossy(text)),
             Self::Number(number) => write!(out, "`{number}`"),
             Self::Null => out.write_str("nothing"),
+            Self::List(items) => write!(out, "a list of {}", items.len()),
             Self::Error(error) => write!(out, "the error `{error}`"),
         }
     }
@@ -78,6 +88,9 @@ pub struct Connection {
     /// Received bytes; the unread ones begin at `start`.
     buffer: Vec<u8>,
     start: usize,
+    /// How far the next answer was looked through.
+    scan: Scan,
+    answer_bytes_max: usize,
     /// Bytes of all answers.
     pub read_bytes: u64,
 }
@@ -161,7 +174,20 @@ fn decimal(digits: &mut [u8; DIGITS_MAX], mut number: usize) -> &[u8] {
 impl Connection {
     /// `timeout` is for each answer, and for each piece that is written.
     pub fn new(stream: Box<dyn Stream>, timeout: Duration) -> Self {
-        Self { stream, timeout, buffer: Vec::new(), start: 0, read_bytes: 0 }
+        Self {
+            stream,
+            timeout,
+            buffer: Vec::new(),
+            start: 0,
+            scan: Scan::default(),
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            read_bytes: 0,
+        }
+    }
+
+    /// Longer answers are an error.
+    pub fn set_answer_bytes_max(&mut self, bytes: usize) {
+        self.answer_bytes_max = bytes;
     }
 
     /// Writes all of `bytes`. Fails if there is unsolicited input: it must not be taken for the answer to
@@ -184,23 +210,28 @@ impl Connection {
 
     /// The next answer.
     pub async fn reply(&mut self) -> Result<Reply, RespError> {
+        self.reply_within(self.timeout).await
+    }
+
+    /// The same with another timeout, for a command that waits.
+    pub async fn reply_within(&mut self, timeout: Duration) -> Result<Reply, RespError> {
         loop {
             let rest = &self.buffer[self.start..];
             if is_tls_alert(rest) {
                 return Err(RespError::Tls);
             }
-            if let Some((reply, length)) = parse(rest).map_err(RespError::Protocol)? {
+            if let Some(length) = self.scan.end(rest, self.answer_bytes_max)? {
+                let reply = Parser { rest: &rest[..length], depth: 0 }.reply()?;
+                self.scan = Scan::default();
                 self.start += length;
                 if self.start == self.buffer.len() {
                     self.buffer.clear();
+                    self.buffer.shrink_to(KEPT_BYTES_MAX);
                     self.start = 0;
                 }
                 return Ok(reply);
             }
-            if rest.len() > ANSWER_BYTES_MAX {
-                return Err(RespError::Protocol("a very long answer".to_owned()));
-            }
-            self.read().await?;
+            self.read(timeout).await?;
         }
     }
 
@@ -219,12 +250,12 @@ impl Connection {
         drop(self.stream.read(&mut byte).await);
     }
 
-    async fn read(&mut self) -> Result<(), RespError> {
+    async fn read(&mut self, timeout: Duration) -> Result<(), RespError> {
         self.buffer.drain(..self.start);
         self.start = 0;
         self.buffer.reserve(READ_BYTES);
-        let read = tokio::time::timeout(self.timeout, self.stream.read_buf(&mut self.buffer)).await;
-        match read.map_err(|_| RespError::Timeout(self.timeout))?? {
+        let read = tokio::time::timeout(timeout, self.stream.read_buf(&mut self.buffer)).await;
+        match read.map_err(|_| RespError::Timeout(timeout))?? {
             0 => Err(RespError::Closed),
             count => {
                 self.read_bytes += count as u64;
@@ -234,40 +265,131 @@ impl Connection {
     }
 }
 
-/// An answer at the beginning of `bytes`, with its length; nothing if it is not all there.
-fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
-    let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
-    let Some(&kind) = bytes.first() else { return Ok(None) };
-    if !b"+-:$".contains(&kind) {
-        return Err(shown());
+/// Looks for the end of an answer in bytes that come piece by piece, each of them once.
+#[derive(Debug)]
+struct Scan {
+    /// So many bytes were looked through.
+    at: usize,
+    /// So many values are missing.
+    missing: usize,
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self { at: 0, missing: 1 }
     }
-    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
-    let line = &bytes[1..end];
-    let behind = end + 2;
-    match kind {
-        b'-' => Ok(Some((Reply::Error(String::from_utf8_lossy(line).into_owned()), behind))),
-        b'$' => {
-            let length: i64 = std::str::from_utf8(line)
-                .ok()
-                .and_then(|text| text.parse().ok())
-                .ok_or_else(shown)?;
-            let Ok(length) = usize::try_from(length) else {
-                return Ok(Some((Reply::Null, behind)));
+}
+
+impl Scan {
+    /// The length of the answer at the beginning of `bytes`; `None` if it is not all there. Nothing is reserved for what
+    /// an answer only claims to have.
+    fn end(&mut self, bytes: &[u8], most: usize) -> Result<Option<usize>, RespError> {
+        while self.missing > 0 {
+            let Some(line) = line(&bytes[self.at..])? else {
+                let rest = bytes.len() - self.at;
+                return if rest > most { Err(RespError::TooLong(most)) } else { Ok(None) };
             };
-            if length > ANSWER_BYTES_MAX {
-                return Err(shown());
+            let mut end = self.at + line.length;
+            let mut more = 0;
+            match line.kind {
+                b'$' => end += line.size()?.map_or(0, |size| size.saturating_add(2)),
+                b'*' => more = line.size()?.unwrap_or(0),
+                _ => {}
             }
-            let whole = behind + length + 2;
-            if bytes.len() < whole {
+            // A value has at least three bytes.
+            if end > most || more > most / 3 {
+                return Err(RespError::TooLong(most));
+            }
+            if end > bytes.len() {
                 return Ok(None);
             }
-            Ok(Some((Reply::Value(bytes[behind..behind + length].to_vec()), whole)))
+            self.at = end;
+            self.missing = self.missing - 1 + more;
         }
-        b':' => {
-            let number = std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
-            Ok(Some((Reply::Number(number.ok_or_else(shown)?), behind)))
+        Ok(Some(self.at))
+    }
+}
+
+/// The first line of a value.
+struct Line<'a> {
+    kind: u8,
+    text: &'a [u8],
+    /// With the line break.
+    length: usize,
+}
+
+/// The line at the beginning of `bytes`; `None` if it is not all there.
+fn line(bytes: &[u8]) -> Result<Option<Line<'_>>, RespError> {
+    let Some(&kind) = bytes.first() else { return Ok(None) };
+    if !b"+-:$*".contains(&kind) {
+        return Err(protocol(bytes));
+    }
+    let mut from = 1;
+    while let Some(place) = bytes[from..].iter().position(|byte| *byte == b'\r') {
+        let place = from + place;
+        match bytes.get(place + 1) {
+            Some(b'\n') => {
+                return Ok(Some(Line { kind, text: &bytes[1..place], length: place + 2 }));
+            }
+            Some(_) => from = place + 1,
+            None => break,
         }
-        _ => Ok(Some((Reply::Value(line.to_vec()), behind))),
+    }
+    Ok(None)
+}
+
+impl Line<'_> {
+    fn number(&self) -> Result<i64, RespError> {
+        let number = std::str::from_utf8(self.text).ok().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| protocol(self.text))
+    }
+
+    /// Bytes of a text, or values of a list; `None`: there is none.
+    fn size(&self) -> Result<Option<usize>, RespError> {
+        Ok(usize::try_from(self.number()?).ok())
+    }
+}
+
+fn protocol(bytes: &[u8]) -> RespError {
+    RespError::Protocol(String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned())
+}
+
+/// Reads an answer that is all there.
+struct Parser<'a> {
+    rest: &'a [u8],
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn reply(&mut self) -> Result<Reply, RespError> {
+        let Some(line) = line(self.rest)? else { return Err(protocol(self.rest)) };
+        let behind = &self.rest[line.length..];
+        let reply = match line.kind {
+            b'-' => Reply::Error(String::from_utf8_lossy(line.text).into_owned()),
+            b':' => Reply::Number(line.number()?),
+            b'$' => match line.size()? {
+                None => Reply::Null,
+                Some(size) => {
+                    let text = behind.split_at_checked(size).map(|(text, _)| text.to_vec());
+                    let text = text.ok_or_else(|| protocol(self.rest))?;
+                    self.rest = behind.get(size + 2..).unwrap_or_default();
+                    return Ok(Reply::Value(text));
+                }
+            },
+            b'*' => match line.size()? {
+                None => Reply::Null,
+                Some(_) if self.depth == DEPTH_MAX => return Err(protocol(self.rest)),
+                Some(size) => {
+                    let mut inner = Parser { rest: behind, depth: self.depth + 1 };
+                    let items = (0..size).map(|_| inner.reply()).collect::<Result<_, _>>()?;
+                    self.rest = inner.rest;
+                    return Ok(Reply::List(items));
+                }
+            },
+            _ => Reply::Value(line.text.to_vec()),
+        };
+        self.rest = behind;
+        Ok(reply)
     }
 }
 
@@ -307,28 +429,63 @@ mod tests {
         }
     }
 
+    /// Reads bytes as they come, one at a time.
+    fn read(bytes: &[u8], most: usize) -> Result<Option<(Reply, usize)>, RespError> {
+        let mut scan = Scan::default();
+        for length in 0..bytes.len() {
+            if let Some(end) = scan.end(&bytes[..length], most)? {
+                let reply = Parser { rest: &bytes[..end], depth: 0 }.reply()?;
+                return Ok(Some((reply, end)));
+            }
+        }
+        Ok(None)
+    }
+
     #[test]
     fn answers_are_read_once_all_of_them_is_there() {
         let value = |text: &str| Reply::Value(text.as_bytes().to_vec());
+        let one = Reply::List(vec![Reply::Number(1), Reply::Null, value("b")]);
         let table = [
             ("+OK\r\n", value("OK")),
+            ("+a\rb\r\n", value("a\rb")),
             (":1000\r\n", Reply::Number(1000)),
             (":-5\r\n", Reply::Number(-5)),
             ("-ERR no\r\n", Reply::Error("ERR no".to_owned())),
             ("$4\r\na\r\nb\r\n", value("a\r\nb")),
             ("$0\r\n\r\n", value("")),
             ("$-1\r\n", Reply::Null),
+            ("*-1\r\n", Reply::Null),
+            ("*0\r\n", Reply::List(Vec::new())),
+            ("*3\r\n:1\r\n$-1\r\n$1\r\nb\r\n", one.clone()),
+            (
+                "*2\r\n*3\r\n:1\r\n$-1\r\n+b\r\n-E\r\n",
+                Reply::List(vec![one, Reply::Error("E".to_owned())]),
+            ),
         ];
         for (text, expected) in table {
-            let bytes = text.as_bytes();
-            for length in 0..bytes.len() {
-                assert_eq!(parse(&bytes[..length]), Ok(None), "{text:?} cut to {length}");
-            }
-            let more = [bytes, b"+more"].concat();
-            assert_eq!(parse(&more), Ok(Some((expected, bytes.len()))), "{text:?}");
+            let more = [text.as_bytes(), b"+more"].concat();
+            let found = read(&more, 100).unwrap();
+            assert_eq!(found, Some((expected, text.len())), "{text:?}");
+            assert!(read(&more[..text.len()], 100).unwrap().is_none(), "{text:?}");
         }
-        for nonsense in ["HTTP/1.1 400", ":x\r\n", ":1.5\r\n", "$x\r\n", "$99999999\r\n", "\r\n"] {
-            parse(nonsense.as_bytes()).unwrap_err();
+        for nonsense in ["HTTP/1.1 400", ":x\r\n", ":1.5\r\n", "$x\r\n ", "*x\r\n ", "\r\n"] {
+            let text = format!("{nonsense} ");
+            let error = read(text.as_bytes(), 100).unwrap_err();
+            assert!(matches!(error, RespError::Protocol(_)), "{nonsense:?} {error}");
         }
+        let deep = "*1\r\n".repeat(DEPTH_MAX + 1) + ":1\r\n ";
+        assert!(matches!(read(deep.as_bytes(), 100), Err(RespError::Protocol(_))));
+    }
+
+    #[test]
+    fn an_answer_that_claims_to_be_long_is_refused_before_it_comes() {
+        for text in ["$101\r\n ", "*34\r\n ", "*2\r\n$40\r\n", "$99999999999999999999\r\n "] {
+            let long = text.to_owned() + &"x".repeat(42) + "$60\r\n ";
+            let error = read(long.as_bytes(), 100).unwrap_err();
+            let is_refused = matches!(error, RespError::TooLong(100) | RespError::Protocol(_));
+            assert!(is_refused, "{text} {error}");
+        }
+        let line = "+".to_owned() + &"x".repeat(200);
+        assert!(matches!(read(line.as_bytes(), 100), Err(RespError::TooLong(100))));
     }
 }

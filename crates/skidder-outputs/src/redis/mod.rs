@@ -22,7 +22,7 @@ use crate::supply::Supply;
 use request::{Request, RequestWriter};
 use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
-use skidder_redis::Target;
+use skidder_redis::{Network, Target};
 use skidder_tls::{TlsClient, TlsError};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -62,6 +62,7 @@ impl Redis {
             let own = config.password.clone().map(|password| (config.username.clone(), password));
             targets.push(Arc::new(Target {
                 route,
+                network: Network::Tcp,
                 credentials: server.credentials.clone().or(own),
                 db: server.db.unwrap_or(config.db),
             }));
