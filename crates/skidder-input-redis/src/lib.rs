@@ -59,6 +59,10 @@ impl Input for Redis {
         matches!(self.settings.kind, Kind::SlowLog)
     }
 
+    fn has_a_name(&self) -> bool {
+        !self.has_cursors()
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
             let troubles = Arc::<Troubles>::default();

@@ -46,6 +46,7 @@ pub(crate) async fn read(place: Place) -> Result<(), InputError> {
         news,
         is_owner: false,
         known: 0,
+        removed: 0,
         rescued: None,
         has_blmove: true,
     };
@@ -85,6 +86,8 @@ struct Reader {
     news: Arc<Notify>,
     /// The number of the next element.
     known: i64,
+    /// The number up to which the server has removed what is settled.
+    removed: i64,
     /// When other consumers were looked at last.
     rescued: Option<Monotonic>,
     has_blmove: bool,
@@ -117,14 +120,15 @@ impl Reader {
                 self.send(&mut connection, elements).await?;
                 continue;
             }
-            let is_waiting = self.settled.is_waiting();
+            // Also if the last verdict came after the step before: it must not wait for the next element.
+            let has_pending = self.removed < self.known;
             if intake.is_once() {
-                if !is_waiting {
+                if !has_pending {
                     return self.end(&mut connection).await;
                 }
                 intake.flush();
             }
-            self.wait(&mut connection, is_waiting).await?;
+            self.wait(&mut connection, has_pending).await?;
         }
     }
 
@@ -159,6 +163,7 @@ impl Reader {
         }
         self.is_owner = true;
         self.begin_at(0);
+        self.removed = 0;
         Ok(())
     }
 
@@ -170,8 +175,9 @@ impl Reader {
     ) -> Result<Vec<Vec<u8>>, ReadError> {
         let Keys { list, pending, state } = &self.keys;
         let consumer = &self.place.settings.consumer;
+        let front = self.settled.front();
         let numbers = [
-            self.settled.front().to_string(),
+            front.to_string(),
             self.known.to_string(),
             most.to_string(),
             TAKE_BYTES.to_string(),
@@ -186,6 +192,7 @@ impl Reader {
         self.place.intake.metrics().bytes.add(connection.read_bytes - before);
         match answer {
             Reply::List(items) => {
+                self.removed = front;
                 let value = |item| match item {
                     Reply::Value(value) => Ok(value),
                     other => Err(unproven("EVAL", other)),
@@ -249,9 +256,9 @@ impl Reader {
     async fn wait(
         &mut self,
         connection: &mut Connection,
-        is_waiting: bool,
+        has_pending: bool,
     ) -> Result<(), ReadError> {
-        let block = if is_waiting { BLOCK_BUSY } else { BLOCK };
+        let block = if has_pending { BLOCK_BUSY } else { BLOCK };
         if self.has_blmove {
             let seconds = block.as_secs_f64().to_string();
             let Keys { list, pending, .. } = &self.keys;

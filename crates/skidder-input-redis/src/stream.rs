@@ -118,7 +118,7 @@ impl Reader {
             }
             self.keep(&mut connection).await?;
             self.claim(&mut connection).await?;
-            let is_waiting = self.settled.is_waiting();
+            let is_waiting = !self.in_flight.is_empty();
             let entries = self.read_new(&mut connection, is_waiting).await?;
             self.place.succeeded();
             if let Some(last) = entries.last() {

@@ -83,6 +83,12 @@ pub trait Input: Send {
         false
     }
 
+    /// Whether it is known to its far side by a name that no other input may have at the same time: after a reload, the one
+    /// that takes its place begins when it has ended, and all it read has its verdict.
+    fn has_a_name(&self) -> bool {
+        false
+    }
+
     /// Whether it can be asked to end when its far side has no more ([`Intake::ending`]), as an input of one container
     /// that has ended. Others stop at once.
     fn ends_when_read(&self) -> bool {
