@@ -4,7 +4,7 @@
 //! given up in the middle, so that no element moves when nobody looks.
 
 use crate::events::Texts;
-use crate::place::{Place, ReadError, STOP_WAIT, ask, good, unproven};
+use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, good, unproven};
 use crate::scripts::{self, Keys};
 use skidder_event::{Map, Progress};
 use skidder_input::{InputError, Settled, Source};
@@ -51,7 +51,18 @@ pub(crate) async fn read(place: Place) -> Result<(), InputError> {
         has_blmove: true,
     };
     loop {
-        match reader.session().await {
+        let intake = reader.place.intake.clone();
+        let late = async {
+            intake.stopped().await;
+            tokio::time::sleep(STOP_MAX).await;
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = reader.session() => ended,
+            // The server hangs: what it has of us is pending there.
+            () = late => return Ok(()),
+        };
+        match ended {
             Ok(()) | Err(ReadError::Stopped(_)) => return Ok(()),
             Err(ReadError::End(error)) => return Err(error),
             Err(error) => {
@@ -230,7 +241,7 @@ impl Reader {
         let mut failure = None;
         let stopping = async {
             intake.stopped().await;
-            tokio::time::sleep(STOP_WAIT).await;
+            tokio::time::sleep(STOP_WAIT / 2).await;
         };
         tokio::pin!(stopping);
         let news = Arc::clone(&self.news);

@@ -13,12 +13,15 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// How long a stop waits for verdicts, to pass them on to the server.
 pub(crate) const STOP_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a stop takes at most.
+pub(crate) const STOP_MAX: Duration = Duration::from_secs(4);
+
 /// Why a reader begins anew.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// After a pause.
     #[error(transparent)]
-    Server(#[from] Failure),
+    Server(Failure),
     /// After a pause.
     #[error("the server refused {command}: {}", with_advice(error))]
     Refused { command: &'static str, error: String },
@@ -41,9 +44,18 @@ pub(crate) enum ReadError {
     Stopped(#[from] Stopped),
 }
 
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Greeting { command, error } => Self::Refused { command, error },
+            failure => Self::Server(failure),
+        }
+    }
+}
+
 impl From<RespError> for ReadError {
     fn from(error: RespError) -> Self {
-        Self::Server(error.into())
+        Self::Server(Failure::Connection(error))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::entries::{self, Entry};
 use crate::events::{Texts, edit, path};
-use crate::place::{Place, ReadError, STOP_WAIT, ask, unproven};
+use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, unproven};
 use crate::scripts;
 use crate::settings::Streams;
 use skidder_event::{EventMut, Map, Path, Progress, Value};
@@ -53,7 +53,18 @@ pub(crate) async fn read(place: Place, streams: Streams) -> Result<(), InputErro
         kept: None,
     };
     loop {
-        match reader.session().await {
+        let intake = reader.place.intake.clone();
+        let late = async {
+            intake.stopped().await;
+            tokio::time::sleep(STOP_MAX).await;
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = reader.session() => ended,
+            // The server hangs: what it has of us is pending there.
+            () = late => return Ok(()),
+        };
+        match ended {
             Ok(()) | Err(ReadError::Stopped(_)) => return Ok(()),
             Err(ReadError::End(error)) => return Err(error),
             Err(error) => {
@@ -121,6 +132,7 @@ impl Reader {
             let is_waiting = !self.in_flight.is_empty();
             let entries = self.read_new(&mut connection, is_waiting).await?;
             self.place.succeeded();
+            self.count = (2 * self.count).min(READ_ENTRIES_MAX);
             if let Some(last) = entries.last() {
                 self.last = Some(last.id.clone());
                 self.send(&mut connection, entries).await?;
@@ -239,7 +251,7 @@ impl Reader {
         let mut failure = None;
         let stopping = async {
             intake.stopped().await;
-            tokio::time::sleep(STOP_WAIT).await;
+            tokio::time::sleep(STOP_WAIT / 2).await;
         };
         tokio::pin!(stopping);
         let news = Arc::clone(&self.news);
