@@ -109,7 +109,8 @@ fn text(reply: Reply) -> Option<Vec<u8>> {
 /// How far the log of one run of a server is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
-    run: String,
+    /// The id of the run, by the server.
+    of: String,
     /// The last entry that was read.
     id: i64,
     /// The latest time of an entry that was read, in seconds.
@@ -120,7 +121,7 @@ impl Run {
     /// Whether an entry was not read yet. `newest` is the highest number in the log.
     fn is_new(&self, entry: &Entry, newest: i64) -> bool {
         // Without the id of a run, a restart shows in numbers that are lower, of later commands.
-        let is_other = self.run == UNKNOWN_RUN && (newest < self.id || entry.time > self.time);
+        let is_other = self.of == UNKNOWN_RUN && (newest < self.id || entry.time > self.time);
         entry.id > self.id || is_other
     }
 }
@@ -131,19 +132,19 @@ struct Runs(Vec<Run>);
 
 impl Runs {
     fn get(&self, run: &str) -> Option<&Run> {
-        self.0.iter().find(|known| known.run == run)
+        self.0.iter().find(|known| known.of == run)
     }
 
     /// Notes that a run was read up to here.
     fn set(&mut self, run: Run) {
-        self.0.retain(|known| known.run != run.run);
+        self.0.retain(|known| known.of != run.of);
         self.0.insert(0, run);
         self.0.truncate(RUNS_MAX);
     }
 
     fn cursor(&self) -> String {
         let mut text = String::new();
-        for Run { run, id, time } in &self.0 {
+        for Run { of: run, id, time } in &self.0 {
             let gap = if text.is_empty() { "" } else { "," };
             // Writing to a text cannot fail.
             write!(text, "{gap}{run} {id} {time}").expect("a text has room");
@@ -156,7 +157,7 @@ impl Runs {
             let mut parts = text.split(' ');
             let (run, id, time) = (parts.next()?, parts.next()?, parts.next()?);
             let (id, time) = (id.parse().ok()?, time.parse().ok()?);
-            parts.next().is_none().then(|| Run { run: run.to_owned(), id, time })
+            parts.next().is_none().then(|| Run { of: run.to_owned(), id, time })
         };
         text.split(',').filter(|run| !run.is_empty()).map(run).collect::<Option<_>>().map(Self)
     }
@@ -231,7 +232,7 @@ async fn scan(place: &Place, runs: &Runs) -> Result<Scan, ReadError> {
     let (newest, _) = entries(&mut connection, 1).await?;
     let mut scan = Scan { run, ..Scan::default() };
     let Some(newest) = newest.first().map(|entry| entry.id) else { return Ok(scan) };
-    let last = known.filter(|known| known.run != UNKNOWN_RUN).map(|known| known.id);
+    let last = known.filter(|known| known.of != UNKNOWN_RUN).map(|known| known.id);
     if last.is_some_and(|last| newest <= last) {
         return Ok(scan);
     }
@@ -271,7 +272,7 @@ impl Scan {
         }
         all.sort_by_key(|entry| entry.id);
         let lost = match (known, all.first()) {
-            (Some(known), Some(first)) if known.run != UNKNOWN_RUN => first.id - (known.id + 1),
+            (Some(known), Some(first)) if known.of != UNKNOWN_RUN => first.id - (known.id + 1),
             (None, Some(_)) => length - ENTRIES_MAX,
             _ => 0,
         };
@@ -345,7 +346,7 @@ async fn send(intake: &Intake, source: &mut Source, runs: &mut Runs, scan: Scan)
         batch.forget_changes();
         let last = entries.last().map_or(-1, |entry| entry.id);
         let time = entries.iter().map(|entry| entry.time).max().unwrap_or(0);
-        runs.set(Run { run: scan.run.clone(), id: last, time });
+        runs.set(Run { of: scan.run.clone(), id: last, time });
         let part = SourcePart { version: VERSION, cursor: runs.cursor().into(), bytes };
         let sending = source.send(batch, Progress::Cursor(part));
         tokio::select! {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bench, Redis, input, input_at};
+use common::{Bench, PATIENCE, Redis, input, input_at};
 use serde_json::json;
 use skidder_contract::{Proxy, Way};
 use std::collections::BTreeMap;
@@ -35,27 +35,34 @@ fn left(redis: &Redis) -> String {
     redis.cli(&["KEYS", "*"]).trim().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test]
 #[ignore = "needs real servers: cargo xtask test"]
-async fn what_was_in_flight_comes_first_after_a_restart_and_in_order() {
-    let (redis, directory) = (Redis::start(""), tempfile::tempdir().expect("a folder"));
+fn what_was_in_flight_comes_first_after_a_restart_and_in_order() {
+    let redis = Redis::start("");
+    let (one, two) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     rpush(&redis, "l", 0..10);
-    let mut bench = Bench::start(input(&redis, "lists: [l], consumer: c"), directory.path());
-    bench.is_stuck = true;
-    bench.until("all are taken", |_| redis.cli(&["LLEN", "l"]).trim() == "0").await;
-    rpush(&redis, "l", 10..12);
-    bench
-        .until("these too", |_| redis.cli(&["LLEN", "{l}:skidder:pending:c"]).trim() == "12")
-        .await;
-    // As after `kill -9`: nothing is passed on to the server, and the process is another one.
-    drop(bench);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let mut bench = Bench::start(input(&redis, "lists: [l], consumer: c"), one.path());
+        bench.is_stuck = true;
+        bench.until("all are taken", |_| redis.cli(&["LLEN", "l"]).trim() == "0").await;
+        rpush(&redis, "l", 10..12);
+        let pending = || redis.cli(&["LLEN", "{l}:skidder:pending:c"]);
+        bench.until("these too", |_| pending().trim() == "12").await;
+    });
+    // As with `kill -9`: nothing is passed on to the server.
+    runtime.shutdown_timeout(PATIENCE);
     rpush(&redis, "l", 12..15);
-    let mut bench = Bench::start(input(&redis, "lists: [l], consumer: c"), directory.path());
-    bench.until("all come", |bench| bench.events.len() >= 15).await;
-    let expected: Vec<String> = (0..15).map(|number| format!("line {number}")).collect();
-    assert_eq!(bench.messages(), expected);
-    assert_eq!(bench.events[0]["redis"], json!({"list": {"key": "l"}}));
-    bench.stop().await;
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let mut bench = Bench::start(input(&redis, "lists: [l], consumer: c"), two.path());
+        bench.until("all come", |bench| bench.events.len() >= 15).await;
+        let expected: Vec<String> = (0..15).map(|number| format!("line {number}")).collect();
+        assert_eq!(bench.messages(), expected);
+        assert_eq!(bench.events[0]["redis"], json!({"list": {"key": "l"}}));
+        bench.stop().await;
+    });
     assert_eq!(left(&redis), "", "the consumer has left nothing");
 }
 
@@ -94,29 +101,28 @@ async fn what_the_server_refuses_is_named_and_tried_again() {
     redis.cli(&["DEL", "l"]);
     bench.no_trouble().await;
     let mut sent = 0;
-    // Each of these ends the connections that there are, or is seen by the next command.
     for (before, text, behind) in [
-        (vec!["ACL", "SETUSER", "default", "resetpass", ">other"], "WRONGPASS", None),
-        (vec!["REPLICAOF", "127.0.0.1", "1"], "READONLY", Some(vec!["REPLICAOF", "NO", "ONE"])),
-        (vec!["CLIENT", "KILL", "TYPE", "normal"], "the server closed the connection", None),
+        (
+            vec!["ACL", "SETUSER", "default", "resetpass", ">other"],
+            "WRONGPASS",
+            vec!["ACL", "SETUSER", "default", "resetpass", ">secret"],
+        ),
+        (vec!["REPLICAOF", "127.0.0.1", "1"], "READONLY", vec!["REPLICAOF", "NO", "ONE"]),
     ] {
         redis.cli(&before);
-        redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
-        if text == "WRONGPASS" {
-            bench.trouble(text).await;
-            let port = redis.0.port().to_string();
-            let set = ["-p", &port, "-a", "other", "ACL", "SETUSER", "default", ">secret"];
-            let reset = std::process::Command::new("redis-cli").args(set).output();
-            assert!(reset.expect("redis-cli runs").status.success());
-        } else if let Some(behind) = behind {
-            bench.trouble(text).await;
-            redis.cli(&behind);
-        }
+        let password = if text == "WRONGPASS" { "other" } else { "secret" };
+        // The next connection shows the credentials.
+        redis.cli_with(password, &["CLIENT", "KILL", "TYPE", "normal"]);
+        bench.trouble(text).await;
+        redis.cli_with(password, &behind);
         rpush(&redis, "l", sent..sent + 10);
         sent += 10;
         bench.until(text, |bench| bench.events.len() == sent).await;
         bench.no_trouble().await;
     }
+    let errors = bench.input.metrics().errors.get();
+    redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+    bench.until("its end is seen", |bench| bench.input.metrics().errors.get() > errors).await;
     // Without memory the list can be emptied nevertheless.
     rpush(&redis, "l", sent..sent + 10);
     bench.until("these", |bench| bench.events.len() == sent + 10).await;
@@ -137,9 +143,9 @@ async fn a_restart_of_the_server_loses_nothing() {
     for settings in ["lists: [k]", "streams: [k], group: g"] {
         let (redis, directory) =
             (Redis::start("--appendfsync always"), tempfile::tempdir().expect("a folder"));
-        let add = |numbers| match settings.starts_with("lists") {
-            true => rpush(&redis, "k", numbers),
-            false => xadd(&redis, "k", numbers),
+        let add = |numbers| {
+            let add = if settings.starts_with("lists") { rpush } else { xadd };
+            add(&redis, "k", numbers);
         };
         add(0..20);
         let settings = format!("{settings}, consumer: c");

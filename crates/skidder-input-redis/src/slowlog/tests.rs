@@ -7,7 +7,7 @@ fn entry(id: i64, time: i64) -> Entry {
 }
 
 fn run(run: &str, id: i64, time: i64) -> Run {
-    Run { run: run.to_owned(), id, time }
+    Run { of: run.to_owned(), id, time }
 }
 
 fn new(known: Option<&Run>, log: &[(i64, i64)], length: i64) -> (Vec<i64>, u64) {

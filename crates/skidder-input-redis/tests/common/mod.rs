@@ -30,8 +30,13 @@ impl Redis {
 
     /// The output of `redis-cli` for a command.
     pub(crate) fn cli(&self, command: &[&str]) -> String {
+        self.cli_with("secret", command)
+    }
+
+    /// The same with another password.
+    pub(crate) fn cli_with(&self, password: &str, command: &[&str]) -> String {
         let mut cli = Command::new("redis-cli");
-        cli.args(["-p", &self.0.port().to_string(), "-a", "secret", "--no-auth-warning", "--raw"]);
+        cli.args(["-p", &self.0.port().to_string(), "-a", password, "--no-auth-warning", "--raw"]);
         if let Some(authority) = self.0.certificate("ca.crt") {
             cli.arg("--tls").arg("--cacert").arg(authority);
         }
