@@ -1,16 +1,15 @@
 //! A partition that this process reads: from its records to batches of events.
 //!
-//! Each batch is acknowledged with its last verdict; [`Progress`] then knows how far the partition is settled. Records
+//! Each batch is acknowledged with its last verdict; [`Settled`] then knows how far the partition is settled. Records
 //! of a group of lines that is not complete stay here, and are read again by the next owner of the partition.
 
 use crate::api::Fetched;
 use crate::expand;
 use crate::lines::Lines;
-use crate::progress::Progress;
 use crate::records::{self, Record, RecordBatch, RecordsError};
 use crate::settings::Settings;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Row, Text, Value};
-use skidder_input::{Intake, Source};
+use skidder_input::{Intake, Settled, Source};
 use skidder_parse::chain::Ending;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -37,7 +36,7 @@ static BLOCK_TIME: LazyLock<Path> = LazyLock::new(|| path("kafka.block_timestamp
 /// The facts about a claim that the group looks at while another task reads the partition.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<Settled>,
     /// All records that there were at the last look are sent.
     pub(crate) is_at_end: AtomicBool,
 }
@@ -225,7 +224,7 @@ impl Claim {
         if settings.headers {
             fields.insert_path("kafka.headers", Value::List(Vec::new()));
         }
-        let progress = Progress::new(position.unwrap_or(-1), Arc::clone(news));
+        let progress = Settled::new(position.unwrap_or(-1), Arc::clone(news));
         Self {
             topic: topic.to_owned(),
             partition,

@@ -5,8 +5,8 @@
 //! that breaks repeat what was in flight, and lose nothing.
 //!
 //! `group.rs` is the member of the group, `fetch.rs` reads the partitions of one broker, `claim.rs` makes events of the
-//! records of a partition (`records.rs`, `unpack.rs`, `lines.rs`, `expand.rs`), and `progress.rs` knows how far they are
-//! settled.
+//! records of a partition (`records.rs`, `unpack.rs`, `lines.rs`, `expand.rs`), and `skidder_input::Settled` knows how far
+//! they are settled.
 
 mod api;
 mod assign;
@@ -15,7 +15,6 @@ mod expand;
 mod fetch;
 mod group;
 mod lines;
-mod progress;
 mod records;
 mod settings;
 mod unpack;

@@ -43,8 +43,9 @@ pub struct TasksChange {
     pub remove: Vec<usize>,
     /// These end when their far side has no more, if they can ([`crate::Input::ends_when_read`]).
     pub when_read: bool,
-    /// Those that begin at once, and take over what only one input can have. One of a type of which an input with cursors
-    /// ends begins when that has ended, all it read has its verdict, and its cursors are saved.
+    /// Those that begin at once, and take over what only one input can have. One of a type of which an input with cursors, or
+    /// with a name ([`crate::Input::has_a_name`]), ends begins when that has ended, all it read has its verdict, and its
+    /// cursors are saved.
     pub add: Vec<LaneOf>,
     /// Called when all of these have begun, and those that end take nothing more.
     pub done: Box<dyn FnOnce() + Send>,
@@ -175,9 +176,10 @@ struct Ending {
 }
 
 impl Ending {
-    /// Whether one of this type has cursors.
-    fn has_cursors(&self, kind: &str) -> bool {
-        self.inputs.iter().any(|(_, input)| input.kind() == kind && input.has_cursors())
+    /// Whether an input of this type must be over before another one begins.
+    fn is_awaited(&self, kind: &str) -> bool {
+        let is_awaited = |input: &InputTask| input.has_cursors() || input.has_a_name();
+        self.inputs.iter().any(|(_, input)| input.kind() == kind && is_awaited(input))
     }
 
     /// Whether one reads on as long as its far side has something.
@@ -229,7 +231,7 @@ impl TaskInputs {
         let TasksChange { remove, when_read, add, done } = change;
         let ending = shared.end(&remove, when_read);
         let (late, now): (Vec<LaneOf>, Vec<LaneOf>) =
-            add.into_iter().partition(|of| ending.has_cursors(of.input.kind()));
+            add.into_iter().partition(|of| ending.is_awaited(of.input.kind()));
         for of in now {
             shared.begin(of);
         }

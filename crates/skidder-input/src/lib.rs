@@ -16,6 +16,7 @@ mod intake;
 mod metrics;
 mod on_batch;
 mod sample;
+mod settled;
 mod source;
 mod task;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{Batches, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
+pub use settled::Settled;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 
@@ -78,6 +80,12 @@ pub trait Input: Send {
 
     /// Whether its sources have cursors ([`Intake::open_at_cursor`]): each output that it feeds has a run of its own.
     fn has_cursors(&self) -> bool {
+        false
+    }
+
+    /// Whether it is known to its far side by a name that no other input may have at the same time: after a reload, the one
+    /// that takes its place begins when it has ended, and all it read has its verdict.
+    fn has_a_name(&self) -> bool {
         false
     }
 

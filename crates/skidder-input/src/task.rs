@@ -47,6 +47,7 @@ pub struct InputTask {
     kind: &'static str,
     stops_last: bool,
     ends_when_read: bool,
+    has_a_name: bool,
     setup: Setup,
     metrics: Arc<InputMetrics>,
     runtime: Handle,
@@ -95,13 +96,14 @@ impl InputTask {
         let (stop, _) = watch::channel(false);
         let (end, _) = watch::channel(false);
         let (kind, stops_last) = (input.kind(), input.stops_last());
-        let ends_when_read = input.ends_when_read();
+        let (ends_when_read, has_a_name) = (input.ends_when_read(), input.has_a_name());
         let state =
             State { input: Some(input), lanes: Vec::new(), task: None, now: InputState::Waiting };
         Arc::new(Self {
             kind,
             stops_last,
             ends_when_read,
+            has_a_name,
             setup,
             metrics,
             runtime,
@@ -146,6 +148,11 @@ impl InputTask {
     /// Whether a run of it goes on where another one was settled.
     pub(crate) fn has_cursors(&self) -> bool {
         self.metrics.has_cursors.load(Ordering::Relaxed)
+    }
+
+    /// See [`Input::has_a_name`].
+    pub(crate) fn has_a_name(&self) -> bool {
+        self.has_a_name
     }
 
     /// Its state.

@@ -37,6 +37,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("publish", &["skidder_pipeline"]),
     ("publisher", &["skidder_pipeline"]),
     ("publisher_pipeline_output", OUTPUTS),
+    ("redis", &["skidder_outputs.redis", "skidder_input_redis", "skidder_redis"]),
     ("registrar", &["skidder_registry", "skidder_pipeline.registrar"]),
     ("registry", &["skidder_registry"]),
     ("s3", &["skidder_output_s3"]),

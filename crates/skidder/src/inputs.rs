@@ -5,6 +5,7 @@ use crate::filestream::{self, InputContext, log};
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
 use crate::input_settings::{EVERY_INPUT, TYPE};
+use crate::redis_input;
 use skidder_config::{Group, Item, Kinds, Section, nearest};
 use skidder_event::Map;
 use skidder_inputs::Context;
@@ -135,6 +136,7 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (STDIN, &filestream::stdin::STDIN),
             (DOCKER_LOGS, &filestream::docker_logs::DOCKER_LOGS),
             (JOURNALD, &filestream::journald::JOURNALD),
+            (REDIS, &redis_input::REDIS),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -162,12 +164,15 @@ const DOCKER_LOGS: &str = skidder_inputs::docker_logs::KIND;
 /// One more, whose events can go through parsers.
 const JOURNALD: &str = skidder_inputs::journald::KIND;
 
+/// A type with a crate of its own.
+const REDIS: &str = skidder_input_redis::KIND;
+
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 21 + cfg!(not(feature = "kafka")) as usize] = [
+const NOT_HERE: [&str; 20 + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -185,7 +190,6 @@ const NOT_HERE: [&str; 21 + cfg!(not(feature = "kafka")) as usize] = [
     "mqtt",
     "netflow",
     "o365audit",
-    "redis",
     "salesforce",
     "streaming",
     "unifiedlogs",
@@ -213,6 +217,9 @@ pub(crate) fn read(
     }
     if *kind == *JOURNALD {
         return filestream::journald::read(section, context).map(Reads::Task);
+    }
+    if *kind == *REDIS {
+        return redis_input::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -280,7 +287,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     let files = FILES.iter().map(|(name, ..)| *name);
     files
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
-        .chain([STDIN, DOCKER_LOGS, JOURNALD])
+        .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 

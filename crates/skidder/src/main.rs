@@ -42,6 +42,7 @@ mod processors;
 mod program_pages;
 mod progress;
 mod queue;
+mod redis_input;
 mod registry;
 mod root_settings;
 mod run;

@@ -83,6 +83,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-encode",
             "skidder-tls",
             "skidder-net",
+            "skidder-redis",
             "skidder-processors",
             "skidder-pipeline",
         ],
@@ -129,6 +130,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("skidder-kafka", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
+    ("skidder-redis", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
+    (
+        "skidder-input-redis",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-redis",
+            "skidder-tls",
+            "skidder-net",
+            "skidder-registry",
+            "skidder-pipeline",
+            "skidder-input",
+        ],
+    ),
     (
         "skidder-input-kafka",
         &[
@@ -203,6 +219,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-s3",
             "skidder-output-kafka",
             "skidder-input-kafka",
+            "skidder-input-redis",
             "skidder-profile",
             "skidder-observe",
         ],

@@ -2,9 +2,8 @@
 
 use super::Redis;
 use super::config::DataType;
-use super::resp::{Connection, Reply};
-use super::worker::{Failure, Target};
 use skidder_net::Steps;
+use skidder_redis::{Connection, Failure, Reply, Target, with_advice};
 
 impl Redis {
     /// Tries every server; returns whether all of them would take events.
@@ -99,18 +98,4 @@ fn advised(error: &Failure) -> String {
         Failure::Greeting { error, .. } => with_advice(error),
         other => other.to_string(),
     }
-}
-
-/// An error of the server with what to do about it.
-fn with_advice(error: &str) -> String {
-    let advice = match error.split(' ').next().unwrap_or_default() {
-        "WRONGPASS" | "NOAUTH" => "; see `username` and `password`",
-        "NOPERM" => "; the user may not: see its ACL",
-        "ERR" if error.contains("AUTH") => "; the server has no password: remove `password`",
-        "ERR" if error.contains("DB index") => "; see `db`",
-        "LOADING" | "MASTERDOWN" => "; it will be ready later",
-        "DENIED" => "; the server is in protected mode: give it a password",
-        _ => "",
-    };
-    format!("{error}{advice}")
 }

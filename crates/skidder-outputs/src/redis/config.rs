@@ -5,14 +5,10 @@ use crate::selector::{RULE, Selector};
 use crate::settings::{self, BACKOFF, EVERY_OUTPUT, events, read_backoff};
 use skidder_config::{Group, Key, OneOf, Parts, Secret, Section, settings};
 use skidder_event::Format;
-use skidder_net::{
-    Host, SOCKS, SocksProxy, TLS, read_address, read_credentials, read_host, read_tls,
-};
+use skidder_net::{SOCKS, SocksProxy, TLS, read_tls};
+use skidder_redis::Server;
 use skidder_tls::TlsSettings;
 use std::time::Duration;
-
-/// Port of a host that names none.
-const DEFAULT_PORT: u16 = 6379;
 
 mod rule {
     use super::*;
@@ -59,19 +55,6 @@ settings! {
     LOADBALANCE: bool = settings::loadbalance(true);
     BULK_MAX_SIZE: i64 = settings::bulk_max_size(Config::BULK_MAX_SIZE).about("events of a request; 0 or less: the queue decides");
     TIMEOUT: Duration = settings::timeout(Config::TIMEOUT).about("of connecting, and of each answer");
-}
-
-/// One server of `hosts`, with the settings in its URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Where it is.
-    pub host: Host,
-    /// `rediss://`: yes; `redis://`: no; otherwise `ssl` decides.
-    pub tls: Option<bool>,
-    /// User and password; the user may be empty.
-    pub credentials: Option<(String, Secret)>,
-    /// Number of the database.
-    pub db: Option<u32>,
 }
 
 /// `datatype`.
@@ -129,40 +112,6 @@ pub struct Config {
     pub proxy: Option<SocksProxy>,
     /// `ssl`, if it is there and not turned off.
     pub tls: Option<TlsSettings>,
-}
-
-impl Server {
-    /// Reads one entry of `hosts`. The error ends the sentence "`hosts` is …; ".
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (tls, rest) = match text.split_once("://") {
-            None => (None, text),
-            Some(("redis", rest)) => (Some(false), rest),
-            Some(("rediss", rest)) => (Some(true), rest),
-            Some((scheme, _)) => {
-                return Err(format!("scheme `{scheme}` is neither `redis` nor `rediss`"));
-            }
-        };
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (credentials, address) = match authority.rsplit_once('@') {
-            Some((user, address)) => (Some(read_credentials(user)?), address),
-            None => (None, authority),
-        };
-        // The text is not shown here: a password may stand in it.
-        if address.contains(['?', '#']) || path.contains(['?', '#']) {
-            return Err("a host takes no query; user and password stand before the host".to_owned());
-        }
-        let is_url = text.contains("://") || credentials.is_some();
-        let read = if is_url { read_address } else { read_host };
-        let (name, port) = read(address, DEFAULT_PORT)?;
-        let db = match path {
-            "" => None,
-            number => {
-                let wrong = |_| "behind its host is no number of a database".to_owned();
-                Some(number.parse().map_err(wrong)?)
-            }
-        };
-        Ok(Self { host: Host { name, port }, tls, credentials, db })
-    }
 }
 
 impl Config {

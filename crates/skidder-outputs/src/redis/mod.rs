@@ -1,7 +1,7 @@
 //! `output.redis`: events as values of lists (`RPUSH`) or messages of channels (`PUBLISH`).
 //!
-//! Own code for the protocol: it is five commands, which go over the streams that the other outputs use too (SOCKS5,
-//! the TLS of skidder-tls), and values are written into the request once.
+//! Own code for the protocol (`skidder-redis`): it is five commands, which go over the streams that the other outputs use
+//! too (SOCKS5, the TLS of skidder-tls), and values are written into the request once.
 //!
 //! A worker has one connection and one request under way. Each command's answer is the verdict of its events: what
 //! the server did not take is sent again for ever, also by other workers.
@@ -9,10 +9,10 @@
 mod check;
 mod config;
 mod request;
-mod resp;
 mod worker;
 
-pub use config::{Config, DataType, REDIS, Server};
+pub use config::{Config, DataType, REDIS};
+pub use skidder_redis::Server;
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
@@ -22,12 +22,13 @@ use crate::supply::Supply;
 use request::{Request, RequestWriter};
 use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use skidder_redis::{Network, Target};
 use skidder_tls::{TlsClient, TlsError};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
-use worker::{Target, Worker};
+use worker::Worker;
 
 /// Most bytes of messages that are sent together.
 const TAKE_BYTES_MAX: usize = 8 << 20;
@@ -61,6 +62,7 @@ impl Redis {
             let own = config.password.clone().map(|password| (config.username.clone(), password));
             targets.push(Arc::new(Target {
                 route,
+                network: Network::Tcp,
                 credentials: server.credentials.clone().or(own),
                 db: server.db.unwrap_or(config.db),
             }));

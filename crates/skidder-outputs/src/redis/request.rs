@@ -1,12 +1,12 @@
 //! Events as commands: `RPUSH key value …` or `PUBLISH channel value`.
 
 use super::config::DataType;
-use super::resp::{write_argument, write_head, write_in_place};
 use crate::codec::{Codec, CodecConfig};
 use crate::context::Context;
 use crate::refusal::Refusal;
 use crate::selector::Selector;
 use crate::supply::Share;
+use skidder_redis::{write_argument, write_head, write_in_place};
 
 /// Most values of one command: the server takes 1024 × 1024 arguments.
 pub(crate) const VALUES_MAX: usize = 1 << 19;

@@ -2,14 +2,12 @@
 
 use super::config::DataType;
 use super::request::{Request, RequestWriter};
-use super::resp::{Connection, Reply, RespError};
 use crate::backoff::{Backoff, Failures};
 use crate::refusal::{Refusal, Refuser};
 use crate::supply::{Share, Supply};
-use skidder_config::Secret;
-use skidder_net::{NetError, Route, redact};
 use skidder_os::Clock;
 use skidder_pipeline::{Delivery, OutputMetrics, Ticket};
+use skidder_redis::{Connection, Failure, Reply, RespError, Target};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,77 +15,6 @@ use std::time::Duration;
 const KEPT_BYTES_MAX: usize = 4 << 20;
 /// The server's error for a value longer than its `proto-max-bulk-len`.
 const TOO_LARGE: &str = "ERR Protocol error: invalid bulk length";
-
-/// One server with the login and database of its connections.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) route: Route,
-    /// User, which may be empty, and password.
-    pub(crate) credentials: Option<(String, Secret)>,
-    pub(crate) db: u32,
-}
-
-/// Why events were not taken. In every case they are sent again, later.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error(transparent)]
-    Net(#[from] NetError),
-    #[error(transparent)]
-    Connection(#[from] RespError),
-    #[error("the server refused {command}: {error}")]
-    Greeting { command: &'static str, error: String },
-    #[error("the server answered: {0}")]
-    Answer(String),
-}
-
-impl Target {
-    /// A connection on which commands can be sent.
-    pub(crate) async fn open(&self, timeout: Duration) -> Result<Connection, Failure> {
-        let stream = self.route.open(timeout).await?;
-        let mut connection = Connection::new(stream, timeout);
-        self.log_in(&mut connection).await?;
-        good("PING", connection.ask(&[b"PING"]).await?)?;
-        self.select(&mut connection).await?;
-        Ok(connection)
-    }
-
-    /// Shows the credentials, if there are any.
-    pub(crate) async fn log_in(&self, connection: &mut Connection) -> Result<(), Failure> {
-        let Some((user, password)) = &self.credentials else { return Ok(()) };
-        let credentials = password;
-        let password = password.reveal().as_bytes();
-        let answer = if user.is_empty() {
-            connection.ask(&[b"AUTH", password]).await?
-        } else {
-            connection.ask(&[b"AUTH", user.as_bytes(), password]).await?
-        };
-        good("AUTH", answer).map_err(|failure| match failure {
-            // A server that does not know the command repeats its arguments.
-            Failure::Greeting { command, error } => {
-                let error = redact(&error, credentials.reveal());
-                Failure::Greeting { command, error }
-            }
-            failure => failure,
-        })
-    }
-
-    /// Turns to the database.
-    pub(crate) async fn select(&self, connection: &mut Connection) -> Result<(), Failure> {
-        if self.db == 0 {
-            return Ok(());
-        }
-        good("SELECT", connection.ask(&[b"SELECT", self.db.to_string().as_bytes()]).await?)
-    }
-}
-
-fn good(command: &'static str, reply: Reply) -> Result<(), Failure> {
-    let usual: &[u8] = if command == "PING" { b"PONG" } else { b"OK" };
-    match reply {
-        Reply::Error(error) => Err(Failure::Greeting { command, error }),
-        Reply::Value(text) if text == usual => Ok(()),
-        answer => Err(RespError::Unproven { command, answer }.into()),
-    }
-}
 
 /// Whether an answer shows that a command took its values: how long the list is now, or how many listen to the channel.
 fn shows(command: DataType, values: u32, answer: &Reply) -> bool {

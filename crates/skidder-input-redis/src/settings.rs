@@ -1,0 +1,295 @@
+//! Settings of the input `redis`. Those of the slow log are Filebeat's (`filebeat/input/redis/config.go`); the others are
+//! ours.
+
+use crate::Redis;
+use skidder_config::{Group, Key, OneOf, Part, Secret, Section, Size, settings};
+use skidder_net::{Host, Route};
+use skidder_os::Fs;
+use skidder_redis::{Network, Server, Target};
+use skidder_tls::{SSL, TlsClient, TlsSettings};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// `network`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Tcp,
+    Tcp4,
+    Tcp6,
+    Unix,
+}
+
+settings! {
+    /// Settings of `redis`.
+    pub static REDIS_INPUT = Group::new("input.redis.reader", "The slow log, lists or streams of Redis.");
+
+    HOSTS: Vec<String> = Key::new("hosts").filled()
+        .required()
+        .noun("a list of servers, as in `[\"localhost:6379\"]`")
+        .about(
+            "`[redis[s]://][[user]:password@]host[:6379][/db]`, each of which is read; `rediss` is TLS. With `network: \
+             unix`, paths of sockets",
+        );
+    NETWORK: OneOf<Family> = Key::one_of(
+        "network",
+        &[("tcp", Family::Tcp), ("tcp4", Family::Tcp4), ("tcp6", Family::Tcp6), ("unix", Family::Unix)],
+    )
+    .default("tcp")
+    .about("`tcp4`, `tcp6`: only that version of IP; `unix`: a socket in the file system");
+    USERNAME: String = Key::new("username").default("").about("needs `password`");
+    PASSWORD: Secret = Key::new("password").about("of the user, or of a server without users");
+    TLS: Part = Key::part("ssl", &SSL).about("[TLS](outputs.md#ssl), as in outputs; off without a section `ssl`");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(Duration::from_secs(5))
+        .range(Duration::from_millis(10), Duration::from_mins(10))
+        .about("of connecting, and of each answer");
+    IDLE_TIMEOUT: Duration = Key::new("idle_timeout")
+        .range(Duration::from_millis(10), Duration::from_mins(10))
+        .about("the name that Filebeat's code has for `timeout`, which wins");
+    MAXCONN: u64 = Key::new("maxconn")
+        .default(10)
+        .at_least(1)
+        .noun("a number of connections")
+        .about("no effect, with a notice: there is one connection for each server and key");
+    SCAN_FREQUENCY: Duration = Key::new("scan_frequency")
+        .default(Duration::from_secs(10))
+        .range(MILLISECOND, DAY)
+        .about("how often the slow log is read");
+    LISTS: Vec<String> = Key::new("lists").filled()
+        .noun("a list of keys")
+        .about("lists to read, in place of the slow log; the first element is taken first");
+    STREAMS: Vec<String> = Key::new("streams").filled()
+        .noun("a list of keys")
+        .about("streams to read as a member of `group`, in place of the slow log");
+    GROUP: String = Key::new("group").default("").about(
+        "required for `streams`: the consumer group, which is made if it is not there; its members share the entries",
+    );
+    INITIAL_OFFSET: OneOf<bool> = Key::one_of("initial_offset", &[("oldest", false), ("newest", true)])
+        .default("oldest")
+        .about("where a group begins that is made");
+    MESSAGE_FIELD: String = Key::new("message_field")
+        .default("message")
+        .about("which field of an entry of a stream becomes `message`; the others are in `redis.stream.fields`");
+    CONSUMER: String = Key::new("consumer").default_words("the name of the host").about(
+        "the name of this process among those that read the same lists or streams; each needs its own",
+    );
+    CLAIM_AFTER: Duration = Key::new("claim_after")
+        .default(Duration::from_mins(5))
+        .range(Duration::from_secs(10), DAY)
+        .about(
+            "what another consumer took and has not finished is taken over when that has not been seen for so long; the \
+             same for all of them",
+        );
+    MAX_BYTES: Size = Key::new("max_bytes")
+        .default(10 << 20)
+        .range(1, 100 << 20)
+        .about("of an element of a list, or of the message of an entry: longer ones are cut and get `log.flags: [truncated]`");
+    BACKOFF_INIT: Duration = Key::new("backoff.init")
+        .default(Duration::from_secs(1))
+        .range(MILLISECOND, DAY)
+        .about("pause after a failure; doubles with each that follows");
+    BACKOFF_MAX: Duration = Key::new("backoff.max")
+        .default(Duration::from_mins(1))
+        .range(MILLISECOND, DAY)
+        .about("at most so long");
+}
+
+/// What is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    SlowLog,
+    /// Lists with these keys.
+    Lists(Vec<String>),
+    Streams(Streams),
+}
+
+/// The settings of streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Streams {
+    pub(crate) keys: Vec<String>,
+    pub(crate) group: String,
+    pub(crate) from_newest: bool,
+    pub(crate) message_field: String,
+}
+
+/// What the readers are run with.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) kind: Kind,
+    pub(crate) timeout: Duration,
+    pub(crate) scan_frequency: Duration,
+    pub(crate) consumer: String,
+    pub(crate) claim_after: Duration,
+    pub(crate) max_bytes: usize,
+    pub(crate) backoff_init: Duration,
+    pub(crate) backoff_max: Duration,
+}
+
+/// Reads the settings of [`REDIS_INPUT`]; `host` is the name of this host. `None`, and the problems are reported, if
+/// something is wrong.
+pub fn read(section: &Section<'_>, fs: &Arc<dyn Fs>, host: &str) -> Option<Redis> {
+    let timeout = section.get(&TIMEOUT);
+    let idle_timeout = section.get(&IDLE_TIMEOUT).optional();
+    let timeout = match idle_timeout.filter(|_| !timeout.is_set()) {
+        Some(idle_timeout) => idle_timeout,
+        None => timeout.value(),
+    };
+    let maxconn = section.get(&MAXCONN);
+    let is_set = maxconn.is_set();
+    if maxconn.value() != 10 && is_set {
+        let message = "no effect: there is one connection for each server and key";
+        section.warning(MAXCONN.name(), message, "remove it");
+    }
+    let kind = read_kind(section);
+    let (backoff_init, backoff_max) =
+        (section.get(&BACKOFF_INIT).value(), section.get(&BACKOFF_MAX).value());
+    let settings = Settings {
+        timeout,
+        scan_frequency: section.get(&SCAN_FREQUENCY).value(),
+        consumer: section.get(&CONSUMER).optional().unwrap_or_else(|| host.to_owned()),
+        claim_after: section.get(&CLAIM_AFTER).value(),
+        max_bytes: section.get(&MAX_BYTES).value() as usize,
+        backoff_init,
+        backoff_max: backoff_max.max(backoff_init),
+        kind: kind.clone().unwrap_or(Kind::SlowLog),
+    };
+    if settings.consumer.is_empty() {
+        let message = "`consumer` is empty, and the host has no name";
+        section.problem(CONSUMER.name(), message, "give this process a name that no other has");
+    }
+    let servers = read_servers(section, fs)?;
+    let kind = kind?;
+    let names: Vec<String> = servers.iter().map(|server| name_of(server)).collect();
+    refuse_twice(section, HOSTS.name(), &names);
+    let address = match kind {
+        Kind::SlowLog => names.join(","),
+        Kind::Lists(keys) | Kind::Streams(Streams { keys, .. }) => {
+            format!("{} {}", names.join(","), keys.join(","))
+        }
+    };
+    Some(Redis { settings: Arc::new(settings), servers, address })
+}
+
+/// A server in messages.
+pub(crate) fn name_of(server: &Target) -> String {
+    match &server.network {
+        Network::Unix(path) => path.display().to_string(),
+        _ => server.route.host.to_string(),
+    }
+}
+
+/// Reports what stands in a list twice: two readers would be in each other's way.
+fn refuse_twice(section: &Section<'_>, name: &str, all: &[String]) {
+    let twice = all.iter().enumerate().find(|(place, one)| all[..*place].contains(one));
+    if let Some((_, one)) = twice {
+        let message = format!("`{one}` is in `{}` twice", section.path_of(name));
+        section.problem(name, message, "remove one of them");
+    }
+}
+
+/// What is read. `None`, and the problem is reported, if that is not clear.
+fn read_kind(section: &Section<'_>) -> Option<Kind> {
+    let lists = section.get(&LISTS).optional().unwrap_or_default();
+    let keys = section.get(&STREAMS).optional().unwrap_or_default();
+    let group = section.get(&GROUP).value();
+    let streams = Streams {
+        keys,
+        group,
+        from_newest: section.get(&INITIAL_OFFSET).value(),
+        message_field: section.get(&MESSAGE_FIELD).value(),
+    };
+    refuse_twice(section, LISTS.name(), &lists);
+    refuse_twice(section, STREAMS.name(), &streams.keys);
+    let (of_lists, of_streams) = (!lists.is_empty(), !streams.keys.is_empty());
+    if of_lists && of_streams {
+        let hint = "write two inputs";
+        section.problem(STREAMS.name(), "an input reads `lists` or `streams`, not both", hint);
+        return None;
+    }
+    let unused: &[&str] = match (of_lists, of_streams) {
+        (true, _) => &["scan_frequency", "group", "initial_offset", "message_field"],
+        (_, true) => &["scan_frequency"],
+        _ => &["group", "initial_offset", "message_field", "consumer", "claim_after", "max_bytes"],
+    };
+    let read = match (of_lists, of_streams) {
+        (true, _) => "`lists`",
+        (_, true) => "`streams`",
+        _ => "the slow log",
+    };
+    for name in unused.iter().filter(|name| section.has(name)) {
+        let message = format!("`{name}` has no effect: this input reads {read}");
+        section.warning(name, message, "remove it, or set `lists` or `streams`");
+    }
+    if of_streams && streams.group.is_empty() {
+        section.problem(GROUP.name(), "`streams` needs `group`", "as in `group: skidder`");
+        return None;
+    }
+    Some(if of_streams {
+        Kind::Streams(streams)
+    } else if of_lists {
+        Kind::Lists(lists)
+    } else {
+        Kind::SlowLog
+    })
+}
+
+/// The servers. `None`, and the problems are reported, if something is wrong.
+fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Target>>> {
+    let username = section.get(&USERNAME).value();
+    let password = section.get(&PASSWORD).optional();
+    if password.is_none() && !username.is_empty() {
+        section.problem(USERNAME.name(), "`username` needs `password`", "");
+    }
+    let credentials = password.map(|password| (username, password));
+    let has_tls = section.has(TLS.name());
+    let tls = section.optional_part(&TLS).map(|ssl| TlsSettings::read(&ssl));
+    let tls = tls.filter(|tls| tls.enabled);
+    let family = section.get(&NETWORK).value();
+    let hosts = section.get(&HOSTS);
+    if family == Family::Unix {
+        if has_tls && tls.is_some() {
+            section.problem(TLS.name(), "a socket in the file system has no TLS", "remove `ssl`");
+        }
+        let paths = hosts.at_least_one("socket").required();
+        let target = |path: String| {
+            let host = Host { name: "localhost".to_owned(), port: 0 };
+            let route = Route { host, proxy: None, tls: None, http2: false };
+            let network = Network::Unix(PathBuf::from(path));
+            Arc::new(Target { route, network, credentials: credentials.clone(), db: 0 })
+        };
+        return Some(paths.into_iter().map(target).collect())
+            .filter(|all: &Vec<_>| !all.is_empty());
+    }
+    let servers = hosts.try_each(Server::parse).at_least_one("server").required();
+    let settings = tls.clone().unwrap_or_default();
+    let mut targets = Vec::new();
+    for server in servers {
+        let tls = if server.tls.unwrap_or(tls.is_some()) {
+            match TlsClient::new(&settings, Arc::clone(fs)) {
+                Ok(client) => Some(client),
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            }
+        } else {
+            None
+        };
+        let network = match family {
+            Family::Tcp4 => Network::Tcp4,
+            Family::Tcp6 => Network::Tcp6,
+            Family::Tcp | Family::Unix => Network::Tcp,
+        };
+        let route = Route { host: server.host, proxy: None, tls, http2: false };
+        let credentials = server.credentials.or_else(|| credentials.clone());
+        targets.push(Arc::new(Target { route, network, credentials, db: server.db.unwrap_or(0) }));
+    }
+    Some(targets).filter(|all| !all.is_empty())
+}
+
+#[cfg(test)]
+mod tests;
