@@ -15,6 +15,7 @@ mod facts;
 mod intake;
 mod metrics;
 mod on_batch;
+mod pool;
 mod sample;
 mod source;
 mod task;
@@ -28,6 +29,7 @@ pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{Batches, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
+pub use pool::PartsPool;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 
