@@ -77,6 +77,9 @@ enum Verb {
     Codecs(RunArguments),
     /// CPU, loss and memory of inputs from the network.
     Network(RunArguments),
+    /// Of these, the journal and Kafka alone.
+    #[command(hide = true)]
+    Sources(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
     /// Of these, pods that come and go alone, to profile them.
@@ -197,6 +200,7 @@ fn main() -> Result<()> {
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
+        Verb::Sources(arguments) => measure(&arguments, rows::sources),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
         Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),

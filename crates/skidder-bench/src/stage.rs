@@ -1,5 +1,6 @@
 //! The common part of every experiment: the program, its input files, its configuration.
 
+use crate::rows::write_journal;
 use crate::sink::Sink;
 use crate::workload::{self, Kind, Plan, Workload};
 use anyhow::{Context, Result, ensure};
@@ -176,6 +177,11 @@ impl Stage {
             }
             Ok(())
         })
+    }
+
+    /// A folder with the files of a journal.
+    pub fn journal(&self, entries: u64) -> Result<PathBuf> {
+        self.kept(&format!("journal-{entries}"), |folder| write_journal(folder, entries))
     }
 
     /// A folder of folders of a thousand small plain files each, numbered through.

@@ -6,7 +6,7 @@ use crate::fields::Arena;
 use crate::merge::append_member;
 
 /// Fields of one event of a batch, for others of the same batch. Made with [`Batch::share`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedFields(NodeId);
 
 impl Batch {
@@ -58,6 +58,27 @@ impl Batch {
             row.flags |= Row::SHARED;
         }
         is_free
+    }
+
+    /// The fields that `row` shares with other events, if it does.
+    ///
+    /// # Panics
+    /// If `row` is none of the batch.
+    #[inline]
+    pub fn shared(&self, row: usize) -> Option<SharedFields> {
+        let Row { own, flags, layout, .. } = self.rows[row];
+        let is_shared = flags & Row::SHARED != 0 && layout == 0 && !self.slots.is_live(row);
+        is_shared.then_some(SharedFields(own))
+    }
+
+    /// Gives `row` the fields of another event of this batch in the place of those that it shares.
+    ///
+    /// # Panics
+    /// If `row` is none of the batch, or shares no fields.
+    #[inline]
+    pub fn replace_shared(&mut self, row: usize, fields: SharedFields) {
+        assert!(self.shared(row).is_some(), "the event has fields of its own");
+        self.rows[row].own = fields.0;
     }
 
     /// Gives a row nodes of its own in the place of the values that are kept instead, or of those that it shares.

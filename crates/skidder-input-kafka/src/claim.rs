@@ -5,33 +5,22 @@
 
 use crate::api::Fetched;
 use crate::expand;
+use crate::facts::Facts;
 use crate::lines::Lines;
-use crate::records::{self, Record, RecordBatch, RecordsError};
+use crate::records::{self, Place, Record, RecordBatch, RecordsError};
 use crate::settings::Settings;
-use skidder_event::{Batch, Cell, Map, Parts, Path, Row, Text, Value};
-use skidder_input::{Intake, Settled, Source};
+use skidder_event::{Batch, Map, Parts, Row, Text, Value};
+use skidder_input::{Intake, PartsPool, Settled, Source};
 use skidder_parse::chain::Ending;
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
 use tokio::sync::Notify;
 
 /// Events of a batch, at most; but those of one record are never in two.
 const BATCH_EVENTS_MAX: usize = 2048;
 /// Bytes of a batch that are enough.
 const BATCH_BYTES: usize = 1 << 20;
-
-const NANOSECONDS: i64 = 1_000_000;
-
-fn path(text: &str) -> Path {
-    Path::parse(text).expect("a constant that is a path")
-}
-
-static OFFSET: LazyLock<Path> = LazyLock::new(|| path("kafka.offset"));
-static KEY: LazyLock<Path> = LazyLock::new(|| path("kafka.key"));
-static HEADERS: LazyLock<Path> = LazyLock::new(|| path("kafka.headers"));
-static BLOCK_TIME: LazyLock<Path> = LazyLock::new(|| path("kafka.block_timestamp"));
 
 /// The facts about a claim that the group looks at while another task reads the partition.
 #[derive(Debug)]
@@ -55,141 +44,21 @@ pub(crate) struct Claim {
     intake: Intake,
     gathered: Gathered,
     lines: Option<Lines>,
+    /// The records of the batch that is read, unpacked.
     room: Vec<u8>,
+    pool: Arc<PartsPool>,
 }
 
 /// Records on their way into a batch.
 #[derive(Default)]
 struct Gathered {
-    bytes: Vec<u8>,
+    /// Their values, and the room for their rows and fields.
+    parts: Parts,
     /// Where each event's text stands, and which record it is of.
     texts: Vec<(Text, u32)>,
     facts: Facts,
     /// Bytes of the values.
     taken: u64,
-}
-
-/// Facts about records besides their values.
-#[derive(Default)]
-pub(crate) struct Facts {
-    records: Vec<Fact>,
-    /// Keys and headers.
-    bytes: Vec<u8>,
-    headers: Vec<Range<u32>>,
-}
-
-struct Fact {
-    offset: i64,
-    /// Nanoseconds since 1970.
-    time: i64,
-    block_time: Option<i64>,
-    key: Range<u32>,
-    headers: Range<u32>,
-}
-
-impl Facts {
-    fn push(
-        &mut self,
-        record: &Record<'_>,
-        now: i64,
-        settings: &Settings,
-    ) -> Result<u32, RecordsError> {
-        let has_time = settings.timestamps && record.time >= 0;
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(record.key);
-        let key = start..self.bytes.len() as u32;
-        let first = self.headers.len() as u32;
-        if settings.headers && !record.headers.is_empty() {
-            let Self { bytes, headers, .. } = self;
-            record.headers.each(|key, value| {
-                let start = bytes.len() as u32;
-                // As in Filebeat: a colon ends the key.
-                bytes.extend(key.iter().map(|byte| if *byte == b':' { b'_' } else { *byte }));
-                bytes.extend_from_slice(b": ");
-                bytes.extend_from_slice(value);
-                headers.push(start..bytes.len() as u32);
-            })?;
-        }
-        self.records.push(Fact {
-            offset: record.offset,
-            time: if has_time { record.time.saturating_mul(NANOSECONDS) } else { now },
-            block_time: record.block_time.filter(|time| has_time && *time >= 0),
-            key,
-            headers: first..self.headers.len() as u32,
-        });
-        Ok(self.records.len() as u32 - 1)
-    }
-
-    pub(crate) fn offset(&self, record: u32) -> i64 {
-        self.records[record as usize].offset
-    }
-
-    pub(crate) fn time(&self, record: u32) -> i64 {
-        self.records[record as usize].time
-    }
-
-    /// Puts what is known of a record into its event.
-    pub(crate) fn put(&self, record: u32, batch: &mut Batch, row: usize) {
-        let fact = &self.records[record as usize];
-        let base = Arc::clone(batch.base());
-        let mut event = batch.event_mut(row, &base);
-        let mut is_put = event.put_cell(&OFFSET, Cell::Int(fact.offset)).is_ok();
-        let text = |range: &Range<u32>| &self.bytes[range.start as usize..range.end as usize];
-        if !fact.key.is_empty() {
-            is_put &= event.put_text(&KEY, text(&fact.key)).is_ok();
-        }
-        if !fact.headers.is_empty() {
-            let headers = &self.headers[fact.headers.start as usize..fact.headers.end as usize];
-            let cells: Vec<Cell> =
-                headers.iter().map(|header| Cell::Str(event.store_text(text(header)))).collect();
-            let list = event.store_list(&cells);
-            is_put &= event.put_cell(&HEADERS, list).is_ok();
-        }
-        if let Some(time) = fact.block_time {
-            let time = Cell::Time(time.saturating_mul(NANOSECONDS));
-            is_put &= event.put_cell(&BLOCK_TIME, time).is_ok();
-        }
-        debug_assert!(is_put, "`kafka` is an object");
-    }
-
-    /// Adds the facts about the records that follow.
-    pub(crate) fn append(&mut self, more: Self) {
-        let (bytes, headers) = (self.bytes.len() as u32, self.headers.len() as u32);
-        let moved = |range: Range<u32>, by: u32| range.start + by..range.end + by;
-        self.bytes.extend_from_slice(&more.bytes);
-        self.headers.extend(more.headers.into_iter().map(|header| moved(header, bytes)));
-        self.records.extend(more.records.into_iter().map(|fact| Fact {
-            key: moved(fact.key, bytes),
-            headers: moved(fact.headers, headers),
-            ..fact
-        }));
-    }
-
-    /// The number of records.
-    pub(crate) fn len(&self) -> u32 {
-        self.records.len() as u32
-    }
-
-    /// Takes the first records away.
-    pub(crate) fn forget(&mut self, records: u32) {
-        let kept = self.records.split_off(records as usize);
-        let old = std::mem::replace(self, Self { records: Vec::new(), ..Self::default() });
-        for fact in kept {
-            let copy = |range: &Range<u32>, into: &mut Vec<u8>| {
-                let start = into.len() as u32;
-                into.extend_from_slice(&old.bytes[range.start as usize..range.end as usize]);
-                start..into.len() as u32
-            };
-            let key = copy(&fact.key, &mut self.bytes);
-            let first = self.headers.len() as u32;
-            for header in &old.headers[fact.headers.start as usize..fact.headers.end as usize] {
-                let header = copy(header, &mut self.bytes);
-                self.headers.push(header);
-            }
-            let headers = first..self.headers.len() as u32;
-            self.records.push(Fact { key, headers, ..fact });
-        }
-    }
 }
 
 /// Events to send, and where the partition is settled when they have their verdicts.
@@ -215,7 +84,7 @@ impl Claim {
         settings: &Arc<Settings>,
         (topic, partition): (&str, i32),
         position: Option<i64>,
-        news: &Arc<Notify>,
+        (news, pool): (&Arc<Notify>, &Arc<PartsPool>),
     ) -> Self {
         let mut fields = Map::new();
         fields.insert_path("kafka.topic", topic);
@@ -237,6 +106,7 @@ impl Claim {
             gathered: Gathered::default(),
             lines: (!settings.parsers.is_empty()).then(|| Lines::new(settings)),
             room: Vec::new(),
+            pool: Arc::clone(pool),
         }
     }
 
@@ -278,27 +148,36 @@ impl Claim {
         self.lines.as_ref().is_some_and(Lines::holds)
     }
 
-    /// Reads the records of an answer from `bytes` on until there is a batch to send; `None`: all were read.
-    pub(crate) fn next(
+    /// Frees memory until there is something to read.
+    pub(crate) fn release(&mut self) {
+        self.room = Vec::new();
+        if self.gathered.texts.is_empty() {
+            self.gathered = Gathered::default();
+        }
+    }
+
+    /// Reads on in the records of an answer until there is a batch to send; `None`: all were read.
+    pub(crate) fn next<'a>(
         &mut self,
-        fetched: &Fetched<'_>,
-        reading: &mut Reading,
+        fetched: &Fetched<'a>,
+        reading: &mut Reading<'a>,
     ) -> Result<Option<Ready>, ReadError> {
-        let mut rest = &fetched.records[reading.read..];
-        let result = self.read(fetched, &mut rest, reading);
+        let result = self.read(fetched, reading);
         result.map_err(|source| ReadError {
             topic: self.topic.clone(),
             partition: self.partition,
-            offset: records::first_offset(rest),
+            offset: match &reading.batch {
+                Some(batch) => batch.first(),
+                None => records::first_offset(&fetched.records[reading.read..]),
+            },
             source,
         })
     }
 
-    fn read(
+    fn read<'a>(
         &mut self,
-        fetched: &Fetched<'_>,
-        rest: &mut &[u8],
-        reading: &mut Reading,
+        fetched: &Fetched<'a>,
+        reading: &mut Reading<'a>,
     ) -> Result<Option<Ready>, RecordsError> {
         loop {
             if self.gathered.is_full()
@@ -306,14 +185,10 @@ impl Claim {
             {
                 return Ok(Some(ready));
             }
-            let before = *rest;
-            let Some(batch) = records::next_batch(rest)? else { break };
-            let is_whole = self.take(&batch, fetched, reading).inspect_err(|_| *rest = before)?;
-            if is_whole {
+            let Some(batch) = reading.batch(fetched.records)? else { break };
+            if self.take(&batch, fetched, reading)? {
                 self.position = self.position.max(Some(batch.last + 1));
-                reading.read = fetched.records.len() - rest.len();
-            } else {
-                *rest = before;
+                reading.batch = None;
             }
         }
         let known = if self.settings.read_committed { fetched.stable } else { fetched.end };
@@ -338,7 +213,7 @@ impl Claim {
         &mut self,
         batch: &RecordBatch<'_>,
         fetched: &Fetched<'_>,
-        reading: &mut Reading,
+        reading: &mut Reading<'_>,
     ) -> Result<bool, RecordsError> {
         let position = self.position.unwrap_or(0);
         if batch.last < position {
@@ -357,20 +232,24 @@ impl Claim {
             return Ok(true);
         }
         let now = self.intake.clock().wall().0;
-        let Self { gathered, settings, source, room, .. } = self;
+        let Self { gathered, settings, source, room, pool, .. } = self;
+        if gathered.parts.bytes.capacity() == 0 {
+            gathered.parts = pool.take();
+        }
         let mut next = None;
-        batch.each(room, |record| {
-            if record.offset < position || next.is_some() {
-                return Ok(());
+        let is_whole = batch.each(room, &mut reading.place, |record| {
+            if record.offset < position {
+                return Ok(true);
             }
             if gathered.is_full() {
                 next = Some(record.offset);
-                return Ok(());
+                return Ok(false);
             }
-            gathered.push(&record, now, settings, source)
+            gathered.push(&record, now, settings, source)?;
+            Ok(true)
         })?;
         self.position = self.position.max(next);
-        Ok(next.is_none())
+        Ok(is_whole)
     }
 
     /// What was gathered, as a batch.
@@ -379,7 +258,7 @@ impl Claim {
         let gathered = &mut self.gathered;
         if let Some(lines) = &mut self.lines {
             lines.add(
-                &mut gathered.bytes,
+                &mut gathered.parts.bytes,
                 &mut gathered.texts,
                 std::mem::take(&mut gathered.facts),
             );
@@ -398,28 +277,34 @@ impl Claim {
             }
             return None;
         }
-        let bytes = std::mem::take(&mut gathered.bytes);
-        let utf8 = if simdutf8::basic::from_utf8(&bytes).is_ok() { bytes.len() } else { 0 };
+        let mut parts = std::mem::take(&mut gathered.parts);
+        let bytes = &parts.bytes;
+        let utf8 = if simdutf8::basic::from_utf8(bytes).is_ok() { bytes.len() } else { 0 };
         let facts = &gathered.facts;
         let row =
             |(text, record): &(Text, u32)| Row::numbered(0, text.len, *text, facts.time(*record));
-        let rows = gathered.texts.iter().map(row).collect();
-        let mut batch = self.source.batch_of(Parts { bytes, rows, ..Parts::default() }, utf8);
+        parts.rows.extend(gathered.texts.iter().map(row));
+        let mut batch = self.source.batch_of(parts, utf8);
+        self.pool.lend(&mut batch);
         for (row, (_, record)) in gathered.texts.iter().enumerate() {
             facts.put(*record, &mut batch, row);
         }
         batch.forget_changes();
         gathered.texts.clear();
-        gathered.facts = Facts::default();
+        gathered.facts.clear();
         Some(Ready { batch, end, bytes: std::mem::take(&mut gathered.taken) })
     }
 }
 
 /// How far the records of an answer are read.
 #[derive(Debug, Default)]
-pub(crate) struct Reading {
-    /// Bytes.
+pub(crate) struct Reading<'a> {
+    /// Bytes, with those of `batch`.
     read: usize,
+    /// The batch that is read now.
+    batch: Option<RecordBatch<'a>>,
+    /// How far it is read.
+    place: Place,
     /// Transactions of the answer that were aborted and have begun.
     begun: usize,
     /// Their producers, as long as they have not ended.
@@ -428,7 +313,18 @@ pub(crate) struct Reading {
     pub(crate) lag: u64,
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
+    /// The batch to read: the one that is not read to its end, or the next one of the answer.
+    fn batch(&mut self, records: &'a [u8]) -> Result<Option<RecordBatch<'a>>, RecordsError> {
+        if self.batch.is_none() {
+            let mut rest = &records[self.read..];
+            self.batch = records::next_batch(&mut rest)?;
+            self.read = records.len() - rest.len();
+            self.place = Place::default();
+        }
+        Ok(self.batch)
+    }
+
     /// Takes note of the aborted transactions that begin up to an offset; brokers list them in that order.
     fn begin_aborted(&mut self, last: i64, aborted: &[(i64, i64)]) {
         while let Some((producer, _)) = aborted.get(self.begun).filter(|(_, first)| *first <= last)
@@ -441,7 +337,7 @@ impl Reading {
 
 impl Gathered {
     fn is_full(&self) -> bool {
-        self.texts.len() >= BATCH_EVENTS_MAX || self.bytes.len() >= BATCH_BYTES
+        self.texts.len() >= BATCH_EVENTS_MAX || self.parts.bytes.len() >= BATCH_BYTES
     }
 
     fn push(
@@ -475,10 +371,11 @@ impl Gathered {
     }
 
     fn add(&mut self, text: &[u8], record: u32) {
-        let (start, len) = (self.bytes.len() as u32, text.len() as u32);
-        self.bytes.extend_from_slice(text);
+        let bytes = &mut self.parts.bytes;
+        let (start, len) = (bytes.len() as u32, text.len() as u32);
+        bytes.extend_from_slice(text);
         // Between two of them, so that all of them are UTF-8 if the whole is; and lines of a group are joined by it.
-        self.bytes.push(b'\n');
+        bytes.push(b'\n');
         self.texts.push((Text { start, len }, record));
     }
 }

@@ -4,7 +4,7 @@ use crate::api::{self, Fetched, Fetching};
 use crate::claim::{Claim, ReadError, Reading};
 use crate::settings::Settings;
 use skidder_event::Progress as Meaning;
-use skidder_input::{Intake, Stopped};
+use skidder_input::{Intake, PartsPool, Stopped};
 use skidder_kafka::codes::Code;
 use skidder_kafka::connect::Dialer;
 use skidder_kafka::connection::{AskError, Connection};
@@ -58,6 +58,7 @@ pub(crate) struct Reader {
     pub(crate) settings: Arc<Settings>,
     pub(crate) intake: Intake,
     pub(crate) dialer: Arc<Dialer>,
+    pub(crate) pool: Arc<PartsPool>,
     pub(crate) node: String,
     pub(crate) claims: Vec<Claim>,
     pub(crate) phase: watch::Receiver<Phase>,
@@ -103,8 +104,16 @@ impl Reader {
             };
             let (bytes, version) = answer;
             self.intake.metrics().bytes.add(bytes.len() as u64);
+            let mut has_records = false;
             for (topic, partition, fetched) in api::read_fetched(&bytes, version)? {
+                has_records |= !fetched.records.is_empty();
                 self.take(&topic, partition, &fetched).await?;
+            }
+            if has_records {
+                connection.reuse(bytes);
+            } else {
+                self.pool.release();
+                self.claims.iter_mut().for_each(Claim::release);
             }
             // Brokers fill an answer from the front: each partition is in front in turn.
             self.claims.rotate_left(1);

@@ -11,7 +11,7 @@ use crate::assign::Assignment;
 use crate::claim::{Claim, Shared};
 use crate::fetch::{FetchError, Phase, Reader};
 use crate::settings::Settings;
-use skidder_input::Intake;
+use skidder_input::{Intake, PartsPool};
 use skidder_kafka::codes::Code;
 use skidder_kafka::connect::Dialer;
 use skidder_kafka::connection::{AskError, Connection};
@@ -89,6 +89,7 @@ pub(crate) struct Member {
     planned: Option<Assignment>,
     /// Notified with each verdict.
     news: Arc<Notify>,
+    pool: Arc<PartsPool>,
     /// The same failure is logged once.
     reported: String,
 }
@@ -120,6 +121,7 @@ impl Member {
             committed: Offsets::new(),
             planned: None,
             news: Arc::default(),
+            pool: Arc::default(),
             reported: String::new(),
         }
     }
@@ -215,7 +217,8 @@ impl Member {
                     Some(claim) => claim,
                     None => {
                         let place = (&**topic, *partition);
-                        Claim::new(&self.intake, &self.settings, place, offset, &self.news)
+                        let own = (&self.news, &self.pool);
+                        Claim::new(&self.intake, &self.settings, place, offset, own)
                     }
                 };
                 self.assigned.insert(key, Arc::clone(&claim.shared));
@@ -344,6 +347,7 @@ impl Member {
                 settings: Arc::clone(&self.settings),
                 intake: self.intake.clone(),
                 dialer: Arc::clone(&self.dialer),
+                pool: Arc::clone(&self.pool),
                 node,
                 claims,
                 phase: readers.phase.subscribe(),

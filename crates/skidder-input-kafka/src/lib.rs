@@ -12,6 +12,7 @@ mod api;
 mod assign;
 mod claim;
 mod expand;
+mod facts;
 mod fetch;
 mod group;
 mod lines;

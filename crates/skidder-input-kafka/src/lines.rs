@@ -3,7 +3,8 @@
 //! What belongs to an unfinished group stays here and is given to the parsers again with what follows. An event has the
 //! offset, key and headers of the first record of its group.
 
-use crate::claim::{Facts, Ready};
+use crate::claim::Ready;
+use crate::facts::Facts;
 use crate::settings::Settings;
 use skidder_event::{Batch, Path, Row, Text};
 use skidder_input::Source;

@@ -150,6 +150,15 @@ pub(crate) struct RecordBatch<'a> {
     magic: u8,
 }
 
+/// How far the records of a batch are read.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Records, and the bytes that they take of all records, unpacked.
+    records: usize,
+    at: usize,
+    is_unpacked: bool,
+}
+
 /// The next batch of an answer; `None` if none is complete. `bytes` then begin behind it.
 pub(crate) fn next_batch<'a>(
     bytes: &mut &'a [u8],
@@ -225,6 +234,11 @@ fn read_message(message: &[u8], magic: u8) -> Result<RecordBatch<'_>, RecordsErr
 }
 
 impl<'a> RecordBatch<'a> {
+    /// The offset of its first record.
+    pub(crate) fn first(&self) -> i64 {
+        self.base
+    }
+
     /// Whether it is part of a transaction.
     pub(crate) fn is_transactional(&self) -> bool {
         self.magic == 2 && self.attributes & TRANSACTIONAL != 0
@@ -238,34 +252,41 @@ impl<'a> RecordBatch<'a> {
     /// Whether it says that a transaction was aborted.
     pub(crate) fn is_abort(&self) -> Result<bool, RecordsError> {
         let mut kind = None;
-        self.each(&mut Vec::new(), |record| {
+        self.each(&mut Vec::new(), &mut Place::default(), |record| {
             // The version, and the kind: 0 aborts, 1 commits.
             kind = record.key.get(2..4).map(|kind| kind == [0, 0]);
-            Ok(())
+            Ok(true)
         })?;
         kind.ok_or(RecordsError::Malformed("a control record has no kind"))
     }
 
-    /// Calls `each` for every record, in order. `room` is for unpacked records.
+    /// Calls `each` for every record from `place` on, in order, until it returns `false`; returns whether it never did, and
+    /// leaves `place` before the record where it did. `room` is for unpacked records, and for the same batch it is as the
+    /// call before has left it.
     pub(crate) fn each(
         &self,
         room: &mut Vec<u8>,
-        mut each: impl FnMut(Record<'_>) -> Result<(), RecordsError>,
-    ) -> Result<(), RecordsError> {
+        place: &mut Place,
+        mut each: impl FnMut(Record<'_>) -> Result<bool, RecordsError>,
+    ) -> Result<bool, RecordsError> {
         let codec = (self.attributes & CODEC) as u8;
         if self.magic < 2 {
             return self.each_message(codec, room, each);
         }
-        let mut rest = Bytes(if codec == 0 {
-            self.body
-        } else {
+        if codec != 0 && !place.is_unpacked {
             unpack(codec, self.body, room)?;
-            room
-        });
-        for _ in 0..self.count {
-            each(self.record(&mut rest)?)?;
+            place.is_unpacked = true;
         }
-        Ok(())
+        let body = if codec == 0 { self.body } else { room };
+        let mut rest = Bytes(body.get(place.at..).ok_or(SHORT)?);
+        while place.records < self.count {
+            if !each(self.record(&mut rest)?)? {
+                return Ok(false);
+            }
+            place.records += 1;
+            place.at = body.len() - rest.0.len();
+        }
+        Ok(true)
     }
 
     #[inline]
@@ -293,13 +314,13 @@ impl<'a> RecordBatch<'a> {
         Ok(Record { offset, time, block_time: None, key, value, headers })
     }
 
-    /// A message, or those that are compressed in its value.
+    /// A message, or those that are compressed in its value, from the first on: callers pass over what they have seen.
     fn each_message(
         &self,
         codec: u8,
         room: &mut Vec<u8>,
-        mut each: impl FnMut(Record<'_>) -> Result<(), RecordsError>,
-    ) -> Result<(), RecordsError> {
+        mut each: impl FnMut(Record<'_>) -> Result<bool, RecordsError>,
+    ) -> Result<bool, RecordsError> {
         let mut body = Bytes(self.body);
         let key = body.message_bytes()?;
         let value = body.message_bytes()?;
@@ -321,9 +342,11 @@ impl<'a> RecordBatch<'a> {
             let time = if by_broker { self.first_time } else { message.first_time };
             let offset = first.checked_add(message.base).ok_or(SHORT)?;
             let block_time = (self.magic == 1).then_some(self.first_time);
-            each(Record { offset, time, block_time, key, value, headers })?;
+            if !each(Record { offset, time, block_time, key, value, headers })? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

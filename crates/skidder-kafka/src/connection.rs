@@ -15,6 +15,9 @@ const ROOM_BYTES: usize = 4 << 10;
 /// Most bytes by which the room for an answer grows at once, whatever length it claims.
 const STEP_BYTES: usize = 1 << 20;
 
+/// Longest answer whose memory is used again.
+const REUSED_BYTES_MAX: usize = 4 << 20;
+
 /// Why a request to a broker failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
@@ -156,6 +159,14 @@ impl Connection {
         let limit = self.timeout + wait;
         let result = tokio::time::timeout(limit, self.exchange(api, version, body)).await;
         result.unwrap_or(Err(AskError::Time(limit)))
+    }
+
+    /// Takes an answer back whose memory the next one can have.
+    pub fn reuse(&mut self, mut answer: Vec<u8>) {
+        if self.incoming.0.is_empty() && answer.capacity() <= REUSED_BYTES_MAX {
+            answer.clear();
+            self.incoming.0 = answer;
+        }
     }
 
     async fn exchange(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {

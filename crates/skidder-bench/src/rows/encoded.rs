@@ -113,12 +113,16 @@ fn compare(stage: &Stage, goal: &Goal, lines: u64, output: &str) -> Result<Vec<R
 /// Ships a file with `--once`; all lines must have been delivered.
 fn ship(stage: &Stage, file: &Path, output: &str, lines: u64) -> Result<Cost> {
     let path = Value::from(file.to_string_lossy().into_owned());
-    let input = format!("filebeat.inputs: [{{type: filestream, id: bench, paths: [{path}]}}]\n");
-    let home = stage.home_of(&format!("{input}{output}"))?;
+    ship_events(stage, &format!("type: filestream, id: bench, paths: [{path}]"), output, lines)
+}
+
+/// The same with an input of these settings.
+pub(super) fn ship_events(stage: &Stage, input: &str, output: &str, events: u64) -> Result<Cost> {
+    let home = stage.home_of(&format!("filebeat.inputs: [{{{input}}}]\n{output}"))?;
     let cost = measure::run(home.command(&stage.skidder).arg("--once"), &home.log())?;
     let said = std::fs::read_to_string(home.log())?;
     let delivered = delivered(&said).context("the program did not log its total metrics")?;
-    ensure!(delivered == lines, "{delivered} of {lines} lines were delivered");
+    ensure!(delivered == events, "{delivered} of {events} events were delivered");
     Ok(cost)
 }
 

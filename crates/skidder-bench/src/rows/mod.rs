@@ -20,6 +20,7 @@ mod parsers;
 mod processors;
 mod resume;
 mod rotations;
+mod sources;
 mod tuned;
 
 pub use allocations::allocations;
@@ -41,6 +42,8 @@ pub use parsers::parsers;
 pub use processors::{TEN_PROCESSORS, module_alone, processors};
 pub use resume::resume;
 pub use rotations::rotations;
+pub use sources::sources;
+pub(crate) use sources::write_journal;
 pub use tuned::tuned;
 
 use crate::measure::{self, Cost};

@@ -91,18 +91,37 @@ fn packed(batch: &[u8], codec: u8) -> Vec<u8> {
     all
 }
 
-fn decoded(mut bytes: &[u8]) -> Result<Vec<Found>, RecordsError> {
-    let mut all = Vec::new();
+fn decoded(bytes: &[u8]) -> Result<Vec<Found>, RecordsError> {
+    let all = decoded_in_parts(bytes, usize::MAX)?;
+    assert_eq!(decoded_in_parts(bytes, 1)?.len(), all.len());
+    assert_eq!(decoded_in_parts(bytes, 3)?, all, "however often reading stops");
+    Ok(all)
+}
+
+/// The same, stopping before records whose number is divided by `every`.
+fn decoded_in_parts(mut bytes: &[u8], every: usize) -> Result<Vec<Found>, RecordsError> {
+    let mut all: Vec<Found> = Vec::new();
     let mut room = Vec::new();
     while let Some(batch) = next_batch(&mut bytes)? {
-        batch.each(&mut room, |record| {
-            let mut headers = Vec::new();
-            record.headers.each(|key, value| headers.push((key.to_vec(), value.to_vec())))?;
-            let Record { offset, time, block_time, key, value, .. } = record;
-            let (key, value) = (key.to_vec(), value.to_vec());
-            all.push(Found { offset, time, block_time, key, value, headers });
-            Ok(())
-        })?;
+        let (mut place, mut is_whole) = (Place::default(), false);
+        while !is_whole {
+            let (mut taken, done) = (0, all.last().map_or(-1, |last| last.offset));
+            is_whole = batch.each(&mut room, &mut place, |record| {
+                if record.offset <= done && batch.magic < 2 {
+                    return Ok(true);
+                }
+                if taken == every {
+                    return Ok(false);
+                }
+                taken += 1;
+                let mut headers = Vec::new();
+                record.headers.each(|key, value| headers.push((key.to_vec(), value.to_vec())))?;
+                let Record { offset, time, block_time, key, value, .. } = record;
+                let (key, value) = (key.to_vec(), value.to_vec());
+                all.push(Found { offset, time, block_time, key, value, headers });
+                Ok(true)
+            })?;
+        }
     }
     Ok(all)
 }

@@ -5,7 +5,7 @@ use super::entries::{Entries, Read};
 use super::fields::{Item, fields, put_message};
 use super::place::{Place, VERSION};
 use skidder_event::{Batch, Map, Row, SharedFields, SourcePart, Text, Value};
-use skidder_input::Source;
+use skidder_input::{PartsPool, Source};
 use skidder_os::Timestamp;
 use skidder_parse::chain::{Accept, Ending, Run, State};
 use std::collections::{HashMap, VecDeque};
@@ -48,6 +48,7 @@ pub(super) struct Reading {
     unsent: u64,
     /// There are no more entries for now.
     is_tail: bool,
+    pool: Arc<PartsPool>,
 }
 
 impl Reading {
@@ -68,6 +69,7 @@ impl Reading {
             place,
             unsent: 0,
             is_tail: false,
+            pool: Arc::default(),
         }
     }
 
@@ -93,6 +95,7 @@ impl Reading {
     /// Frees buffers until something is read again.
     pub(super) fn release(&mut self) {
         self.entries.release();
+        self.pool.release();
         if self.messages.is_empty() {
             self.messages = Vec::new();
         }
@@ -182,9 +185,12 @@ impl Reading {
 
     /// Makes events of the entries that are pending.
     fn make(&mut self, ending: Ending, now: Timestamp) -> Option<(Batch, SourcePart)> {
-        let bytes = self.messages.clone();
-        let utf8 = if simdutf8::basic::from_utf8(&bytes).is_ok() { bytes.len() } else { 0 };
-        let mut batch = self.source.batch(bytes, utf8);
+        let is_utf8 = simdutf8::basic::from_utf8(&self.messages).is_ok();
+        let utf8 = if is_utf8 { self.messages.len() } else { 0 };
+        let mut parts = self.pool.take();
+        parts.bytes.extend_from_slice(&self.messages);
+        let mut batch = self.source.batch_of(parts, utf8);
+        self.pool.lend(&mut batch);
         let start = self.pending.front()?.offset;
         let end = self.put_rows(&mut batch, start, ending);
         if end == start {

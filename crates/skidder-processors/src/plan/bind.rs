@@ -16,6 +16,7 @@ use super::join::{is_same_over, join, join_inside};
 use super::note::{Fate, StepNote};
 use super::processor::Processor;
 use super::rehearse::probe;
+use super::shared::Uniform;
 use crate::condition::Condition;
 use crate::plan::Shape;
 use skidder_event::{Base, Path};
@@ -122,8 +123,10 @@ impl Binder {
                 step.know(form);
             }
         }
+        let uniform = Uniform::of(&steps);
         let steps = steps.into();
-        let plan = BoundPlan { base, input_base, steps, guards, drops, form, steps_in_slots };
+        let plan =
+            BoundPlan { base, input_base, steps, guards, drops, uniform, form, steps_in_slots };
         (plan, notes.unwrap_or_default())
     }
 
@@ -261,8 +264,12 @@ impl Binder {
         self.touched.add(&back, false);
         self.touched.add(footprint, processor.can_fail());
         self.drops = true;
+        let mut all = reads.iter().chain(&footprint.reads).chain(&footprint.writes);
+        let of_each =
+            |path: &Path| path.is_metadata() || ROW_FIELDS.iter().any(|own| own.overlaps(path));
         let folded = Folded {
             after: self.base(),
+            is_uniform: !all.any(of_each),
             condition: guards_of(reads.iter()),
             fields,
             // What the fold did was to fields inside objects.

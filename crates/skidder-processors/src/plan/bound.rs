@@ -1,6 +1,7 @@
 //! A plan bound to a source: its base layer, and the steps that are left for each event.
 
 use super::compiled::{Compiled, Flow};
+use super::shared::{Edits, Uniform};
 use skidder_event::{Base, Batch, DropReason, EventMut, EventRef, Form, KeyBit, KeyFilter, Path};
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub struct BoundPlan {
     /// If all steps are folded: for which events there is something left to do.
     pub(crate) guards: Option<GuardFilter>,
     pub(crate) drops: bool,
+    /// If the steps make the same of all events that share their fields.
+    pub(crate) uniform: Option<Uniform>,
     /// The fields that the first steps work on, which are in slots meanwhile.
     pub(crate) form: Option<Arc<Form>>,
     /// Number of these steps.
@@ -61,6 +64,8 @@ pub(crate) struct Folded {
     pub(crate) fields: Guards,
     /// Where the two layers differ.
     pub(crate) changes: Box<[Path]>,
+    /// The step and its condition look at nothing in which events that share their fields differ.
+    pub(crate) is_uniform: bool,
     /// The step may run over its own work, see [`crate::Processor::is_repeatable`].
     pub(crate) repeatable: bool,
 }
@@ -187,12 +192,18 @@ impl BoundPlan {
         if let Some(form) = &self.form {
             batch.set_form(form);
         }
+        let mut edits = Edits::default();
         for row in 0..batch.len() {
             let is_done = self
                 .guards
                 .as_ref()
                 .is_some_and(|guards| !guards.may_concern(batch.event_over(row, &self.base)));
-            if !is_done {
+            if is_done {
+                continue;
+            }
+            if let Some(uniform) = &self.uniform {
+                edits.edit(uniform, batch, row, |batch| self.run_event(batch, row, watch));
+            } else {
                 self.run_event(batch, row, watch);
             }
         }
@@ -204,7 +215,7 @@ impl BoundPlan {
 
     /// All steps on one event, so that a mark is valid until the step ends.
     #[inline(always)]
-    fn run_event(&self, batch: &mut Batch, row: usize, watch: &mut impl Watch) {
+    fn run_event(&self, batch: &mut Batch, row: usize, watch: &mut impl Watch) -> Flow {
         batch.forget_changes();
         let mut event = batch.event_mut(row, &self.base);
         event.begin_slots();
@@ -216,10 +227,11 @@ impl BoundPlan {
             let flow = bound.run(&mut event);
             watch.end(number, flow == Flow::Dropped);
             if flow == Flow::Dropped {
-                return;
+                return flow;
             }
         }
         event.end_slots();
+        Flow::Next
     }
 }
 

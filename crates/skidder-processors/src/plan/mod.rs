@@ -15,6 +15,7 @@ mod measure;
 mod note;
 mod processor;
 mod rehearse;
+mod shared;
 mod template;
 
 pub use bound::{BoundPlan, Watch};

@@ -8,6 +8,7 @@
 
 use super::bound::{BoundPlan, GuardFilter};
 use super::constants::Constants;
+use super::shared::Uniform;
 use super::{Binder, Plan, Shape};
 use skidder_event::{Base, Map, Path, Value};
 use std::sync::{Arc, LazyLock};
@@ -69,6 +70,7 @@ impl Template {
             steps: Box::default(),
             guards: GuardFilter::of(&[]),
             drops: false,
+            uniform: Some(Uniform::default()),
             form: None,
             steps_in_slots: 0,
         })

@@ -51,6 +51,11 @@ impl Server {
         Self::start("unbound.sh", secure, "")
     }
 
+    /// systemd-journald as the namespace `skidder<port>`: see `tests/servers/journald.sh`.
+    pub fn own_journald() -> Result<Self, ServerError> {
+        Self::start("journald.sh", false, "")
+    }
+
     /// A Docker engine at `docker.sock` of its folder, with the image `busybox:test`: see `tests/servers/docker.sh`. Its
     /// client is [`Server::file`]`("docker")`.
     pub fn own_docker() -> Result<Self, ServerError> {
