@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::header::RETRY_AFTER;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use skidder_event::{Acknowledge, Acknowledgement, Map, Progress, Value};
+use skidder_event::{Acknowledge, Acknowledgement, Map, Parts, Progress, Value};
 use skidder_input::{Intake, Source};
 use skidder_parse::json_fields::JsonFields;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl Route {
         if let Err((status, message)) = validator.check(&head.method, &head.headers) {
             return self.failed(session, status, &message);
         }
-        let bytes_max = self.settings.body_bytes_max;
+        let (bytes_max, buffers) = (self.settings.body_bytes_max, &*self.decoder.buffers);
         let mut signed = None;
         let mut unread = Some(body);
         if let Some(hmac) = &validator.hmac {
@@ -164,11 +164,11 @@ impl Route {
                 Err((status, message)) => return self.failed(session, status, &message),
             };
             let Some(body) = unread.take() else { return self.accepted() };
-            let bytes = match read(body, bytes_max, None).await {
+            let bytes = match read(body, bytes_max, None, buffers).await {
                 Ok(bytes) => bytes,
                 Err(error) => return self.refused(session, error),
             };
-            if let Err((status, message)) = hmac.check(&signature, &bytes) {
+            if let Err((status, message)) = hmac.check(&signature, &bytes.bytes) {
                 return self.failed(session, status, &message);
             }
             signed = Some(bytes);
@@ -191,27 +191,35 @@ impl Route {
         let reading = async {
             let coding = Coding::of(head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes))?;
             let plain = coding == Coding::Plain;
-            let bytes = match (signed, unread) {
-                (None, Some(body)) => read(body, bytes_max, plain.then_some(&mut counted)).await?,
+            let sent = match (signed, unread) {
+                (None, Some(body)) => {
+                    read(body, bytes_max, plain.then_some(&mut counted), buffers).await?
+                }
                 (signed, _) => {
                     let signed = signed.unwrap_or_default();
                     if plain {
-                        let add = counted.add(signed.len());
+                        let add = counted.add(signed.bytes.len());
                         add.map_err(|(max, all)| BodyError::InFlight(max, all))?;
                     }
                     signed
                 }
             };
-            self.intake.metrics().bytes.add(bytes.len() as u64);
-            let bytes = if plain { bytes } else { inflate(&bytes, bytes_max, &mut counted)? };
-            if bytes.trim_ascii().is_empty() {
+            self.intake.metrics().bytes.add(sent.bytes.len() as u64);
+            let body = if plain {
+                sent
+            } else {
+                let body = inflate(&sent.bytes, bytes_max, &mut counted, buffers)?;
+                buffers.put(sent);
+                body
+            };
+            if body.bytes.trim_ascii().is_empty() {
                 let message = "body cannot be empty".to_owned();
                 return Err(BodyError::Refused(StatusCode::NOT_ACCEPTABLE, message));
             }
-            Ok(bytes)
+            Ok(body)
         };
         match reading.await {
-            Ok(bytes) => self.take(&bytes, &head.headers, session, wait, counted).await,
+            Ok(body) => self.take(body, &head.headers, session, wait, counted).await,
             Err(error) => self.refused(session, error),
         }
     }
@@ -219,14 +227,14 @@ impl Route {
     /// Sends the events of a body on.
     async fn take(
         self: &Arc<Self>,
-        body: &[u8],
+        body: Parts,
         headers: &HeaderMap,
         session: &mut Session,
         wait: Option<Duration>,
         counted: Counted,
     ) -> Answer {
         let listening = &self.intake.metrics().listening;
-        listening.message_bytes.add(body.len() as u64);
+        listening.message_bytes.add(body.bytes.len() as u64);
         let headers = self.included(headers);
         let time = self.intake.clock().wall().0;
         let Session { source, json } = session;
