@@ -132,7 +132,7 @@ impl Decoder {
             let mut parts = std::mem::take(body);
             parts.rows.clear();
             parts.rows.extend(spans.iter().map(|span| row(span, 0, time)));
-            let (mut batch, done) = self.batch(parts, (source, json), headers, decoded);
+            let (batch, done) = self.batch(parts, (source, json), headers, decoded);
             if done.is_err() {
                 body.bytes = batch.text(Text { start: 0, len: length as u32 }).to_vec();
                 return done;
@@ -184,14 +184,20 @@ impl Decoder {
                 }
                 Err(error) => return (batch, Err(format!("malformed JSON object: {error}"))),
             }
-            self.add(&mut event, text, headers);
+            self.add(&mut event, text);
+            self.add_headers(&mut event, headers);
         }
         batch.forget_changes();
         (batch, Ok(()))
     }
 
-    /// Adds what is not of the object itself.
-    fn add(&self, event: &mut EventMut<'_>, object: Text, headers: Option<&Value>) {
+    /// How objects are decoded.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Adds the object as text, if that is wanted.
+    fn add(&self, event: &mut EventMut<'_>, object: Text) {
         if self.preserve_original
             && let Some(text) = original::text(event.text(object))
             && event.put_text(&self.original, text.as_bytes()).is_err()
@@ -202,6 +208,10 @@ impl Decoder {
             let put = event.put(&self.event, &Value::Map(inner));
             debug_assert!(put.is_ok(), "a field of the root can be set");
         }
+    }
+
+    /// Adds headers of the request.
+    pub(super) fn add_headers(&self, event: &mut EventMut<'_>, headers: Option<&Value>) {
         if let Some(headers) = headers {
             let put = event.put(&self.headers, headers);
             debug_assert!(put.is_ok(), "a field of the root can be set");
