@@ -3,6 +3,7 @@
 use super::body::{BodyError, Coding, inflate, read};
 use super::busy::{Busy, Count};
 use super::decode::{Decoded, Decoder};
+use super::faces::FaceState;
 use super::in_flight::{Counted, InFlight};
 use super::query::wait_of;
 use super::settings::Settings;
@@ -32,6 +33,7 @@ pub(super) struct Route {
     pub(super) intake: Intake,
     pub(super) decoder: Decoder,
     pub(super) in_flight: Arc<InFlight>,
+    pub(super) faces: FaceState,
     /// Requests that are not over.
     requests: Arc<Count>,
     /// Connections that have a source of this input.
@@ -80,6 +82,11 @@ impl Verdicts {
         Self { missing: AtomicUsize::new(batches), ..Self::default() }
     }
 
+    /// Whether all are there, and the events were accepted.
+    pub(super) fn are_accepted(&self) -> bool {
+        !self.is_rejected.load(Ordering::Acquire) && self.missing.load(Ordering::Acquire) == 0
+    }
+
     /// Waits for all; returns whether the events were accepted.
     pub(super) async fn all(&self) -> bool {
         loop {
@@ -100,7 +107,8 @@ impl Route {
         let program = settings.program.take();
         let decoder = Decoder::new(settings.target.take(), settings.preserve_original, program);
         let (requests, sessions) = (Arc::default(), Arc::default());
-        Self { settings, intake, decoder, in_flight, requests, sessions }
+        let faces = FaceState::default();
+        Self { settings, intake, decoder, in_flight, faces, requests, sessions }
     }
 
     /// Counts a request.
@@ -180,7 +188,8 @@ impl Route {
             return self.busy(text, 1);
         }
         let mut counted = self.in_flight.begin();
-        let unpacked = self.unpacked(&head.headers, body, &mut counted).await.and_then(|body| {
+        let coding = head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        let unpacked = self.unpacked(coding, body, &mut counted).await.and_then(|body| {
             if body.bytes.trim_ascii().is_empty() {
                 let message = "body cannot be empty".to_owned();
                 return Err(BodyError::Refused(StatusCode::NOT_ACCEPTABLE, message));
@@ -211,12 +220,12 @@ impl Route {
     /// A body as it was before it was compressed.
     pub(super) async fn unpacked(
         &self,
-        headers: &HeaderMap,
+        coding: Option<&[u8]>,
         body: Unpacked,
         counted: &mut Counted,
     ) -> Result<Parts, BodyError> {
         let (bytes_max, buffers) = (self.settings.body_bytes_max, &*self.decoder.buffers);
-        let coding = Coding::of(headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes))?;
+        let coding = Coding::of(coding)?;
         let plain = coding == Coding::Plain;
         let sent = match body {
             Unpacked::Unread(body) => {

@@ -1,7 +1,7 @@
 //! The settings, with Filebeat's names and defaults.
 
 use super::crc::{Crc, Provider};
-use super::faces::{FaceSettings, NAMES};
+use super::faces::{Face, FaceSettings, NAMES};
 use super::in_flight::Limits;
 use super::program::Program;
 use super::validate::{Hmac, HmacKind, Validator};
@@ -117,13 +117,20 @@ settings! {
         .noun("seconds")
         .about("the value of `Retry-After`, in seconds; twice of it above `max_in_flight_bytes`");
     ACCEPT: Vec<String> = Key::<Vec<String>>::new("accept").default(&["ndjson"]).ours().about(
-        "`ndjson`: JSON, as with Filebeat; or other [faces](#faces), together at the same `url`: `elasticsearch`",
+        "`ndjson`: JSON, as with Filebeat; or other [faces](#faces), together at the same `url`: `elasticsearch`, `splunk_hec`, \
+         `loki`, `otlp`",
     );
     COMPLETION_TIMEOUT: Duration = Key::new("completion_timeout")
         .default(COMPLETION_TIMEOUT_DEFAULT)
         .at_least(Duration::from_millis(1))
         .ours()
         .about("with another face: how long a request waits for room in the queue and for its verdicts");
+    HEC_TOKEN: Secret =
+        Key::new("splunk_hec.token").ours().about("that requests of `splunk_hec` need, instead of `basic_auth`");
+    HEC_USE_ACK: bool = Key::new("splunk_hec.use_ack").default(false).ours().about(
+        "requests of `splunk_hec` need a channel and are answered at once; their client asks later whether its events \
+         have their verdicts",
+    );
     SSL: Part = Key::part("ssl", &SSL_SERVER).about(
         "[TLS](outputs.md#ssl) with `certificate` and `key`; `client_authentication`: `none`, `optional`, `required` \
          (default if there are `certificate_authorities`)",
@@ -241,9 +248,17 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
         })
     });
     let names = names.value();
+    let token = read_secret(section, &HEC_TOKEN);
+    let use_ack = section.get(&HEC_USE_ACK).value();
     let faces: Vec<_> = names.iter().filter_map(|face| *face).collect();
+    if !faces.contains(&Face::SplunkHec) && (token.is_some() || use_ack) {
+        let name = if use_ack { HEC_USE_ACK.name() } else { HEC_TOKEN.name() };
+        let message = format!("`{}` needs `splunk_hec` in `accept`", section.path_of(name));
+        section.problem(name, message, "add it there, or remove this");
+        return None;
+    }
     if faces.is_empty() {
-        return Some(FaceSettings { faces, completion_timeout });
+        return Some(FaceSettings { faces, completion_timeout, token, use_ack });
     }
     if faces.len() < names.len() {
         let message = format!("`{}` has `ndjson` beside others", section.path_of(ACCEPT.name()));
@@ -260,10 +275,12 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
         section.problem(URL.name(), message, "add a `/`");
         return None;
     }
-    for name in OF_NDJSON.into_iter().filter(|name| section.item(name).is_some()) {
+    let is_used = |name: &str| name == "prefix" && faces.contains(&Face::SplunkHec);
+    let without_effect = OF_NDJSON.into_iter().filter(|name| !is_used(name));
+    for name in without_effect.filter(|name| section.item(name).is_some()) {
         section.warning(name, "no effect: only `ndjson` in `accept` has it", "remove it");
     }
-    Some(FaceSettings { faces, completion_timeout })
+    Some(FaceSettings { faces, completion_timeout, token, use_ack })
 }
 
 fn read_status(section: &Section<'_>, key: &Key<u64>) -> StatusCode {

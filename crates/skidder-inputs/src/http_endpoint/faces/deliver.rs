@@ -70,6 +70,25 @@ pub(super) async fn deliver(
     outcomes
 }
 
+/// Sends batches on whose verdicts something else waits for, within so long.
+pub(super) async fn enter(
+    batches: Vec<(Batch, u64)>,
+    source: &mut Source,
+    patience: Duration,
+    verdicts: &Arc<Verdicts>,
+) -> Outcome {
+    let end = Instant::now() + patience;
+    for (batch, bytes) in batches {
+        let owed = Acknowledgement::new(OfRequest(Arc::clone(verdicts)));
+        match timeout_at(end, source.send(batch, Progress::Acknowledge(owed, bytes))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Outcome::Stopped,
+            Err(_) => return Outcome::Full,
+        }
+    }
+    Outcome::Taken
+}
+
 /// The worst of them; that of no batch is [`Outcome::Taken`].
 pub(super) fn worst(outcomes: &[Outcome]) -> Outcome {
     outcomes.iter().copied().max().unwrap_or(Outcome::Taken)
