@@ -1,7 +1,9 @@
 //! One request of a path: taken or refused, and its answer.
 
 use super::body::{BodyError, Coding, inflate, read};
+use super::busy::{Busy, Count};
 use super::decode::{Decoded, Decoder};
+use super::faces::FaceState;
 use super::in_flight::{Counted, InFlight};
 use super::query::wait_of;
 use super::settings::Settings;
@@ -11,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::header::RETRY_AFTER;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use skidder_event::{Acknowledge, Acknowledgement, Map, Progress, Value};
+use skidder_event::{Acknowledge, Acknowledgement, Map, Parts, Progress, Value};
 use skidder_input::{Intake, Source};
 use skidder_parse::json_fields::JsonFields;
 use std::sync::Arc;
@@ -29,45 +31,38 @@ pub(super) type Answer = Response<Full<Bytes>>;
 pub(super) struct Route {
     pub(super) settings: Settings,
     pub(super) intake: Intake,
-    decoder: Decoder,
-    in_flight: Arc<InFlight>,
+    pub(super) decoder: Decoder,
+    pub(super) in_flight: Arc<InFlight>,
+    pub(super) faces: FaceState,
     /// Requests that are not over.
-    requests: AtomicUsize,
-    over: Notify,
+    requests: Arc<Count>,
+    /// Connections that have a source of this input.
+    sessions: Arc<Count>,
 }
 
 /// What a connection keeps for a path.
 pub(super) struct Session {
-    source: Source,
-    json: JsonFields,
+    pub(super) source: Source,
+    pub(super) json: JsonFields,
+    _here: Busy,
 }
 
-impl Session {
-    pub(super) fn new(source: Source) -> Self {
-        Self { source, json: JsonFields::default() }
-    }
-}
-
-/// A request that is not over.
-pub(super) struct Busy(Arc<Route>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::AcqRel);
-        self.0.over.notify_waiters();
-    }
+/// A body, read or not yet.
+pub(super) enum Unpacked {
+    Unread(Incoming),
+    Read(Parts),
 }
 
 /// The verdicts on the events of a request.
 #[derive(Debug, Default)]
-struct Verdicts {
+pub(super) struct Verdicts {
     missing: AtomicUsize,
     is_rejected: AtomicBool,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct OfRequest(Arc<Verdicts>);
+pub(super) struct OfRequest(pub(super) Arc<Verdicts>);
 
 impl Acknowledge for OfRequest {
     fn accept(self: Box<Self>) {
@@ -82,8 +77,18 @@ impl Acknowledge for OfRequest {
 }
 
 impl Verdicts {
+    /// The verdicts on so many batches.
+    pub(super) fn of(batches: usize) -> Self {
+        Self { missing: AtomicUsize::new(batches), ..Self::default() }
+    }
+
+    /// Whether all are there, and the events were accepted.
+    pub(super) fn are_accepted(&self) -> bool {
+        !self.is_rejected.load(Ordering::Acquire) && self.missing.load(Ordering::Acquire) == 0
+    }
+
     /// Waits for all; returns whether the events were accepted.
-    async fn all(&self) -> bool {
+    pub(super) async fn all(&self) -> bool {
         loop {
             if self.is_rejected.load(Ordering::Acquire) {
                 return false;
@@ -101,26 +106,28 @@ impl Route {
         let in_flight = Arc::new(InFlight::new(settings.in_flight));
         let program = settings.program.take();
         let decoder = Decoder::new(settings.target.take(), settings.preserve_original, program);
-        let (requests, over) = (AtomicUsize::new(0), Notify::new());
-        Self { settings, intake, decoder, in_flight, requests, over }
+        let (requests, sessions) = (Arc::default(), Arc::default());
+        let faces = FaceState::default();
+        Self { settings, intake, decoder, in_flight, faces, requests, sessions }
     }
 
     /// Counts a request.
-    pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        self.requests.fetch_add(1, Ordering::AcqRel);
-        Busy(Arc::clone(self))
+    pub(super) fn begin(&self) -> Busy {
+        self.requests.begin()
     }
 
-    /// Waits until no request is under way.
+    /// Opens a source for a connection.
+    pub(super) fn open(&self, peer: &str) -> Session {
+        let source = self.intake.open(peer, Map::new());
+        Session { source, json: JsonFields::default(), _here: self.sessions.begin() }
+    }
+
+    /// Waits until no request is under way and no connection has a source, for which connections with half a request
+    /// get only a moment.
     pub(super) async fn idle(&self) {
-        loop {
-            let over = self.over.notified();
-            tokio::pin!(over);
-            over.as_mut().enable();
-            if self.requests.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            over.await;
+        self.requests.idle().await;
+        if tokio::time::timeout(LAST_ANSWERS_MAX, self.sessions.idle()).await.is_err() {
+            tracing::debug!("a connection with half a request is left to its time limit");
         }
     }
 
@@ -128,21 +135,25 @@ impl Route {
     pub(super) async fn answer(
         self: &Arc<Self>,
         request: Request<Incoming>,
+        path: &str,
         session: &mut Session,
     ) -> Answer {
-        let busy = self.begin();
         let stopped = async {
             self.intake.stopped().await;
             tokio::time::sleep(LAST_ANSWERS_MAX).await;
         };
-        let answering = Box::pin(self.respond(request, session));
-        let answer = tokio::select! {
+        let answering = async {
+            if self.settings.faces.faces.is_empty() {
+                Box::pin(self.respond(request, session)).await
+            } else {
+                Box::pin(self.respond_as_face(request, path, session)).await
+            }
+        };
+        tokio::select! {
             biased;
             answer = answering => answer,
             () = stopped => self.failed(session, StatusCode::GATEWAY_TIMEOUT, "context canceled"),
-        };
-        drop(busy);
-        answer
+        }
     }
 
     async fn respond(
@@ -152,27 +163,16 @@ impl Route {
     ) -> Answer {
         let (head, body) = request.into_parts();
         let validator = &self.settings.validator;
-        if let Err((status, message)) = validator.check(&head.method, &head.headers) {
+        let checked = validator
+            .check_login(&head.headers)
+            .and_then(|()| validator.check_form(&head.method, &head.headers));
+        if let Err((status, message)) = checked {
             return self.failed(session, status, &message);
         }
-        let bytes_max = self.settings.body_bytes_max;
-        let mut signed = None;
-        let mut unread = Some(body);
-        if let Some(hmac) = &validator.hmac {
-            let signature = match hmac.sent(&head.headers) {
-                Ok(signature) => signature,
-                Err((status, message)) => return self.failed(session, status, &message),
-            };
-            let Some(body) = unread.take() else { return self.accepted() };
-            let bytes = match read(body, bytes_max, None).await {
-                Ok(bytes) => bytes,
-                Err(error) => return self.refused(session, error),
-            };
-            if let Err((status, message)) = hmac.check(&signature, &bytes) {
-                return self.failed(session, status, &message);
-            }
-            signed = Some(bytes);
-        }
+        let body = match self.signed(&head.headers, body).await {
+            Ok(body) => body,
+            Err(error) => return self.refused(session, error),
+        };
         if head.method == Method::OPTIONS {
             return self.options();
         }
@@ -188,48 +188,80 @@ impl Route {
             return self.busy(text, 1);
         }
         let mut counted = self.in_flight.begin();
-        let reading = async {
-            let coding = Coding::of(head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes))?;
-            let plain = coding == Coding::Plain;
-            let bytes = match (signed, unread) {
-                (None, Some(body)) => read(body, bytes_max, plain.then_some(&mut counted)).await?,
-                (signed, _) => {
-                    let signed = signed.unwrap_or_default();
-                    if plain {
-                        let add = counted.add(signed.len());
-                        add.map_err(|(max, all)| BodyError::InFlight(max, all))?;
-                    }
-                    signed
-                }
-            };
-            self.intake.metrics().bytes.add(bytes.len() as u64);
-            let bytes = if plain { bytes } else { inflate(&bytes, bytes_max, &mut counted)? };
-            if bytes.trim_ascii().is_empty() {
+        let coding = head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        let unpacked = self.unpacked(coding, body, &mut counted).await.and_then(|body| {
+            if body.bytes.trim_ascii().is_empty() {
                 let message = "body cannot be empty".to_owned();
                 return Err(BodyError::Refused(StatusCode::NOT_ACCEPTABLE, message));
             }
-            Ok(bytes)
-        };
-        match reading.await {
-            Ok(bytes) => self.take(&bytes, &head.headers, session, wait, counted).await,
+            Ok(body)
+        });
+        match unpacked {
+            Ok(body) => self.take(body, &head.headers, session, wait, counted).await,
             Err(error) => self.refused(session, error),
         }
+    }
+
+    /// Reads and checks a body that needs a signature; leaves another one.
+    pub(super) async fn signed(
+        &self,
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Result<Unpacked, BodyError> {
+        let Some(hmac) = &self.settings.validator.hmac else { return Ok(Unpacked::Unread(body)) };
+        let refused = |(status, message)| BodyError::Refused(status, message);
+        let signature = hmac.sent(headers).map_err(refused)?;
+        let buffers = &*self.decoder.buffers;
+        let bytes = read(body, self.settings.body_bytes_max, None, buffers).await?;
+        hmac.check(&signature, &bytes.bytes).map_err(refused)?;
+        Ok(Unpacked::Read(bytes))
+    }
+
+    /// A body as it was before it was compressed.
+    pub(super) async fn unpacked(
+        &self,
+        coding: Option<&[u8]>,
+        body: Unpacked,
+        counted: &mut Counted,
+    ) -> Result<Parts, BodyError> {
+        let (bytes_max, buffers) = (self.settings.body_bytes_max, &*self.decoder.buffers);
+        let coding = Coding::of(coding)?;
+        let plain = coding == Coding::Plain;
+        let sent = match body {
+            Unpacked::Unread(body) => {
+                read(body, bytes_max, plain.then_some(&mut *counted), buffers).await?
+            }
+            Unpacked::Read(signed) => {
+                if plain {
+                    let add = counted.add(signed.bytes.len());
+                    add.map_err(|(max, all)| BodyError::InFlight(max, all))?;
+                }
+                signed
+            }
+        };
+        self.intake.metrics().bytes.add(sent.bytes.len() as u64);
+        if plain {
+            return Ok(sent);
+        }
+        let body = inflate(&sent.bytes, bytes_max, counted, buffers)?;
+        buffers.put(sent);
+        Ok(body)
     }
 
     /// Sends the events of a body on.
     async fn take(
         self: &Arc<Self>,
-        body: &[u8],
+        body: Parts,
         headers: &HeaderMap,
         session: &mut Session,
         wait: Option<Duration>,
         counted: Counted,
     ) -> Answer {
         let listening = &self.intake.metrics().listening;
-        listening.message_bytes.add(body.len() as u64);
+        listening.message_bytes.add(body.bytes.len() as u64);
         let headers = self.included(headers);
         let time = self.intake.clock().wall().0;
-        let Session { source, json } = session;
+        let Session { source, json, .. } = session;
         let crc = self.settings.crc.as_ref();
         let decoded = self.decoder.decode(body, source, json, (time, headers.as_ref()), crc);
         let Decoded { batches, challenge, skipped, left_out } = match decoded {
@@ -298,8 +330,7 @@ impl Route {
         batches: Vec<(skidder_event::Batch, u64)>,
         source: &mut Source,
     ) -> Result<(), (StatusCode, &'static str)> {
-        let verdicts = Arc::new(Verdicts::default());
-        verdicts.missing.store(batches.len(), Ordering::Release);
+        let verdicts = Arc::new(Verdicts::of(batches.len()));
         let ends = (StatusCode::SERVICE_UNAVAILABLE, "the program ends");
         for (batch, bytes) in batches {
             let owed = Acknowledgement::new(OfRequest(Arc::clone(&verdicts)));
@@ -310,7 +341,7 @@ impl Route {
     }
 
     /// The headers that events get.
-    fn included(&self, headers: &HeaderMap) -> Option<Value> {
+    pub(super) fn included(&self, headers: &HeaderMap) -> Option<Value> {
         let mut found = Map::default();
         let mut is_empty = true;
         for name in &self.settings.include_headers {

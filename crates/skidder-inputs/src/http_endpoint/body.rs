@@ -1,16 +1,21 @@
 //! The body of a request: read, counted and decompressed, within limits.
 
 use super::in_flight::Counted;
+use crate::stream::buffers::Buffers;
 use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
+use skidder_event::Parts;
 use std::io::Read as _;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// Decompressed at once.
 const INFLATED_BYTES: usize = 64 << 10;
+
+/// Reserved at once for a body: a client may declare more than it sends.
+const RESERVED_BYTES_MAX: usize = 4 << 20;
 
 /// How long nothing of a body may come.
 pub(super) const BODY_PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -59,7 +64,19 @@ fn malformed(position: usize, why: &dyn std::fmt::Display) -> BodyError {
     BodyError::Refused(StatusCode::BAD_REQUEST, message)
 }
 
-/// Reads a body as it was sent.
+/// An empty buffer for a body of this length, if it is known.
+fn buffer_for(length: Option<u64>, buffers: &Buffers) -> Parts {
+    let known = length.and_then(|length| usize::try_from(length).ok());
+    match known {
+        Some(length) if !buffers.suit(length) => {
+            let bytes = Vec::with_capacity(length.min(RESERVED_BYTES_MAX));
+            Parts { bytes, ..Parts::default() }
+        }
+        _ => buffers.take(),
+    }
+}
+
+/// Reads a body as it was sent, into a buffer that suits it.
 ///
 /// # Errors
 /// It is too long, breaks off, or does not come.
@@ -67,19 +84,21 @@ pub(super) async fn read(
     mut body: Incoming,
     bytes_max: usize,
     mut counted: Option<&mut Counted>,
-) -> Result<Vec<u8>, BodyError> {
+    buffers: &Buffers,
+) -> Result<Parts, BodyError> {
     let hint = body.size_hint();
     if hint.lower() > bytes_max as u64 {
         return Err(too_long(bytes_max));
     }
-    let mut bytes = Vec::new();
+    let mut parts = buffer_for(hint.exact(), buffers);
+    let bytes = &mut parts.bytes;
     loop {
         let Ok(frame) = timeout(BODY_PAUSE_MAX, body.frame()).await else {
             let message = format!("nothing of the body came for {} s", BODY_PAUSE_MAX.as_secs());
             return Err(BodyError::Refused(StatusCode::REQUEST_TIMEOUT, message));
         };
         let piece = match frame {
-            None => return Ok(bytes),
+            None => return Ok(parts),
             // The client is gone, or its chunks make no sense.
             Some(Err(error)) => return Err(malformed(bytes.len(), &error)),
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
@@ -102,14 +121,16 @@ pub(super) fn inflate(
     packed: &[u8],
     bytes_max: usize,
     counted: &mut Counted,
-) -> Result<Vec<u8>, BodyError> {
+    buffers: &Buffers,
+) -> Result<Parts, BodyError> {
     if packed.len() < 2 || packed[..2] != [0x1f, 0x8b] {
         let why = if packed.is_empty() { "EOF" } else { "gzip: invalid header" };
         let message = format!("failed to create gzip reader: {why}");
         return Err(BodyError::Refused(StatusCode::INTERNAL_SERVER_ERROR, message));
     }
     let mut decoder = MultiGzDecoder::new(packed);
-    let mut bytes = Vec::new();
+    let mut parts = buffers.take();
+    let bytes = &mut parts.bytes;
     loop {
         let before = bytes.len();
         bytes.resize(before + INFLATED_BYTES, 0);
@@ -117,7 +138,7 @@ pub(super) fn inflate(
         let read = read.map_err(|error| malformed(before, &error))?;
         bytes.truncate(before + read);
         if read == 0 {
-            return Ok(bytes);
+            return Ok(parts);
         }
         if bytes.len() > bytes_max {
             return Err(too_long(bytes_max));

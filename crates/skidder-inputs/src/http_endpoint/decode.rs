@@ -5,14 +5,15 @@ use super::original;
 use super::program::Program;
 use super::syntax::{skip_space, value_end};
 use crate::common::known_utf8;
+use crate::stream::buffers::Buffers;
 use skidder_event::{Batch, EventMut, Map, Parts, Path, Row, Text, Value};
 use skidder_input::Source;
 use skidder_parse::json_fields::{JsonFields, Settings};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a batch from which on the rest of a body goes into the next one.
-const BATCH_BYTES: usize = 256 << 10;
+/// Bytes of a batch from which on the rest of a body goes into the next one. A body that is not longer is the batch.
+pub(super) const BATCH_BYTES: usize = 384 << 10;
 
 /// The paths of what is added to events.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(super) struct Decoder {
     event: Path,
     headers: Path,
     settings: Settings,
+    /// For bodies and batches.
+    pub(super) buffers: Arc<Buffers>,
 }
 
 /// What a body has.
@@ -70,6 +73,7 @@ impl Decoder {
             event: path("event"),
             headers: path("headers"),
             settings,
+            buffers: Arc::new(Buffers::new(BATCH_BYTES)),
         }
     }
 
@@ -79,51 +83,63 @@ impl Decoder {
     /// The message for the client: nothing of the body is used.
     pub(super) fn decode(
         &self,
-        body: &[u8],
+        mut body: Parts,
         source: &mut Source,
         json: &mut JsonFields,
         (time, headers): (i64, Option<&Value>),
         crc: Option<&Crc>,
     ) -> Result<Decoded, String> {
-        let made;
-        let body = match &self.program {
-            Some(program) => {
-                let values = values(body)?;
-                let values: Vec<&[u8]> = values.into_iter().map(|span| &body[span]).collect();
-                made = program.run(&values)?;
-                &made[..]
-            }
-            None => body,
-        };
-        let make = |spans: &[Range<usize>], source: &mut Source, json: &mut JsonFields| {
+        if let Some(program) = &self.program {
+            let values = values(&body.bytes)?;
+            let values: Vec<&[u8]> = values.into_iter().map(|span| &body.bytes[span]).collect();
+            body.bytes = program.run(&values)?;
+        }
+        let mut make = |body: &mut Parts, spans: &[Range<usize>]| {
             let mut decoded =
                 Decoded { batches: Vec::new(), challenge: None, skipped: 0, left_out: None };
             self.batches(body, spans, (source, json), (time, headers), &mut decoded)?;
             Ok::<_, String>(decoded)
         };
         if crc.is_none()
-            && let Some(spans) = lines(body)
-            && let Ok(decoded) = make(&spans, source, json)
+            && let Some(spans) = lines(&body.bytes)
+            && let Ok(decoded) = make(&mut body, &spans)
         {
+            self.buffers.put(body);
             return Ok(decoded);
         }
-        let Objects { mut spans, skipped } = objects(body)?;
+        let Objects { mut spans, skipped } = objects(&body.bytes)?;
         let challenge = match crc {
-            Some(crc) => challenge(crc, body, &mut spans)?,
+            Some(crc) => challenge(crc, &body.bytes, &mut spans)?,
             None => None,
         };
-        let decoded = make(&spans, source, json)?;
+        let decoded = make(&mut body, &spans)?;
+        self.buffers.put(body);
         Ok(Decoded { challenge, skipped, ..decoded })
     }
 
+    /// Makes the batches of these spans of a body; of a short one the body itself becomes the batch. After an error the body
+    /// is there again.
     fn batches(
         &self,
-        body: &[u8],
+        body: &mut Parts,
         mut spans: &[Range<usize>],
         (source, json): (&mut Source, &mut JsonFields),
         (time, headers): (i64, Option<&Value>),
         decoded: &mut Decoded,
     ) -> Result<(), String> {
+        let length = body.bytes.len();
+        if length <= BATCH_BYTES && !spans.is_empty() {
+            let mut parts = std::mem::take(body);
+            parts.rows.clear();
+            parts.rows.extend(spans.iter().map(|span| row(span, 0, time)));
+            let (batch, done) = self.batch(parts, (source, json), headers, decoded);
+            if done.is_err() {
+                body.bytes = batch.text(Text { start: 0, len: length as u32 }).to_vec();
+                return done;
+            }
+            decoded.batches.push((batch, length as u64));
+            return Ok(());
+        }
         while let Some(first) = spans.first() {
             let start = first.start;
             let fits = |span: &Range<usize>| span.end - start <= BATCH_BYTES;
@@ -131,41 +147,59 @@ impl Decoder {
             let (these, rest) = spans.split_at(count);
             spans = rest;
             let end = these[count - 1].end;
-            let row = |span: &Range<usize>| {
-                let len = span.len() as u32;
-                Row::numbered(0, len, Text { start: (span.start - start) as u32, len }, time)
-            };
-            let rows: Vec<Row> = these.iter().map(row).collect();
-            // Room for texts without their escapes, and `event.original`.
-            let mut bytes =
-                Vec::with_capacity((end - start) * if self.preserve_original { 2 } else { 1 });
-            bytes.extend_from_slice(&body[start..end]);
-            let utf8 = known_utf8(&bytes, &rows);
-            let mut batch = source.batch_of(Parts { bytes, rows, ..Parts::default() }, utf8);
-            let base = Arc::clone(batch.base());
-            for row in 0..batch.len() {
-                let text = batch.rows()[row].message;
-                let mut event = batch.event_mut(row, &base);
-                event.clear_message();
-                let target = self.target.as_ref();
-                let left_out = json
-                    .decode(&mut event, text, &self.settings, target)
-                    .map_err(|error| format!("malformed JSON object: {error}"))?;
-                if let Some(left_out) = left_out {
-                    decoded.left_out.get_or_insert_with(|| left_out.to_string());
-                }
-                self.add(&mut event, &body[these[row].clone()], headers);
-            }
-            batch.forget_changes();
+            let mut parts = self.buffers.take();
+            parts.bytes.extend_from_slice(&body.bytes[start..end]);
+            parts.rows.extend(these.iter().map(|span| row(span, start, time)));
+            let (batch, done) = self.batch(parts, (source, json), headers, decoded);
+            done?;
             decoded.batches.push((batch, (end - start) as u64));
         }
         Ok(())
     }
 
-    /// Adds what is not of the object itself.
-    fn add(&self, event: &mut EventMut<'_>, object: &[u8], headers: Option<&Value>) {
+    /// Makes a batch whose rows are objects.
+    fn batch(
+        &self,
+        parts: Parts,
+        (source, json): (&mut Source, &mut JsonFields),
+        headers: Option<&Value>,
+        decoded: &mut Decoded,
+    ) -> (Batch, Result<(), String>) {
+        let bytes = parts.bytes.len();
+        let (parts, is_lent) = self.buffers.filled(parts, bytes);
+        let utf8 = known_utf8(&parts.bytes, &parts.rows);
+        let mut batch = source.batch_of(parts, utf8);
+        if is_lent {
+            self.buffers.lend(&mut batch);
+        }
+        let base = Arc::clone(batch.base());
+        for row in 0..batch.len() {
+            let text = batch.rows()[row].message;
+            let mut event = batch.event_mut(row, &base);
+            event.clear_message();
+            match json.decode(&mut event, text, &self.settings, self.target.as_ref()) {
+                Ok(None) => {}
+                Ok(Some(left_out)) => {
+                    decoded.left_out.get_or_insert_with(|| left_out.to_string());
+                }
+                Err(error) => return (batch, Err(format!("malformed JSON object: {error}"))),
+            }
+            self.add(&mut event, text);
+            self.add_headers(&mut event, headers);
+        }
+        batch.forget_changes();
+        (batch, Ok(()))
+    }
+
+    /// How objects are decoded.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Adds the object as text, if that is wanted.
+    fn add(&self, event: &mut EventMut<'_>, object: Text) {
         if self.preserve_original
-            && let Some(text) = original::text(object)
+            && let Some(text) = original::text(event.text(object))
             && event.put_text(&self.original, text.as_bytes()).is_err()
         {
             // `event` is no object: it is replaced, as in Filebeat.
@@ -174,11 +208,21 @@ impl Decoder {
             let put = event.put(&self.event, &Value::Map(inner));
             debug_assert!(put.is_ok(), "a field of the root can be set");
         }
+    }
+
+    /// Adds headers of the request.
+    pub(super) fn add_headers(&self, event: &mut EventMut<'_>, headers: Option<&Value>) {
         if let Some(headers) = headers {
             let put = event.put(&self.headers, headers);
             debug_assert!(put.is_ok(), "a field of the root can be set");
         }
     }
+}
+
+/// The row of an object of a body whose byte at `start` is the first one of the batch.
+fn row(span: &Range<usize>, start: usize, time: i64) -> Row {
+    let len = span.len() as u32;
+    Row::numbered(0, len, Text { start: (span.start - start) as u32, len }, time)
 }
 
 /// The lines of a body that looks like one object a line; they are not checked.

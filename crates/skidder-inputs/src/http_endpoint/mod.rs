@@ -11,8 +11,10 @@
 mod accept;
 mod answer;
 mod body;
+mod busy;
 mod crc;
 mod decode;
+mod faces;
 mod in_flight;
 mod original;
 mod paths;
@@ -56,6 +58,10 @@ impl Input for HttpEndpoint {
 
     fn address(&self) -> Option<&str> {
         Some(&self.device)
+    }
+
+    fn relays(&self) -> bool {
+        !self.settings.faces.faces.is_empty()
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {

@@ -12,7 +12,6 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Request, Response, StatusCode};
-use skidder_event::Map;
 use skidder_input::{InputError, Intake};
 use skidder_net::{Listener, Server as Socket, ServerSettings};
 use skidder_os::Fs;
@@ -196,11 +195,17 @@ impl Server {
         let Some(route) = self.find(&clean) else { return not_found() };
         let known = sessions.iter().position(|(other, _)| Arc::ptr_eq(other, &route));
         let at = known.unwrap_or_else(|| {
-            let session = Session::new(route.intake.open(peer, Map::new()));
-            sessions.push((Arc::clone(&route), session));
+            sessions.push((Arc::clone(&route), route.open(peer)));
             sessions.len() - 1
         });
-        route.answer(request, &mut sessions[at].1).await
+        // Before the source goes, which an input that ends waits for.
+        let _busy = route.begin();
+        let answer = route.answer(request, &clean, &mut sessions[at].1).await;
+        if route.intake.is_stopped() {
+            // The client may not read its answer.
+            sessions.swap_remove(at);
+        }
+        answer
     }
 
     /// Resolves when an input ends.

@@ -1,6 +1,7 @@
 //! The settings, with Filebeat's names and defaults.
 
 use super::crc::{Crc, Provider};
+use super::faces::{Face, FaceSettings, NAMES};
 use super::in_flight::Limits;
 use super::program::Program;
 use super::validate::{Hmac, HmacKind, Validator};
@@ -16,12 +17,16 @@ use skidder_input::Input;
 use skidder_net::{Family, RealNetwork, SocketKey};
 use skidder_tls::SSL_SERVER;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The largest body, decompressed, unless `max_body_bytes` says another one. Filebeat has no limit.
 pub(super) const BODY_BYTES_MAX: u64 = 100 << 20;
 
 /// The largest `max_body_bytes`: a body is in memory as a whole.
 pub(super) const BODY_BYTES_LIMIT: u64 = 512 << 20;
+
+/// Less than clients wait for an answer: Beats 90 s, Logstash and Vector 60 s.
+const COMPLETION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(50);
 
 /// The largest `max_in_flight_bytes`.
 const IN_FLIGHT_BYTES_LIMIT: u64 = 1 << 40;
@@ -111,6 +116,21 @@ settings! {
         .range(0, 86400)
         .noun("seconds")
         .about("the value of `Retry-After`, in seconds; twice of it above `max_in_flight_bytes`");
+    ACCEPT: Vec<String> = Key::<Vec<String>>::new("accept").default(&["ndjson"]).ours().about(
+        "`ndjson`: JSON, as with Filebeat; or other [faces](#faces), together at the same `url`: `elasticsearch`, `splunk_hec`, \
+         `loki`, `otlp`",
+    );
+    COMPLETION_TIMEOUT: Duration = Key::new("completion_timeout")
+        .default(COMPLETION_TIMEOUT_DEFAULT)
+        .at_least(Duration::from_millis(1))
+        .ours()
+        .about("with another face: how long a request waits for room in the queue and for its verdicts");
+    HEC_TOKEN: Secret =
+        Key::new("splunk_hec.token").ours().about("that requests of `splunk_hec` need, instead of `basic_auth`");
+    HEC_USE_ACK: bool = Key::new("splunk_hec.use_ack").default(false).ours().about(
+        "requests of `splunk_hec` need a channel and are answered at once; their client asks later whether its events \
+         have their verdicts",
+    );
     SSL: Part = Key::part("ssl", &SSL_SERVER).about(
         "[TLS](outputs.md#ssl) with `certificate` and `key`; `client_authentication`: `none`, `optional`, `required` \
          (default if there are `certificate_authorities`)",
@@ -133,6 +153,7 @@ pub(super) struct Settings {
     pub(super) retry_after: u64,
     pub(super) crc: Option<Crc>,
     pub(super) program: Option<Program>,
+    pub(super) faces: FaceSettings,
 }
 
 /// Reads its settings.
@@ -167,6 +188,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
         source => Program::new(source).map(Some),
     });
     let program = program.optional().flatten();
+    let faces = read_faces(section, &path);
     let tls = read_tls(section, &SSL, context).ok()?;
     let host = section.get(&LISTEN_ADDRESS).value();
     let port = u16::try_from(section.get(&LISTEN_PORT).value()).ok()?;
@@ -182,6 +204,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
         retry_after,
         crc: crc?,
         program,
+        faces: faces?,
     };
     let key = SocketKey::Tcp { host: host.clone(), port, family: Family::Any };
     let part = HttpPart { path, tls: tls.as_ref().map(|(settings, _)| settings.clone()) };
@@ -194,6 +217,70 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let place = ListenPlace { address, claim, network: Arc::new(RealNetwork) };
     let fs = Arc::clone(&context.fs);
     Some(Box::new(HttpEndpoint { settings, server, place, tls, fs, device }))
+}
+
+/// Settings that only requests with plain JSON have.
+const OF_NDJSON: [&str; 11] = [
+    "method",
+    "program",
+    "prefix",
+    "content_type",
+    "response_code",
+    "response_body",
+    "options_headers",
+    "options_response_code",
+    "crc.provider",
+    "crc.secret",
+    "preserve_original_event",
+];
+
+/// `accept` and what belongs to it. `None` if it is wrong, which is reported.
+fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
+    let completion_timeout = section.get(&COMPLETION_TIMEOUT).value();
+    let names = section.get(&ACCEPT).try_each(|name| {
+        if name == "ndjson" {
+            return Ok(None);
+        }
+        let known = NAMES.iter().find(|(known, _)| *known == name);
+        known.map(|(_, face)| Some(*face)).ok_or_else(|| {
+            let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            format!("expected `ndjson`, or some of `{}`", names.join("`, `"))
+        })
+    });
+    let names = names.value();
+    let token = read_secret(section, &HEC_TOKEN);
+    let use_ack = section.get(&HEC_USE_ACK).value();
+    let faces: Vec<_> = names.iter().filter_map(|face| *face).collect();
+    if !faces.contains(&Face::SplunkHec) && (token.is_some() || use_ack) {
+        let name = if use_ack { HEC_USE_ACK.name() } else { HEC_TOKEN.name() };
+        let message = format!("`{}` needs `splunk_hec` in `accept`", section.path_of(name));
+        section.problem(name, message, "add it there, or remove this");
+        return None;
+    }
+    if faces.is_empty() {
+        return Some(FaceSettings { faces, completion_timeout, token, use_ack });
+    }
+    if faces.len() < names.len() {
+        let message = format!("`{}` has `ndjson` beside others", section.path_of(ACCEPT.name()));
+        let hint =
+            "give `ndjson` an input of its own with another `url`; the address can be the same";
+        section.problem(ACCEPT.name(), message, hint);
+        return None;
+    }
+    if !path.ends_with('/') {
+        let message = format!(
+            "`{}` does not end with `/`; with `accept` it is what the paths of the protocol are below",
+            section.path_of(URL.name())
+        );
+        section.problem(URL.name(), message, "add a `/`");
+        return None;
+    }
+    let is_used = |name: &str| name == "prefix" && faces.contains(&Face::SplunkHec);
+    let without_effect = OF_NDJSON.into_iter().filter(|name| !is_used(name));
+    for name in without_effect.filter(|name| section.item(name).is_some()) {
+        section.warning(name, "no effect: only `ndjson` in `accept` has it", "remove it");
+    }
+    Some(FaceSettings { faces, completion_timeout, token, use_ack })
 }
 
 fn read_status(section: &Section<'_>, key: &Key<u64>) -> StatusCode {

@@ -2,6 +2,8 @@
 //!
 //! Only for bodies that are not one object a line, and for those with an error.
 
+use std::ops::Range;
+
 /// Objects and lists inside each other, as in Go.
 const DEPTH_MAX: usize = 10_000;
 
@@ -11,6 +13,34 @@ const DEPTH_MAX: usize = 10_000;
 /// Go's message.
 pub(super) fn value_end(body: &[u8], start: usize) -> Result<usize, String> {
     Walk { body, at: start, open: Vec::new() }.value()
+}
+
+/// The members of the object that begins at `start`: their names, and where their values stand.
+///
+/// # Errors
+/// Go's message.
+pub(super) fn members(body: &[u8], start: usize) -> Result<Vec<(String, Range<usize>)>, String> {
+    let end = value_end(body, start)?;
+    let (mut at, mut found) = (start + 1, Vec::new());
+    loop {
+        at = skip_space(body, at);
+        match body.get(at) {
+            Some(b',') => at += 1,
+            Some(b'"') => {
+                let name_end = value_end(body, at)?;
+                let name = serde_json::from_slice(&body[at..name_end])
+                    .map_err(|error| error.to_string())?;
+                // It was checked that a colon follows.
+                let value = skip_space(body, skip_space(body, name_end) + 1);
+                at = value_end(body, value)?;
+                found.push((name, value..at));
+            }
+            _ => {
+                debug_assert_eq!(at + 1, end, "an object ends with its bracket");
+                return Ok(found);
+            }
+        }
+    }
 }
 
 /// The first place from `at` on that is no white space.
@@ -238,6 +268,17 @@ mod tests {
         ] {
             assert_eq!(value_end(text.as_bytes(), 0), Ok(end), "{text}");
         }
+    }
+
+    #[test]
+    fn members_are_found_with_names_without_escapes() {
+        let object = br#"x{ "a" : 1 ,"\u0062":{"c":[2]}, "":"}" }y"#;
+        let found = members(object, 1).unwrap();
+        let found: Vec<_> =
+            found.iter().map(|(name, span)| (&**name, &object[span.clone()])).collect();
+        assert_eq!(found, [("a", &b"1"[..]), ("b", b"{\"c\":[2]}"), ("", b"\"}\"")]);
+        assert_eq!(members(b"{}", 0), Ok(vec![]));
+        assert!(members(b"{\"a\"", 0).is_err());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+mod faces;
 mod hostile;
 mod sharing;
 
@@ -171,6 +172,34 @@ const LINES: usize = 500;
 /// Requests that it keeps; the contract hands over 500 lines before the first verdict.
 const IN_FLIGHT: usize = 4;
 
+/// What a client speaks.
+#[derive(Clone, Copy)]
+struct Dialect {
+    /// Settings of the input.
+    settings: &'static str,
+    /// A request with these lines.
+    request: fn(&[usize]) -> Vec<u8>,
+    /// Whether an answer means that they were taken.
+    is_taken: fn(&Answered) -> bool,
+    /// Requests of which nothing may be taken.
+    garbage: fn() -> Vec<Vec<u8>>,
+}
+
+/// JSON, waiting for verdicts.
+const PLAIN: Dialect = Dialect {
+    settings: "",
+    request: |lines| {
+        let body = lines.iter().map(|&number| json!({"message": line(number)}).to_string());
+        let body = body.collect::<Vec<_>>().join("\n");
+        post("/?wait_for_completion_timeout=1m", &body)
+    },
+    is_taken: |answered| answered.status == 200,
+    garbage: || {
+        let half = "{\"message\":\"line 0 half\"}\n{\"message\":";
+        [half, "[{\"message\":\"line 0\"},", "line 0"].map(|body| post("/", body)).to_vec()
+    },
+};
+
 /// A client that sends requests one after the other, and again until they are answered.
 struct Client {
     context: Context,
@@ -178,8 +207,8 @@ struct Client {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
+    dialect: Dialect,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -191,9 +220,10 @@ struct State {
 }
 
 impl Client {
-    fn new() -> Self {
+    fn new(dialect: Dialect) -> Self {
         let (address, sockets) = free_address();
-        let shared = Arc::<Shared>::default();
+        let shared = Shared { dialect, state: Mutex::default(), changed: Notify::new() };
+        let shared = Arc::new(shared);
         let client = Self { context: context(&sockets), address, shared: Arc::clone(&shared) };
         tokio::spawn(async move {
             // Until the runtime ends.
@@ -228,14 +258,12 @@ impl Shared {
                 changed.await;
                 continue;
             };
-            let body = lines.iter().map(|&number| json!({"message": line(number)}).to_string());
-            let body = body.collect::<Vec<_>>().join("\n");
-            let bytes = post("/?wait_for_completion_timeout=1m", &body);
+            let bytes = (self.dialect.request)(&lines);
             if stream.write_all(&bytes).await.is_err() {
                 return;
             }
             match Answered::read(&mut stream, &mut buffer).await {
-                Some(answered) if answered.status == 200 => {
+                Some(answered) if (self.dialect.is_taken)(&answered) => {
                     let mut state = self.state.lock().unwrap();
                     state.requests.pop_front();
                     state.acknowledged.extend(lines);
@@ -251,7 +279,7 @@ impl InputTrial for Client {
     fn input(&self) -> Box<dyn Input> {
         // As a program that reads its configuration anew.
         let context = Context { wanted: crate::Wanted::default(), ..self.context.clone() };
-        input_of(self.address, "", &context)
+        input_of(self.address, self.shared.dialect.settings, &context)
     }
 
     fn meaning(&self) -> Meaning {
@@ -265,9 +293,9 @@ impl InputTrial for Client {
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
         Some(Box::pin(async {
-            let half = "{\"message\":\"line 0 half\"}\n{\"message\":";
-            for body in [half, "[{\"message\":\"line 0\"},", "line 0"] {
-                assert_eq!(exchange(self.address, &post("/", body)).await.status, 400);
+            for bytes in (self.shared.dialect.garbage)() {
+                let answered = exchange(self.address, &bytes).await;
+                assert!((400..500).contains(&answered.status), "{answered:?}");
             }
         }))
     }
@@ -279,7 +307,7 @@ impl InputTrial for Client {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_wait_for_verdicts_keep_the_contract_of_inputs() {
-    keep_input(Client::new).await;
+    keep_input(|| Client::new(PLAIN)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -411,6 +439,16 @@ fn settings_are_those_of_filebeat() {
         ("{retry_after: -1}", "`retry_after`"),
         ("{listen_port: 70000}", "`listen_port`"),
         ("{program: 'obj.map(x, {\"y\": x})'}", ""),
+        ("{accept: [elasticsearch, loki, otlp], completion_timeout: 5s}", ""),
+        ("{accept: splunk_hec, prefix: '.', splunk_hec: {token: t, use_ack: true}}", ""),
+        ("{accept: [ndjson]}", ""),
+        ("{accept: [ndjson, loki]}", "has `ndjson` beside others"),
+        ("{accept: syslog}", "expected `ndjson`, or some of"),
+        ("{accept: loki, url: /x}", "does not end with `/`"),
+        ("{accept: loki, method: PUT}", "only `ndjson` in `accept` has it"),
+        ("{accept: loki, prefix: x}", "only `ndjson` in `accept` has it"),
+        ("{accept: loki, splunk_hec.token: t}", "`splunk_hec.token` needs `splunk_hec`"),
+        ("{completion_timeout: 0s}", "`completion_timeout`"),
         ("{program: 'obj +'}", "`program`"),
         ("{program: 'obj.lowerAscii()'}", "undeclared reference to `lowerAscii`"),
         ("{ssl: {certificate: /nowhere, key: /nowhere}}", "/nowhere"),

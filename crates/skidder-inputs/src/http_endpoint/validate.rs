@@ -42,8 +42,8 @@ pub(super) struct Validator {
 pub(super) type Refused = (StatusCode, String);
 
 impl Validator {
-    /// Checks all but the signature, in Filebeat's order and with its messages.
-    pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+    /// Checks login and secret, in Filebeat's order and with its messages.
+    pub(super) fn check_login(&self, headers: &HeaderMap) -> Result<(), Refused> {
         if let Some(user) = &self.user
             && !skidder_net::is_authorized(headers, None, Some(user))
         {
@@ -55,6 +55,11 @@ impl Validator {
                 return refuse(StatusCode::UNAUTHORIZED, "incorrect header or header secret");
             }
         }
+        Ok(())
+    }
+
+    /// Checks method and content type, likewise.
+    pub(super) fn check_form(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
         let is_options = *method == Method::OPTIONS;
         if is_options && self.options.is_none() {
             let message = "OPTIONS requests are only allowed with options_headers set";

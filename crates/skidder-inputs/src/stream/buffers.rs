@@ -23,22 +23,42 @@ pub(super) const BATCH_EVENTS: usize = 2048;
 const KEPT_FIELDS_MAX: usize = 32 << 10;
 
 /// Keeps buffers.
-#[derive(Debug, Default)]
-pub(super) struct Buffers(Mutex<Vec<Parts>>);
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    kept: Mutex<Vec<Parts>>,
+    /// Bytes of each.
+    bytes: usize,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self::new(BUFFER_BYTES)
+    }
+}
 
 impl Buffers {
-    /// An empty buffer with room for [`BUFFER_BYTES`].
-    pub(super) fn take(&self) -> Parts {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    /// Buffers of so many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { kept: Mutex::default(), bytes }
+    }
+
+    /// An empty buffer.
+    pub(crate) fn take(&self) -> Parts {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
         kept.unwrap_or_else(|| {
             // Pages that are never filled take no memory.
-            Parts { bytes: Vec::with_capacity(BUFFER_BYTES + SPARE_BYTES), ..Parts::default() }
+            Parts { bytes: Vec::with_capacity(self.bytes + SPARE_BYTES), ..Parts::default() }
         })
     }
 
+    /// Whether so many bytes are enough for a buffer instead of a copy.
+    pub(crate) fn suit(&self, bytes: usize) -> bool {
+        (self.bytes / 4..=self.bytes).contains(&bytes)
+    }
+
     /// Takes a buffer back.
-    pub(super) fn put(&self, mut parts: Parts) {
-        if !is_ours(&parts) {
+    pub(crate) fn put(&self, mut parts: Parts) {
+        if !self.is_ours(&parts) {
             return;
         }
         parts.bytes.clear();
@@ -51,15 +71,15 @@ impl Buffers {
         if parts.rows.capacity() > 2 * BATCH_EVENTS {
             parts.rows = Vec::new();
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT_MAX {
             kept.push(parts);
         }
     }
 
     /// The filled part of a buffer as parts of a batch: the buffer itself if it is full enough, else a copy.
-    pub(super) fn filled(self: &Arc<Self>, mut parts: Parts, bytes: usize) -> (Parts, bool) {
-        if is_ours(&parts) && bytes >= BUFFER_BYTES / 4 {
+    pub(crate) fn filled(&self, mut parts: Parts, bytes: usize) -> (Parts, bool) {
+        if self.is_ours(&parts) && bytes >= self.bytes / 4 {
             parts.bytes.truncate(bytes);
             return (parts, true);
         }
@@ -73,8 +93,13 @@ impl Buffers {
     }
 
     /// Lets a batch return its buffer.
-    pub(super) fn lend(self: &Arc<Self>, batch: &mut Batch) {
+    pub(crate) fn lend(self: &Arc<Self>, batch: &mut Batch) {
         batch.set_recycle(Arc::clone(self) as Arc<dyn Recycle>);
+    }
+
+    /// Whether it has the size of our buffers; processors, and long messages, make it grow.
+    fn is_ours(&self, parts: &Parts) -> bool {
+        (self.bytes..=2 * self.bytes).contains(&parts.bytes.capacity())
     }
 }
 
@@ -82,11 +107,6 @@ impl Recycle for Buffers {
     fn recycle(&self, parts: Parts) {
         self.put(parts);
     }
-}
-
-/// Whether it has the size of our buffers; processors, and long messages, make it grow.
-fn is_ours(parts: &Parts) -> bool {
-    (BUFFER_BYTES..=2 * BUFFER_BYTES).contains(&parts.bytes.capacity())
 }
 
 #[cfg(test)]
@@ -105,10 +125,10 @@ mod tests {
             assert_eq!(filled.bytes.as_ptr() == place, is_lent);
             buffers.put(filled);
         }
-        assert_eq!(buffers.0.lock().unwrap().len(), 1, "the small one is not kept");
+        assert_eq!(buffers.kept.lock().unwrap().len(), 1, "the small one is not kept");
         for _ in 0..2 * KEPT_MAX {
             buffers.put(Parts { bytes: Vec::with_capacity(BUFFER_BYTES), ..Parts::default() });
         }
-        assert_eq!(buffers.0.lock().unwrap().len(), KEPT_MAX);
+        assert_eq!(buffers.kept.lock().unwrap().len(), KEPT_MAX);
     }
 }

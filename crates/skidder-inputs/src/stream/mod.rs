@@ -9,7 +9,7 @@
 //! hands the socket and its connections to the next input. What the far side has sent and the kernel has not received at
 //! that moment, only the far side knows.
 
-mod buffers;
+pub(crate) mod buffers;
 mod connection;
 mod framing;
 mod server;

@@ -1,0 +1,121 @@
+//! Acknowledgements of Splunk's HEC: a request gets a number, and its client asks later whether it has its verdicts.
+//!
+//! <https://help.splunk.com/en/splunk-enterprise/get-data-in/about-http-event-collector-indexer-acknowledgment>. What was
+//! acknowledged is forgotten as soon as the client knows. A number that is not known is not acknowledged: the client sends
+//! its events again, which repeats them and loses nothing.
+
+use super::super::answer::Verdicts;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Channels of an input, at most.
+const CHANNELS_MAX: usize = 1000;
+
+/// Requests of all channels that clients have not asked for yet, at most.
+const REQUESTS_MAX: usize = 100_000;
+
+/// A channel that was not used for so long may be forgotten for another one.
+const IDLE: Duration = Duration::from_mins(10);
+
+/// Bytes of the name of a channel, which is a GUID.
+const CHANNEL_BYTES_MAX: usize = 128;
+
+#[derive(Debug)]
+struct Channel {
+    next: u64,
+    requests: BTreeMap<u64, Arc<Verdicts>>,
+    used: Instant,
+}
+
+/// The channels of an input.
+#[derive(Debug, Default)]
+pub(in super::super) struct Acks(Mutex<HashMap<String, Channel>>);
+
+impl Acks {
+    /// A number for a request whose verdicts these are. `None` if there are too many.
+    pub(super) fn begin(&self, channel: &str, verdicts: &Arc<Verdicts>) -> Option<u64> {
+        if channel.len() > CHANNEL_BYTES_MAX {
+            return None;
+        }
+        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let requests: usize = channels.values().map(|channel| channel.requests.len()).sum();
+        let is_new = !channels.contains_key(channel);
+        if requests >= REQUESTS_MAX || (is_new && channels.len() >= CHANNELS_MAX) {
+            let idle = channels.iter().filter(|(_, of)| now - of.used >= IDLE);
+            let oldest = idle.min_by_key(|(_, of)| of.used).map(|(name, _)| name.clone())?;
+            channels.remove(&oldest);
+        }
+        let of = channels.entry(channel.to_owned()).or_insert_with(|| Channel {
+            next: 0,
+            requests: BTreeMap::new(),
+            used: now,
+        });
+        of.used = now;
+        let id = of.next;
+        of.next += 1;
+        of.requests.insert(id, Arc::clone(verdicts));
+        Some(id)
+    }
+
+    /// Forgets a request that is refused.
+    pub(super) fn cancel(&self, channel: &str, id: u64) {
+        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of) = channels.get_mut(channel) {
+            of.requests.remove(&id);
+        }
+    }
+
+    /// Whether a request has its verdicts.
+    pub(super) fn take(&self, channel: &str, id: u64) -> bool {
+        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(of) = channels.get_mut(channel) else { return false };
+        of.used = Instant::now();
+        let is_accepted = of.requests.get(&id).is_some_and(|verdicts| verdicts.are_accepted());
+        if is_accepted {
+            of.requests.remove(&id);
+        }
+        is_accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http_endpoint::answer::OfRequest;
+    use skidder_event::Acknowledge as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_acknowledged_once_behind_its_verdicts() {
+        let acks = Acks::default();
+        let verdicts = Arc::new(Verdicts::of(2));
+        assert_eq!(acks.begin("c", &verdicts), Some(0));
+        assert_eq!(acks.begin("other", &verdicts), Some(0));
+        assert!(!acks.take("c", 0));
+        Box::new(OfRequest(Arc::clone(&verdicts))).accept();
+        assert!(!acks.take("c", 0), "one of two");
+        Box::new(OfRequest(Arc::clone(&verdicts))).accept();
+        assert!(acks.take("c", 0));
+        assert!(!acks.take("c", 0), "the client knows");
+        assert!(!acks.take("c", 1) && !acks.take("unknown", 0));
+        let rejected = Arc::new(Verdicts::of(1));
+        assert_eq!(acks.begin("c", &rejected), Some(1));
+        Box::new(OfRequest(Arc::clone(&rejected))).reject();
+        assert!(!acks.take("c", 1));
+        assert_eq!(acks.begin(&"x".repeat(200), &rejected), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_many_channels_replace_only_idle_ones() {
+        let (acks, verdicts) = (Acks::default(), Arc::new(Verdicts::of(1)));
+        for number in 0..CHANNELS_MAX {
+            assert_eq!(acks.begin(&number.to_string(), &verdicts), Some(0));
+        }
+        assert_eq!(acks.begin("new", &verdicts), None);
+        assert_eq!(acks.begin("0", &verdicts), Some(1), "a known one");
+        tokio::time::advance(IDLE).await;
+        assert_eq!(acks.begin("new", &verdicts), Some(0));
+    }
+}

@@ -1,0 +1,102 @@
+//! Batches of events that a face makes one by one.
+
+use super::super::decode::{BATCH_BYTES, Decoder};
+use skidder_event::{Batch, EventMut, Map, Path, Text, Value};
+use skidder_input::Source;
+use std::sync::Arc;
+
+/// The field for what cannot have its own place.
+const LABELS: &str = "labels";
+
+/// Makes batches.
+pub(super) struct Events<'a> {
+    source: &'a mut Source,
+    decoder: &'a Decoder,
+    /// Headers of the request, which each event gets.
+    headers: Option<&'a Value>,
+    open: Option<Batch>,
+    /// Bytes of its texts.
+    bytes: u64,
+    done: Vec<(Batch, u64)>,
+}
+
+impl<'a> Events<'a> {
+    pub(super) fn new(
+        source: &'a mut Source,
+        decoder: &'a Decoder,
+        headers: Option<&'a Value>,
+    ) -> Self {
+        Self { source, decoder, headers, open: None, bytes: 0, done: Vec::new() }
+    }
+
+    /// Adds an event whose message is `text`; `fill` gives it fields, and may take the message away.
+    pub(super) fn add<T>(
+        &mut self,
+        text: &[u8],
+        time: i64,
+        fill: impl FnOnce(&mut EventMut<'_>, Text) -> T,
+    ) -> T {
+        let batch = self.open.get_or_insert_with(|| self.source.batch(Vec::new(), 0));
+        let text = batch.append(text);
+        let row = self.source.push(batch, text, text.len, time);
+        let base = Arc::clone(batch.base());
+        let mut event = batch.event_mut(row, &base);
+        let filled = fill(&mut event, text);
+        self.decoder.add_headers(&mut event, self.headers);
+        batch.forget_changes();
+        self.bytes += u64::from(text.len);
+        if batch.memory_bytes() >= BATCH_BYTES {
+            self.close();
+        }
+        filled
+    }
+
+    fn close(&mut self) {
+        if let Some(batch) = self.open.take() {
+            self.done.push((batch, std::mem::take(&mut self.bytes)));
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<(Batch, u64)> {
+        self.close();
+        self.done
+    }
+}
+
+/// Sets a field whose name may have dots. If its place is taken by something else, or is none, it becomes a label.
+pub(super) fn insert(fields: &mut Map, name: &str, value: Value) {
+    let is_place = !name.starts_with('@') && Path::parse(name).is_ok();
+    if is_place && fields.get_path(name).is_none() && !fields.is_blocking(name) {
+        fields.insert_path(name, value);
+        return;
+    }
+    insert_label(fields, name, value);
+}
+
+/// Sets a label; dots in its name become `_`, as in labels of Elastic's APM.
+pub(super) fn insert_label(fields: &mut Map, name: &str, value: Value) {
+    let mut labels = match fields.get(LABELS) {
+        Some(Value::Map(labels)) => labels.clone(),
+        _ => Map::new(),
+    };
+    labels.insert(&name.replace('.', "_"), value);
+    fields.insert(LABELS, labels);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_without_a_place_becomes_a_label() {
+        let mut fields = Map::new();
+        for name in ["a.b", "a.b.c", "a", "", "x..y", "@timestamp", "ok"] {
+            insert(&mut fields, name, Value::from(name));
+        }
+        assert_eq!(fields.get_path("a.b"), Some(&"a.b".into()));
+        assert_eq!(fields.get_path("ok"), Some(&"ok".into()));
+        let Some(Value::Map(labels)) = fields.get("labels") else { panic!("{fields:?}") };
+        let names: Vec<&str> = labels.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["", "@timestamp", "a", "a_b_c", "x__y"]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Messages of Protocol Buffers, read where they stand: nothing is allocated for a message, however many a body has.
+//!
+//! <https://protobuf.dev/programming-guides/encoding/>
+
+/// A body is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed Protocol Buffers")]
+pub(super) struct Malformed;
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Field<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32(u32),
+    /// A text, bytes or a message.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn bytes(self) -> Result<&'a [u8], Malformed> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// A text; what is not UTF-8 in it is replaced.
+    pub(super) fn text(self) -> Result<String, Malformed> {
+        Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
+    }
+
+    pub(super) fn varint(self) -> Result<u64, Malformed> {
+        match self {
+            Self::Varint(number) => Ok(number),
+            _ => Err(Malformed),
+        }
+    }
+
+    pub(super) fn fixed64(self) -> Result<u64, Malformed> {
+        match self {
+            Self::Fixed64(number) => Ok(number),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+/// The fields of a message, with their numbers; ends behind an error.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for at in 0..10 {
+            let (&byte, rest) = self.0.split_first().ok_or(Malformed)?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn field(&mut self) -> Result<(u64, Field<'a>), Malformed> {
+        let tag = self.varint()?;
+        let field = match tag & 7 {
+            0 => Field::Varint(self.varint()?),
+            1 => {
+                Field::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?))
+            }
+            2 => {
+                let len = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                Field::Bytes(self.take(len)?)
+            }
+            5 => {
+                Field::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().map_err(|_| Malformed)?))
+            }
+            _ => return Err(Malformed),
+        };
+        Ok((tag >> 3, field))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u64, Field<'a>), Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.0 = b"";
+        }
+        Some(field)
+    }
+}
+
+/// Appends a number.
+pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a length and a text.
+pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+    write_varint(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+pub(in super::super) mod testing {
+    use super::write_varint;
+
+    /// A field with a length.
+    pub(crate) fn bytes(number: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut out = varint_of(number << 3 | 2);
+        out.extend(varint_of(bytes.len() as u64));
+        out.extend(bytes);
+        out
+    }
+
+    pub(crate) fn varint(number: u64, value: u64) -> Vec<u8> {
+        [varint_of(number << 3), varint_of(value)].concat()
+    }
+
+    pub(crate) fn fixed64(number: u64, value: u64) -> Vec<u8> {
+        [varint_of(number << 3 | 1), value.to_le_bytes().to_vec()].concat()
+    }
+
+    fn varint_of(value: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_varint(&mut out, value);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_and_damage_is_an_error() {
+        let whole = [
+            testing::varint(1, 300),
+            testing::fixed64(2, 7),
+            testing::bytes(3, b"abc"),
+            vec![4 << 3 | 5, 1, 0, 0, 0],
+        ]
+        .concat();
+        let read: Result<Vec<_>, _> = Fields(&whole).collect();
+        let expected = [
+            (1, Field::Varint(300)),
+            (2, Field::Fixed64(7)),
+            (3, Field::Bytes(b"abc")),
+            (4, Field::Fixed32(1)),
+        ];
+        assert_eq!(read.unwrap(), expected);
+        for bytes in [
+            &b"\x08"[..],
+            b"\x1a\x05abc",
+            b"\x0b",
+            b"\x11\x01",
+            &[0xff; 11],
+            &[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+        ] {
+            assert_eq!(Fields(bytes).last(), Some(Err(Malformed)), "{bytes:?}");
+        }
+    }
+}
