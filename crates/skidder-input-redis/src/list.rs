@@ -1,7 +1,7 @@
 //! A list: its elements are taken into a pending list of this consumer, and removed from there behind their verdicts.
 //!
 //! One connection does everything: it takes, removes what is settled, and waits for more with `BLMOVE`, which is never
-//! given up in the middle, so that no element moves when nobody looks.
+//! given up in the middle, so that no element moves unnoticed.
 
 use crate::events::Texts;
 use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, good, unproven};

@@ -74,6 +74,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-input",
         ],
     ),
+    ("skidder-redis", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     (
         "skidder-outputs",
         &[
@@ -130,7 +131,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("skidder-kafka", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
-    ("skidder-redis", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     (
         "skidder-input-redis",
         &[

@@ -65,7 +65,7 @@ fn entries_of_old_and_new_servers_are_read() {
     let value = |text: &str| Reply::Value(text.as_bytes().to_vec());
     let numbers = [13, 1_309_448_128, 30].map(Reply::Number);
     let arguments = Reply::List(vec![value("get"), value("k")]);
-    let old = [&numbers[..], &[arguments.clone()]].concat();
+    let old = [&numbers[..], std::slice::from_ref(&arguments)].concat();
     let new = [&old[..], &[value("1.2.3.4:5"), value("me")]].concat();
     let read = |items: &[Reply]| Entry::read(Reply::List(items.to_vec()));
     let mut expected = Entry {

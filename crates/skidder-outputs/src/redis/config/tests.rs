@@ -2,6 +2,7 @@
 
 use super::*;
 use skidder_config::{Problems, Settings};
+use skidder_net::Host;
 
 fn read(text: &str) -> (Option<Config>, String) {
     let settings = Settings::parse("x", text).unwrap();
