@@ -44,7 +44,7 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 11] = [
+const STARTED_BY_TESTS: [&str; 12] = [
     "docker.sh",
     "journald.sh",
     "lumberjack.sh",
@@ -52,6 +52,7 @@ const STARTED_BY_TESTS: [&str; 11] = [
     "otelcol.sh",
     "redis.sh",
     "rsyslog.sh",
+    "softflowd.sh",
     "s3.sh",
     "socks.sh",
     "unbound.sh",

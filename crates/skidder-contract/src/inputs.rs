@@ -35,6 +35,9 @@ const REST: Duration = Duration::from_millis(200);
 /// How long an input that is stopped may take to end.
 const END: Duration = Duration::from_secs(5);
 
+/// The field with the line of an event that has no message, as one of a flow.
+const LINE_WITHOUT_MESSAGE: &str = "network.name";
+
 /// What a verdict means to the sources of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
@@ -166,11 +169,17 @@ impl Output {
 }
 
 fn lines_of(delivery: &Delivery) -> Vec<usize> {
-    let rows = &delivery.batch.rows()[delivery.rows.start as usize..delivery.rows.end as usize];
-    let text = |row: &skidder_event::Row| {
-        crate::number(&String::from_utf8_lossy(delivery.batch.text(row.message)))
+    let path = skidder_event::Path::parse(LINE_WITHOUT_MESSAGE).expect("a constant that is a path");
+    let rows = delivery.rows.start as usize..delivery.rows.end as usize;
+    let number = |row: usize| {
+        let event = delivery.batch.event(row);
+        let text = event.message().or_else(|| match event.get(&path) {
+            Some(skidder_event::ValueRef::Str(text)) => Some(text),
+            _ => None,
+        });
+        crate::number(&String::from_utf8_lossy(text.expect("the event has a line")))
     };
-    rows.iter().map(text).collect()
+    rows.map(number).collect()
 }
 
 impl Run {

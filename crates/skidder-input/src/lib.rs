@@ -28,7 +28,7 @@ mod world_tests;
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
-pub use metrics::{Batches, InputMetrics, Listening, LostBefore};
+pub use metrics::{Batches, Flows, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
 pub use pool::PartsPool;
 pub use settled::Settled;

@@ -80,6 +80,8 @@ pub struct Listening {
     pub read_buffer: Gauge,
     /// Of an input that acknowledges batches.
     pub batches: Batches,
+    /// Of an input that decodes flows.
+    pub flows: OnceLock<Flows>,
     queue: OnceLock<ReceiveQueue>,
 }
 
@@ -96,6 +98,31 @@ pub struct Batches {
     pub acknowledged: Counter,
     /// `batch_processing_time`: nanoseconds from the end of a batch until its acknowledgement was sent.
     pub processing_time: Sample,
+}
+
+/// The numbers of an input that decodes flows, since it began or since the one before it did.
+#[derive(Debug, Default)]
+pub struct Flows {
+    /// `flows_total`: flows and records of options.
+    pub flows: Gauge,
+    /// Packets that were decoded to their end.
+    pub packets: Gauge,
+    /// `decode_errors_total`: packets that could not be decoded to their end.
+    pub errors: Gauge,
+    /// `open_connections`: sources of exporters whose templates are known.
+    pub sources: Gauge,
+    /// Sets of data that came before their template.
+    pub without_template: Gauge,
+    /// Of these, sets that were decoded when their template came.
+    pub decoded_later: Gauge,
+    /// Of these, sets that were given up.
+    pub given_up: Gauge,
+    /// Templates for which there was no room.
+    pub templates_refused: Gauge,
+    /// Templates that were forgotten.
+    pub templates_forgotten: Gauge,
+    /// How often an exporter began to count anew.
+    pub resets: Gauge,
 }
 
 type QueueLength = Box<dyn Fn() -> Option<u64> + Send + Sync>;

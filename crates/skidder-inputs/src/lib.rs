@@ -11,6 +11,7 @@ pub mod http_endpoint;
 pub mod journald;
 pub mod listen;
 pub mod lumberjack;
+pub mod netflow;
 mod receive_queue;
 pub mod stdin;
 pub mod stream;
@@ -28,6 +29,7 @@ use skidder_config::{Group, Section};
 use skidder_input::Input;
 use skidder_net::{Claim, SocketKey, Sockets};
 use skidder_os::{Clock, Fs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The part of the program that inputs can use.
@@ -43,6 +45,8 @@ pub struct Context {
     pub wanted: Wanted,
     /// Servers of HTTP that several inputs share: those of the whole program.
     pub servers: http_endpoint::Servers,
+    /// The folder of the state of the output that inputs run for, beside its registry; `None` if nothing is to be kept.
+    pub data: Option<PathBuf>,
 }
 
 impl Context {
@@ -61,6 +65,7 @@ pub const KINDS: &[(&str, Read)] = &[
     ("benchmark", benchmark::read),
     ("http_endpoint", http_endpoint::read),
     ("lumberjack", lumberjack::read),
+    ("netflow", netflow::read),
     ("syslog", syslog::read),
     ("tcp", tcp::read),
     ("udp", udp::read),
@@ -72,6 +77,7 @@ pub static SETTINGS: &[(&str, &Group)] = &[
     ("benchmark", &benchmark::BENCHMARK),
     ("http_endpoint", &http_endpoint::HTTP_ENDPOINT),
     ("lumberjack", &lumberjack::LUMBERJACK),
+    ("netflow", &netflow::NETFLOW),
     ("syslog", &syslog::SYSLOG),
     ("tcp", &tcp::TCP),
     ("udp", &udp::UDP),

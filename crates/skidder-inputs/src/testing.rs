@@ -30,6 +30,7 @@ pub(crate) fn context(sockets: &Sockets) -> Context {
         sockets: sockets.clone(),
         wanted: Wanted::default(),
         servers: crate::http_endpoint::Servers::default(),
+        data: None,
     }
 }
 

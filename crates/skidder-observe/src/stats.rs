@@ -10,7 +10,7 @@ use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
 use skidder_event::Summary;
-use skidder_input::{InputTask, Listening};
+use skidder_input::{Flows, InputTask, Listening};
 use skidder_os::Fs;
 
 /// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
@@ -130,13 +130,33 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
     if let Some(length) = listening.receive_queue_length() {
         entry["receive_queue_length"] = length.into();
     }
-    if input.kind == "udp" {
+    if let Some(flows) = listening.flows.get() {
+        add_flows(&mut entry, flows, refused);
+    }
+    if matches!(&*input.kind, "udp" | "netflow") {
         entry["system_packet_drops"] = lost_before.into();
         entry["udp_read_buffer_length_gauge"] = listening.read_buffer.get().into();
     }
     entry["arrival_period"] = histogram(&listening.arrival_period.summary());
     entry["processing_time"] = histogram(&listening.processing_time.summary());
     entry
+}
+
+/// The names of Filebeat's `netflow`, and what only we count.
+fn add_flows(entry: &mut Json, flows: &Flows, refused: u64) {
+    entry["flows_total"] = flows.flows.get().into();
+    entry["decode_errors_total"] = flows.errors.get().into();
+    entry["open_connections"] = flows.sources.get().into();
+    entry["discarded_events_total"] = refused.into();
+    entry["skidder"]["netflow"] = json!({
+        "packets_total": flows.packets.get(),
+        "sets_without_template_total": flows.without_template.get(),
+        "sets_decoded_later_total": flows.decoded_later.get(),
+        "sets_given_up_total": flows.given_up.get(),
+        "templates_refused_total": flows.templates_refused.get(),
+        "templates_forgotten_total": flows.templates_forgotten.get(),
+        "sequence_resets_total": flows.resets.get(),
+    });
 }
 
 /// The names of Filebeat's `lumberjack`.

@@ -22,7 +22,8 @@ pub use decode::{
     DecodeCef, DecodeJsonFields, Dissect, Grok, ParseAwsVpcFlowLog, Syslog, Timestamp,
 };
 pub use fields::{
-    AddFields, AddTags, DropEvent, DropFields, IncludeFields, Pairs, RawIndex, Verb, fields_of,
+    AddFields, AddTags, DropEvent, DropFields, IncludeFields, Pairs, RawIndex, Verb, community_id,
+    fields_of,
 };
 pub use json_value::value_of_json;
 pub use kinds::choice::CHOICE;

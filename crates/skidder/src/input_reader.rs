@@ -51,6 +51,7 @@ impl Shared {
                 sockets: context.sockets.clone(),
                 servers: context.servers.clone(),
                 wanted: skidder_inputs::Wanted::default(),
+                data: None,
             },
             processors: processors_of(context).with_trial(context.trial),
             directory: context.directory.to_owned(),
@@ -99,7 +100,9 @@ impl InputReader {
     /// For the output with this number and place. `root` has the settings that every input has a part in.
     pub(crate) fn new(root: &Section<'_>, shared: &Shared, output: usize, place: Place) -> Self {
         // The addresses that inputs listen on are those of one output.
-        let shared = Shared { tasks: apart(&shared.tasks), ..shared.clone() };
+        let tasks =
+            skidder_inputs::Context { data: Some(place.data.clone()), ..apart(&shared.tasks) };
+        let shared = Shared { tasks, ..shared.clone() };
         let processors = shared.processors.clone().with_data(&place.data);
         let common = Common::read(root, &processors, &shared.agent);
         Self { shared, output, place, processors, common }

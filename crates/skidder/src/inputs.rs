@@ -172,7 +172,7 @@ const REDIS: &str = skidder_input_redis::KIND;
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 20 + cfg!(not(feature = "kafka")) as usize] = [
+const NOT_HERE: [&str; 19 + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -188,7 +188,6 @@ const NOT_HERE: [&str; 20 + cfg!(not(feature = "kafka")) as usize] = [
     #[cfg(not(feature = "kafka"))]
     "kafka",
     "mqtt",
-    "netflow",
     "o365audit",
     "salesforce",
     "streaming",

@@ -613,7 +613,7 @@ fn what_an_input_does_not_find_is_a_warning_of_test_config_and_of_once() {
 #[test]
 fn settings_of_the_log_input_are_told_with_their_place_and_nothing_that_deletes_is_proposed() {
     let directory = tempfile::tempdir().unwrap();
-    let text = "filebeat.inputs:\n- {type: filestream, id: a, paths: [/etc/passwd], close_inactive: 5m, json.keys_under_root: true, clse_x: 1}\n- {type: filstream}\n- {type: netflow, id: n}\n";
+    let text = "filebeat.inputs:\n- {type: filestream, id: a, paths: [/etc/passwd], close_inactive: 5m, json.keys_under_root: true, clse_x: 1}\n- {type: filstream}\n- {type: winlog, id: n}\n";
     std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
     // What others call it.
     let ended = run(directory.path(), &["validate", "-c", "filebeat.yml"]);
@@ -622,7 +622,7 @@ fn settings_of_the_log_input_are_told_with_their_place_and_nothing_that_deletes_
         "`filebeat.inputs[0].close_inactive` has no effect here\nhint: of a `log` input; a `filestream` input has `close.on_state_change.inactive`",
         "`filebeat.inputs[0].json` has no effect here\nhint: of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`",
         "input type `filstream` is not supported by skidder yet\nhint: did you mean `filestream`?",
-        "input type `netflow` is not supported by skidder yet\nhint: there is `filestream`, `log`, `container`, `docker`, `benchmark`, `http_endpoint`, `lumberjack`, `syslog`, `tcp`, `udp`, `unix`, `stdin`, `docker_logs`, `journald`, `redis`, `kafka`; leave such inputs to Filebeat",
+        "input type `winlog` is not supported by skidder yet\nhint: there is `filestream`, `log`, `container`, `docker`, `benchmark`, `http_endpoint`, `lumberjack`, `netflow`, `syslog`, `tcp`, `udp`, `unix`, `stdin`, `docker_logs`, `journald`, `redis`, `kafka`; leave such inputs to Filebeat",
         "error: no output is enabled",
     ] {
         assert!(ended.log.contains(wanted), "{wanted}: {}", ended.log);

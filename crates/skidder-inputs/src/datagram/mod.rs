@@ -12,10 +12,12 @@ mod seeds;
 mod server;
 #[cfg(test)]
 mod simulated;
+mod sink;
 #[cfg(test)]
 mod tests;
 
 pub use server::{DatagramAddress, DatagramServer};
+pub use sink::{Kept, MakeSink, Sink};
 
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -29,6 +31,9 @@ use tokio::sync::oneshot;
 
 /// How long the thread sleeps between two calls while datagrams arrive, in nanoseconds.
 const PAUSE_NANOSECONDS: i64 = 2_000_000;
+
+/// In nanoseconds.
+const SECOND: i64 = 1_000_000_000;
 
 /// Bytes of batches that wait while the queue is full, for each output.
 pub const BACKLOG_BYTES_MAX: usize = 16 << 20;
@@ -46,6 +51,8 @@ pub struct Left {
     pub name: Option<UnixName>,
     /// Received events that wait for room in a queue.
     pub waiting: Vec<Waiting>,
+    /// What was learned from the datagrams before, if something was.
+    pub kept: Option<Kept>,
 }
 
 /// How datagrams are received.
@@ -61,6 +68,8 @@ pub struct Settings {
     pub device: String,
     /// Applied to each batch.
     pub on_batch: Option<OnBatch>,
+    /// Makes what makes events of datagrams; without it each of them is an event.
+    pub sink: Option<Arc<dyn MakeSink>>,
 }
 
 /// Takes the datagrams of a socket until the input must stop. What the kernel has received by then is read and sent.
@@ -156,7 +165,7 @@ impl Drop for Wake {
 struct Receiver {
     socket: Box<dyn Datagrams>,
     arena: Arena,
-    peers: Peers,
+    sink: Box<dyn Sink>,
     intake: Intake,
     /// What the kernel had thrown away at the last look.
     drops: u32,
@@ -182,16 +191,19 @@ impl Receiver {
         queued: Arc<AtomicU64>,
         intake: Intake,
     ) -> Self {
-        let Left { socket, drops, name, waiting } = left;
+        let Left { socket, drops, name, waiting, kept } = left;
         let arena = Arena::new(settings.message_bytes_max);
         let shown = match socket.address() {
             Some(address) => address.to_string(),
             None => settings.device.clone(),
         };
         let is_unix = socket.address().is_none();
-        let peers = Peers::new(intake.clone(), &shown, settings.on_batch.clone());
+        let sink: Box<dyn Sink> = match &settings.sink {
+            Some(make) => make.make(intake.clone(), &shown, kept),
+            None => Box::new(Peers::new(intake.clone(), &shown, settings.on_batch.clone())),
+        };
         let newest = None;
-        Self { socket, arena, peers, intake, drops, is_unix, name, claim, waiting, queued, newest }
+        Self { socket, arena, sink, intake, drops, is_unix, name, claim, waiting, queued, newest }
     }
 
     fn run(mut self, wake: &OwnedFd) {
@@ -213,7 +225,7 @@ impl Receiver {
             let is_stopped = if received > 0 {
                 wait([wake.as_fd()], Some(PAUSE_NANOSECONDS))
             } else {
-                wait([wake.as_fd(), self.socket.as_fd()], None)
+                wait([wake.as_fd(), self.socket.as_fd()], self.sink.rest())
             };
             if is_stopped {
                 break;
@@ -222,8 +234,9 @@ impl Receiver {
         if let Some(claim) = self.claim.take() {
             self.waiting.retain(Waiting::is_some);
             self.waiting.extend(self.intake.waiting());
+            let kept = self.sink.leave();
             let Self { socket, drops, name, waiting, .. } = self;
-            match claim.leave(Left { socket, drops, name, waiting }) {
+            match claim.leave(Left { socket, drops, name, waiting, kept }) {
                 Ok(()) => {
                     self.intake.set_finishing();
                     return;
@@ -239,6 +252,7 @@ impl Receiver {
                 break;
             }
         }
+        self.sink.finish();
     }
 
     /// Whether something waits for room in a queue, also of the inputs before.
@@ -249,8 +263,8 @@ impl Receiver {
 
     /// Receives once and offers that; returns how many datagrams there were.
     fn round(&mut self) -> usize {
-        let Self { socket, arena, peers, .. } = self;
-        let received = socket.receive(arena, &mut |datagram| peers.add(&datagram));
+        let Self { socket, arena, sink, .. } = self;
+        let received = socket.receive(arena, &mut |datagram| sink.add(&datagram));
         self.count_drops();
         let received = match received {
             Ok(received) => received,
@@ -266,7 +280,7 @@ impl Receiver {
         let clock = Arc::clone(self.intake.clock());
         let time = clock.wall().0;
         let start = clock.monotonic();
-        let (events, bytes) = self.peers.flush(time);
+        let (events, bytes) = self.sink.flush(time);
         let metrics = self.intake.metrics();
         metrics.bytes.add(bytes);
         metrics.listening.message_bytes.add(bytes);
@@ -296,7 +310,7 @@ impl Receiver {
 /// Waits until one of them can be read or the time is over; returns whether the first can.
 fn wait<const N: usize>(of: [BorrowedFd<'_>; N], nanoseconds: Option<i64>) -> bool {
     let mut of = of.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    let limit = nanoseconds.map(|tv_nsec| Timespec { tv_sec: 0, tv_nsec });
+    let limit = nanoseconds.map(|all| Timespec { tv_sec: all / SECOND, tv_nsec: all % SECOND });
     match poll(&mut of, limit.as_ref()) {
         Ok(_) => !of[0].revents().is_empty(),
         Err(_) => false,

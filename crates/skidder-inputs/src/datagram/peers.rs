@@ -1,5 +1,6 @@
 //! Events of datagrams: one source for each peer that sends many at a time, and one for all others.
 
+use super::sink::Sink;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
 use skidder_input::{Intake, OnBatch, Source};
@@ -70,25 +71,9 @@ pub(super) struct Peers {
     on_batch: Option<OnBatch>,
 }
 
-impl Peers {
-    pub(super) fn new(intake: Intake, name: &str, on_batch: Option<OnBatch>) -> Self {
-        let others = intake.open(name, Map::new());
-        Self {
-            intake,
-            others,
-            known: HashMap::default(),
-            round: 0,
-            bytes: Vec::new(),
-            places: Vec::new(),
-            senders: Vec::new(),
-            numbers: HashMap::default(),
-            pool: Arc::default(),
-            on_batch,
-        }
-    }
-
-    /// Takes a datagram; one without bytes is no event, as in Filebeat.
-    pub(super) fn add(&mut self, datagram: &Datagram<'_>) {
+impl Sink for Peers {
+    /// One without bytes is no event, as in Filebeat.
+    fn add(&mut self, datagram: &Datagram<'_>) {
         if datagram.bytes.is_empty() {
             return;
         }
@@ -105,21 +90,7 @@ impl Peers {
         self.places.push(Place { text, peer, truncated: datagram.truncated });
     }
 
-    fn sender(&mut self, address: Option<SocketAddr>) -> usize {
-        let last = self.places.last().map(|place| place.peer);
-        if let Some(last) = last.filter(|last| self.senders[*last].address == address) {
-            return last;
-        }
-        let new = self.senders.len();
-        let number = address.map_or(0, |key| *self.numbers.entry(key).or_insert(new));
-        if number == new {
-            self.senders.push(Sender { address, count: 0, own: false });
-        }
-        number
-    }
-
-    /// Offers what was added, as received at `time` (nanoseconds since 1970-01-01 UTC). Returns how many events and bytes.
-    pub(super) fn flush(&mut self, time: i64) -> (u64, u64) {
+    fn flush(&mut self, time: i64) -> (u64, u64) {
         if self.places.is_empty() {
             return (0, 0);
         }
@@ -145,6 +116,37 @@ impl Peers {
         self.senders.clear();
         self.numbers.clear();
         (events, total)
+    }
+}
+
+impl Peers {
+    pub(super) fn new(intake: Intake, name: &str, on_batch: Option<OnBatch>) -> Self {
+        let others = intake.open(name, Map::new());
+        Self {
+            intake,
+            others,
+            known: HashMap::default(),
+            round: 0,
+            bytes: Vec::new(),
+            places: Vec::new(),
+            senders: Vec::new(),
+            numbers: HashMap::default(),
+            pool: Arc::default(),
+            on_batch,
+        }
+    }
+
+    fn sender(&mut self, address: Option<SocketAddr>) -> usize {
+        let last = self.places.last().map(|place| place.peer);
+        if let Some(last) = last.filter(|last| self.senders[*last].address == address) {
+            return last;
+        }
+        let new = self.senders.len();
+        let number = address.map_or(0, |key| *self.numbers.entry(key).or_insert(new));
+        if number == new {
+            self.senders.push(Sender { address, count: 0, own: false });
+        }
+        number
     }
 
     /// Opens the source of a peer if there is none; `false` if there is no place for it.
@@ -277,7 +279,7 @@ fn put(
 
 /// Buffers that are used again.
 #[derive(Debug, Default)]
-struct Pool(Mutex<Vec<Parts>>);
+pub(crate) struct Pool(Mutex<Vec<Parts>>);
 
 impl Pool {
     fn take(&self) -> Parts {

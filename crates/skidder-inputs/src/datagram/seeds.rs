@@ -63,6 +63,7 @@ fn input(network: &SimDatagrams, sockets: &Sockets, bounds: Bounds) -> Box<dyn I
         backlog_bytes_max: if network.is_unix() { usize::MAX } else { backlog_bytes_max },
         device: "sim".to_owned(),
         on_batch: None,
+        sink: None,
     };
     let claim = context(sockets).sockets.claim(key);
     Box::new(Receives(DatagramServer {

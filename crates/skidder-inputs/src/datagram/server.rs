@@ -92,7 +92,7 @@ impl DatagramServer {
             None => self.network.bind(&place)?,
         };
         let BoundDatagrams { socket, name, drops } = bound;
-        Ok(Left { socket, drops, name, waiting: Vec::new() })
+        Ok(Left { socket, drops, name, waiting: Vec::new(), kept: None })
     }
 
     /// A socket of systemd, which keeps its name. What it lost before is not of this run: another one has counted it,

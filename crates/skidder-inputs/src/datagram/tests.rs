@@ -24,6 +24,7 @@ fn settings(backlog_bytes_max: usize) -> Settings {
         backlog_bytes_max,
         device: "localhost:0".to_owned(),
         on_batch: None,
+        sink: None,
     }
 }
 
@@ -33,7 +34,13 @@ impl Input for Receives {
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
-        let left = Left { socket: Box::new(self.0), drops: 0, name: None, waiting: Vec::new() };
+        let left = Left {
+            socket: Box::new(self.0),
+            drops: 0,
+            name: None,
+            waiting: Vec::new(),
+            kept: None,
+        };
         Box::pin(serve(left, None, settings(self.1), intake))
     }
 }

@@ -92,8 +92,14 @@ pub(crate) fn read_server(
     let read_buffer = section.get(&server::READ_BUFFER_SIZE).value() as usize;
     let (host, port) = read_host(section, &device)?;
     let backlog_bytes_max = BACKLOG_BYTES_MAX;
-    let settings =
-        Settings { message_bytes_max, read_buffer, backlog_bytes_max, device, on_batch: None };
+    let settings = Settings {
+        message_bytes_max,
+        read_buffer,
+        backlog_bytes_max,
+        device,
+        on_batch: None,
+        sink: None,
+    };
     let key = SocketKey::Udp { host: host.clone(), port, family };
     let address = DatagramAddress::Udp { host, port, family };
     let claim = context.claim(section, LISTEN.name(), key);

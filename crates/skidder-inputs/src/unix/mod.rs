@@ -103,6 +103,7 @@ fn read_datagrams(section: &Section<'_>, context: &Context) -> Option<DatagramSe
         backlog_bytes_max: usize::MAX,
         device: place.path.display().to_string(),
         on_batch: None,
+        sink: None,
     };
     let address = DatagramAddress::Unix(place);
     let claim = context.claim(section, PATH.name(), key);

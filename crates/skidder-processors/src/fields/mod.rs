@@ -28,6 +28,7 @@ mod truncate_fields;
 
 pub use add_fields::{AddFields, fields_of};
 pub use add_tags::AddTags;
+pub use community_id::community_id;
 pub use drop_event::DropEvent;
 pub use drop_fields::DropFields;
 pub use include_fields::IncludeFields;

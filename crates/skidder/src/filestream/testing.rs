@@ -21,6 +21,7 @@ pub(super) fn read_text(text: &str, read: Read) -> (Option<Box<dyn Input>>, Stri
         sockets: Sockets::default(),
         servers: skidder_inputs::http_endpoint::Servers::default(),
         wanted: Wanted::default(),
+        data: None,
     };
     let input = read(&root, &context);
     root.finish();

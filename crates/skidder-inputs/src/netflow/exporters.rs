@@ -1,0 +1,309 @@
+//! Packets of exporters become events: a source for each exporter, as far as there is room, and one for all others.
+
+use super::event::{Internal, Writer};
+use super::keep::{Keep, Place};
+use super::keys::Keys;
+use crate::datagram::{Kept, Sink};
+use foldhash::fast::RandomState;
+use skidder_event::{Batch, Map, Progress, Text};
+use skidder_input::{Flows, Intake, Source};
+use skidder_net::Datagram;
+use skidder_netflow::{Decoder, Flow, Settings};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Exporters with a source of their own.
+const SOURCES_MAX: usize = 1024;
+
+/// A batch of so many bytes does not wait for the end of its call.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// How often templates that are not used are looked for.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How often the log says that packets cannot be decoded, at most.
+const REPORT_INTERVAL: Duration = Duration::from_mins(1);
+
+/// A batch that is being filled.
+struct Filling {
+    batch: Batch,
+    keys: Keys,
+    exporter: SocketAddr,
+    /// The exporter's address with and without its port, in the batch.
+    address: Text,
+    ip: Text,
+    bytes: u64,
+}
+
+/// An exporter with a source of its own.
+struct Known {
+    source: Source,
+    filling: Option<Filling>,
+    /// The call in which it sent last.
+    round: u64,
+}
+
+/// Makes events of packets.
+pub(super) struct Exporters {
+    intake: Intake,
+    decoder: Decoder,
+    keep: Keep,
+    internal: Internal,
+    /// Exporters without a source of their own share this one; a batch has events of one of them.
+    others: Known,
+    known: HashMap<SocketAddr, Known, RandomState>,
+    round: u64,
+    /// Of this round.
+    bytes: u64,
+    events: u64,
+    scratch: String,
+    expired: Duration,
+    errors: Reports,
+    missing: Reports,
+}
+
+/// Says something at most once in an interval, with how often it was.
+#[derive(Default)]
+struct Reports {
+    last: Option<Duration>,
+    since: u64,
+}
+
+impl Reports {
+    /// It happened `times` times; returns how often it has since it was said last, if it is to be said now.
+    fn add(&mut self, times: u64, now: Duration) -> Option<u64> {
+        self.since += times;
+        let is_due = self.last.is_none_or(|last| now.saturating_sub(last) >= REPORT_INTERVAL);
+        if !is_due {
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.since))
+    }
+}
+
+impl Exporters {
+    pub(super) fn new(
+        intake: Intake,
+        shown: &str,
+        kept: Option<Kept>,
+        (settings, internal, place): (Settings, Internal, Option<Arc<Place>>),
+    ) -> Self {
+        let now = intake.clock().monotonic().0;
+        let before = kept.and_then(|kept| kept.downcast::<Decoder>().ok());
+        let mut keep = Keep::new(place);
+        let decoder = match before {
+            Some(mut decoder) => {
+                decoder.set(settings, now);
+                *decoder
+            }
+            None => {
+                let mut decoder = Decoder::new(settings);
+                keep.load(&mut decoder, now);
+                decoder
+            }
+        };
+        let source = intake.open(shown, Map::new());
+        let others = Known { source, filling: None, round: 0 };
+        Self {
+            intake,
+            decoder,
+            keep,
+            internal,
+            others,
+            known: HashMap::default(),
+            round: 1,
+            bytes: 0,
+            events: 0,
+            scratch: String::new(),
+            expired: now,
+            errors: Reports::default(),
+            missing: Reports::default(),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.intake.clock().monotonic().0
+    }
+
+    /// Opens the source of an exporter if there is room for it.
+    fn know(&mut self, exporter: SocketAddr) {
+        if self.known.contains_key(&exporter) {
+            return;
+        }
+        if self.known.len() >= SOURCES_MAX {
+            // Batches that wait for room name their source, which must stay.
+            let oldest = self.known.iter().min_by_key(|(_, known)| known.round);
+            let oldest = oldest.filter(|(_, known)| known.round < self.round).map(|(key, _)| *key);
+            let Some(oldest) = oldest.filter(|_| !self.intake.has_backlog()) else { return };
+            self.known.remove(&oldest);
+        }
+        let source = self.intake.open(&exporter.to_string(), Map::new());
+        self.known.insert(exporter, Known { source, filling: None, round: self.round });
+    }
+
+    /// Takes note of what is wrong with a packet.
+    fn failed(&mut self, exporter: SocketAddr, error: &dyn std::fmt::Display) {
+        match self.known.get(&exporter) {
+            Some(known) => known.source.failed(&error.to_string()),
+            None => self.intake.metrics().errors.add(1),
+        }
+        if let Some(packets) = self.errors.add(1, self.now()) {
+            tracing::warn!(%exporter, %error, packets, "packets cannot be decoded");
+        }
+    }
+
+    fn report_missing(&mut self, exporter: SocketAddr, sets: u64) {
+        if sets > 0
+            && let Some(sets) = self.missing.add(sets, self.now())
+        {
+            tracing::warn!(
+                %exporter,
+                sets,
+                "data came before its template and waits for it: exporters send templates every few minutes; \
+                 `skidder.netflow` below `/inputs/` counts what is given up"
+            );
+        }
+    }
+
+    /// Shows the counters.
+    fn show(&self) {
+        let (shown, counts) = (&self.intake.metrics().listening.flows, self.decoder.counts());
+        let shown = shown.get_or_init(Flows::default);
+        for (gauge, number) in [
+            (&shown.flows, counts.flows),
+            (&shown.packets, counts.packets),
+            (&shown.errors, counts.errors),
+            (&shown.sources, self.decoder.sources() as u64),
+            (&shown.without_template, counts.without_template),
+            (&shown.decoded_later, counts.decoded_later),
+            (&shown.given_up, counts.given_up),
+            (&shown.templates_refused, counts.templates_refused),
+            (&shown.templates_forgotten, counts.templates_forgotten),
+            (&shown.resets, counts.resets),
+        ] {
+            gauge.set(number);
+        }
+    }
+
+    fn expire(&mut self, now: Duration) {
+        if now.saturating_sub(self.expired) >= EXPIRY_INTERVAL {
+            self.expired = now;
+            self.decoder.expire(now);
+        }
+    }
+}
+
+impl Known {
+    /// Adds the event of a flow, whose packet had `bytes` bytes of which none is counted yet.
+    fn add(
+        &mut self,
+        flow: &Flow<'_>,
+        bytes: u32,
+        created: i64,
+        (internal, scratch): (&Internal, &mut String),
+    ) {
+        // Of the exporters that share a source one after the other is in a batch.
+        if self.filling.as_ref().is_some_and(|filling| filling.exporter != flow.from) {
+            self.offer();
+        }
+        let Self { source, filling, .. } = self;
+        let filling = filling.get_or_insert_with(|| {
+            let mut batch = source.batch(Vec::new(), 0);
+            let keys = Keys::append(&mut batch);
+            let address = batch.append(flow.from.to_string().as_bytes());
+            let ip = batch.append(flow.from.ip().to_string().as_bytes());
+            Filling { batch, keys, exporter: flow.from, address, ip, bytes: 0 }
+        });
+        let Filling { batch, keys, address, ip, bytes: all, .. } = filling;
+        *all += u64::from(bytes);
+        let row = source.push(batch, Text::default(), bytes, flow.header.time);
+        let base = Arc::clone(batch.base());
+        let mut event = batch.event_mut(row, &base);
+        Writer::new(&mut event, keys, internal, scratch).write(flow, created, *address, *ip);
+    }
+
+    fn is_large(&self) -> bool {
+        self.filling.as_ref().is_some_and(|filling| filling.batch.memory_bytes() >= BATCH_BYTES)
+    }
+
+    /// Offers what there is.
+    fn offer(&mut self) {
+        if let Some(Filling { batch, bytes, .. }) = self.filling.take() {
+            self.source.offer(batch, Progress::Nothing(bytes));
+        }
+    }
+}
+
+impl Sink for Exporters {
+    fn add(&mut self, datagram: &Datagram<'_>) {
+        let Some(peer) = datagram.peer else { return };
+        let exporter = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let (now, created) = (self.now(), self.intake.clock().wall().0);
+        let len = datagram.bytes.len() as u32;
+        self.bytes += u64::from(len);
+        let before = self.decoder.counts();
+        self.know(exporter);
+        let Self { decoder, known, others, internal, scratch, round, .. } = self;
+        let to = known.get_mut(&exporter).unwrap_or(others);
+        to.round = *round;
+        let mut bytes = len;
+        let decoded = decoder.packet(datagram.bytes, exporter, now, &mut |flow| {
+            to.add(flow, std::mem::take(&mut bytes), created, (internal, scratch));
+            if to.is_large() {
+                to.offer();
+            }
+        });
+        let after = self.decoder.counts();
+        self.events += after.flows - before.flows;
+        self.report_missing(exporter, after.without_template - before.without_template);
+        if let Err(error) = decoded {
+            if datagram.truncated {
+                self.failed(
+                    exporter,
+                    &format_args!("{error}: it is longer than `max_message_size`"),
+                );
+            } else {
+                self.failed(exporter, &error);
+            }
+        } else if datagram.truncated {
+            self.failed(exporter, &"a packet is longer than `max_message_size`");
+        }
+    }
+
+    fn flush(&mut self, _time: i64) -> (u64, u64) {
+        let round = self.round;
+        for known in self.known.values_mut().filter(|known| known.round == round) {
+            known.offer();
+        }
+        self.others.offer();
+        self.round += 1;
+        let now = self.now();
+        self.expire(now);
+        self.keep.save_if_due(&mut self.decoder, now);
+        self.show();
+        (std::mem::take(&mut self.events), std::mem::take(&mut self.bytes))
+    }
+
+    fn rest(&mut self) -> Option<i64> {
+        let now = self.now();
+        self.expire(now);
+        self.show();
+        let due = self.keep.save_if_due(&mut self.decoder, now);
+        let expiry = (self.decoder.sources() > 0).then_some(EXPIRY_INTERVAL);
+        let next = due.into_iter().chain(expiry).min()?;
+        i64::try_from(next.as_nanos()).ok()
+    }
+
+    fn leave(&mut self) -> Option<Kept> {
+        self.keep.save(&mut self.decoder);
+        let settings = self.decoder.settings().clone();
+        Some(Box::new(std::mem::replace(&mut self.decoder, Decoder::new(settings))))
+    }
+
+    fn finish(&mut self) {
+        self.keep.save(&mut self.decoder);
+    }
+}

@@ -1,0 +1,6 @@
+//! Flows as events: like Filebeat's, for the same packets.
+
+mod golden;
+mod run;
+mod settings;
+mod softflowd;
