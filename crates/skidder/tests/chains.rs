@@ -99,6 +99,26 @@ fn ledgers_of_both_ends_of_lumberjack_agree() {
 }
 
 #[test]
+fn ledgers_of_both_ends_of_bulk_agree() {
+    const LINES: usize = 20_000;
+    let port = free_port();
+    let from = Place::with_output(&format!(
+        "output.elasticsearch: {{hosts: ['http://127.0.0.1:{port}'], backoff: {{init: 10ms, max: 50ms}}}}\n"
+    ));
+    with_larger_queue(&from);
+    let to = receiver_with(&format!(
+        "{{type: http_endpoint, id: in, listen_port: {port}, accept: elasticsearch}}"
+    ));
+    from.write("a", &lines("a", 0..LINES));
+    let receiving = to.start(&[]);
+    let sent = from.once(&[]).succeeded().ledger();
+    let received = receiving.terminate().succeeded().ledger();
+    let all = Ledger { read: LINES, delivered: LINES, ..Ledger::default() };
+    assert_eq!((sent, received), (all, all));
+    accept("files to _bulk to a file", judge(&[("a", LINES)], &messages(to.path())), 0);
+}
+
+#[test]
 fn a_million_lines_go_through_two_programs_whichever_is_killed() {
     const LINES: usize = 1_000_000;
     const KILLS: usize = 10;

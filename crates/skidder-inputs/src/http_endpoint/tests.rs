@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 mod faces;
+mod faces_fuzz;
 mod hostile;
 mod sharing;
 

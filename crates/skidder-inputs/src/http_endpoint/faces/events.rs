@@ -5,6 +5,9 @@ use skidder_event::{Batch, EventMut, Map, Path, Text, Value};
 use skidder_input::Source;
 use std::sync::Arc;
 
+/// Labels or attributes of an event, and members of an object in one, at most: what they cost grows with their square.
+pub(super) const FIELDS_MAX: usize = 4096;
+
 /// The field for what cannot have its own place.
 const LABELS: &str = "labels";
 
@@ -65,7 +68,9 @@ impl<'a> Events<'a> {
 
 /// Sets a field whose name may have dots. If its place is taken by something else, or is none, it becomes a label.
 pub(super) fn insert(fields: &mut Map, name: &str, value: Value) {
-    let is_place = !name.starts_with('@') && Path::parse(name).is_ok();
+    // Something else as `labels` would be in the way of labels.
+    let is_free = name != LABELS || matches!(value, Value::Map(_));
+    let is_place = is_free && !name.starts_with('@') && Path::parse(name).is_ok();
     if is_place && fields.get_path(name).is_none() && !fields.is_blocking(name) {
         fields.insert_path(name, value);
         return;
@@ -75,12 +80,8 @@ pub(super) fn insert(fields: &mut Map, name: &str, value: Value) {
 
 /// Sets a label; dots in its name become `_`, as in labels of Elastic's APM.
 pub(super) fn insert_label(fields: &mut Map, name: &str, value: Value) {
-    let mut labels = match fields.get(LABELS) {
-        Some(Value::Map(labels)) => labels.clone(),
-        _ => Map::new(),
-    };
-    labels.insert(&name.replace('.', "_"), value);
-    fields.insert(LABELS, labels);
+    let name = if name.is_empty() { "_".to_owned() } else { name.replace('.', "_") };
+    fields.insert_path(&format!("{LABELS}.{name}"), value);
 }
 
 #[cfg(test)]
@@ -90,13 +91,13 @@ mod tests {
     #[test]
     fn a_field_without_a_place_becomes_a_label() {
         let mut fields = Map::new();
-        for name in ["a.b", "a.b.c", "a", "", "x..y", "@timestamp", "ok"] {
+        for name in ["a.b", "a.b.c", "a", "", "x..y", "@timestamp", "ok", "labels"] {
             insert(&mut fields, name, Value::from(name));
         }
         assert_eq!(fields.get_path("a.b"), Some(&"a.b".into()));
         assert_eq!(fields.get_path("ok"), Some(&"ok".into()));
         let Some(Value::Map(labels)) = fields.get("labels") else { panic!("{fields:?}") };
         let names: Vec<&str> = labels.iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["", "@timestamp", "a", "a_b_c", "x__y"]);
+        assert_eq!(names, ["@timestamp", "_", "a", "a_b_c", "labels", "x__y"]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! <https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs>; pkg/push/push.proto of Loki.
 
-use super::events::{Events, insert_label};
+use super::events::{Events, FIELDS_MAX, insert_label};
 use super::wire::{Fields, Malformed};
 use serde::Deserialize;
 use skidder_event::{Map, Value};
@@ -31,7 +31,7 @@ struct Stream {
 pub(super) fn json(body: &[u8], tenant: &str, events: &mut Events<'_>) -> Result<(), String> {
     let push: Push = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     for stream in push.streams {
-        let fields = fields_of(stream.stream, tenant);
+        let fields = fields_of(stream.stream, tenant)?;
         for entry in stream.values {
             let (Some(time), Some(line), 2..=3) = (
                 entry.first().and_then(|it| it.as_str()),
@@ -44,6 +44,9 @@ pub(super) fn json(body: &[u8], tenant: &str, events: &mut Events<'_>) -> Result
             let mut metadata = Map::new();
             if let Some(entry) = entry.get(2) {
                 let members = entry.as_object().ok_or("structured metadata is no object")?;
+                if members.len() > FIELDS_MAX {
+                    return Err(format!("more than {FIELDS_MAX} members of structured metadata"));
+                }
                 for (name, value) in members {
                     let text = value.as_str().ok_or("a value of structured metadata is no text")?;
                     metadata.insert(name, text);
@@ -95,7 +98,7 @@ fn stream_of(stream: &[u8], tenant: &str, events: &mut Events<'_>) -> Result<(),
             text = field.text().map_err(|error| error.to_string())?;
         }
     }
-    let fields = fields_of(labels(&text)?, tenant);
+    let fields = fields_of(labels(&text)?, tenant)?;
     for (number, field) in Fields(stream).flatten() {
         if number == 2 {
             entry(field.bytes(), &fields, events).map_err(|error| error.to_string())?;
@@ -124,6 +127,9 @@ fn entry(
                     }
                 }
                 metadata.insert(&name, value);
+                if metadata.len() > FIELDS_MAX {
+                    return Err(Malformed);
+                }
             }
             _ => {}
         }
@@ -146,7 +152,10 @@ fn time_of(bytes: &[u8]) -> Result<i64, Malformed> {
 }
 
 /// The fields of all lines of a stream.
-fn fields_of(labels: BTreeMap<String, String>, tenant: &str) -> Map {
+fn fields_of(labels: BTreeMap<String, String>, tenant: &str) -> Result<Map, String> {
+    if labels.len() > FIELDS_MAX {
+        return Err(format!("more than {FIELDS_MAX} labels"));
+    }
     let mut fields = Map::new();
     for (name, value) in labels {
         insert_label(&mut fields, &name, Value::from(value));
@@ -154,7 +163,7 @@ fn fields_of(labels: BTreeMap<String, String>, tenant: &str) -> Map {
     if !tenant.is_empty() {
         fields.insert_path("loki.tenant", tenant);
     }
-    fields
+    Ok(fields)
 }
 
 fn add(events: &mut Events<'_>, fields: &Map, metadata: Map, line: &[u8], time: i64) {

@@ -3,7 +3,7 @@
 //! <https://opentelemetry.io/docs/specs/otlp/#otlphttp>. Fields are those of ECS, as the collector's exporter for
 //! Elasticsearch names them with `mapping: ecs`; an attribute that ECS has under another name gets that.
 
-use super::events::{Events, insert};
+use super::events::{Events, FIELDS_MAX, insert};
 use super::wire::{Field, Fields, Malformed};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -147,6 +147,7 @@ pub(super) fn protobuf(body: &[u8], now: i64, events: &mut Events<'_>) -> Result
             for field in Fields(field.bytes()?) {
                 if let (1, field) = field? {
                     attributes.push(attribute(field, 0)?);
+                    bounded(attributes.len())?;
                 }
             }
         }
@@ -196,7 +197,10 @@ fn record(bytes: &[u8]) -> Result<Record, Malformed> {
             (2, field) => record.severity = field.varint()?.cast_signed(),
             (3, field) => record.severity_text = field.text()?,
             (5, field) => record.body = value(field.bytes()?, 0)?,
-            (6, field) => record.attributes.push(attribute(field, 0)?),
+            (6, field) => {
+                record.attributes.push(attribute(field, 0)?);
+                bounded(record.attributes.len())?;
+            }
             (9, field) => record.trace = hex(field.bytes()?),
             (10, field) => record.span = hex(field.bytes()?),
             (11, field) => record.observed = field.fixed64()?,
@@ -217,6 +221,11 @@ fn attribute(field: Field<'_>, depth: u32) -> Result<(String, Value), Malformed>
         }
     }
     Ok((name, found.unwrap_or(Value::Null)))
+}
+
+/// Fails if there are more fields than an event may have.
+fn bounded(fields: usize) -> Result<(), Malformed> {
+    if fields > FIELDS_MAX { Err(Malformed) } else { Ok(()) }
 }
 
 /// `AnyValue`; `None` if it has none.
@@ -246,6 +255,7 @@ fn value(bytes: &[u8], depth: u32) -> Result<Option<Value>, Malformed> {
                     if let (1, field) = field? {
                         let (name, value) = attribute(field, depth + 1)?;
                         members.insert(&name, value);
+                        bounded(members.len())?;
                     }
                 }
                 Value::Map(members)
@@ -276,6 +286,14 @@ mod tests {
         assert!(NAMES.is_sorted_by(|(one, _), (other, _)| one < other));
         assert_eq!(ecs("k8s.pod.name"), "kubernetes.pod.name");
         assert_eq!(ecs("http.route"), "http.route");
+    }
+
+    #[test]
+    fn attributes_have_a_limit() {
+        use super::super::wire::testing::bytes;
+        let one = bytes(6, &bytes(1, b"a"));
+        assert_eq!(record(&one.repeat(FIELDS_MAX)).unwrap().attributes.len(), FIELDS_MAX);
+        assert!(record(&one.repeat(FIELDS_MAX + 1)).is_err());
     }
 
     #[test]

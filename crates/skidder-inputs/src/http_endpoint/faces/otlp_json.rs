@@ -1,6 +1,6 @@
 //! Logs of OpenTelemetry in JSON: <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
 
-use super::events::Events;
+use super::events::{Events, FIELDS_MAX};
 use super::otlp::{Common, Record};
 use serde_json::Value as Json;
 use skidder_event::{Map, Value};
@@ -75,7 +75,11 @@ fn record(json: &Json) -> Result<Record, String> {
 }
 
 fn attributes(of: &Json) -> Result<Vec<(String, Value)>, String> {
-    list(of, "attributes")?.iter().map(pair).collect()
+    let found = list(of, "attributes")?;
+    if found.len() > FIELDS_MAX {
+        return Err(format!("more than {FIELDS_MAX} attributes"));
+    }
+    found.iter().map(pair).collect()
 }
 
 fn pair(json: &Json) -> Result<(String, Value), String> {
@@ -109,6 +113,9 @@ fn value(json: &Json) -> Result<Option<Value>, String> {
             for item in list(inner, "values")? {
                 let (name, value) = pair(item)?;
                 found.insert(&name, value);
+                if found.len() > FIELDS_MAX {
+                    return Err(format!("more than {FIELDS_MAX} members"));
+                }
             }
             Value::Map(found)
         }

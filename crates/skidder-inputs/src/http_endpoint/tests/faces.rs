@@ -18,7 +18,7 @@ fn bulk(path: &str, body: &str) -> Vec<u8> {
     bytes_of("POST", path, NDJSON, body.as_bytes())
 }
 
-const ELASTICSEARCH: Dialect = Dialect {
+pub(super) const ELASTICSEARCH: Dialect = Dialect {
     settings: ", accept: elasticsearch",
     request: |lines| {
         let mut body = String::new();
@@ -41,7 +41,7 @@ async fn elasticsearch_keeps_the_contract_of_inputs() {
     keep_input(|| Client::new(ELASTICSEARCH)).await;
 }
 
-const SPLUNK: Dialect = Dialect {
+pub(super) const SPLUNK: Dialect = Dialect {
     settings: ", accept: splunk_hec, splunk_hec.token: t",
     request: |lines| {
         let events = lines.iter().map(|&number| json!({"event": line(number)}).to_string());
@@ -63,7 +63,7 @@ async fn splunk_hec_keeps_the_contract_of_inputs() {
     keep_input(|| Client::new(SPLUNK)).await;
 }
 
-const LOKI: Dialect = Dialect {
+pub(super) const LOKI: Dialect = Dialect {
     settings: ", accept: loki",
     request: |lines| {
         let entries = lines.iter().map(|&number| (1_000_000_000, line(number), vec![]));
@@ -111,7 +111,7 @@ async fn loki_keeps_the_contract_of_inputs() {
     keep_input(|| Client::new(LOKI)).await;
 }
 
-const OTLP: Dialect = Dialect {
+pub(super) const OTLP: Dialect = Dialect {
     settings: ", accept: otlp",
     request: |lines| {
         let record = |number: &usize| bytes(2, &bytes(5, &bytes(1, line(*number).as_bytes())));
