@@ -30,8 +30,9 @@ fn member(broker: &str, topic: &str) -> Place {
 
 /// The same in a group, with more settings.
 fn member_with(broker: &str, topic: &str, group: &str, more: &str) -> Place {
-    let place =
-        Place::with_output("output.file: {path: out, filename: e, rotate_every_kb: 1000000}\n");
+    let place = Place::with_output(
+        "output.file: {path: out, filename: e, rotate_every_kb: 1000000, rotate_on_startup: false}\n",
+    );
     let text = place.configuration();
     let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
     place.configure(&format!(
