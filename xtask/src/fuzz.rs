@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers, the disk queue, the frames of
-//! Lumberjack and the faces of `http_endpoint`, for as long as one likes. Their short run is part of the ordinary tests.
+//! Lumberjack, files of the journal, answers of Kafka and the faces of `http_endpoint`, for as long as one likes. Their
+//! short run is part of the ordinary tests.
 
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
@@ -17,9 +18,11 @@ const PROGRAMS: [&str; 4] = ["fuzz", "fuzz_frames", "fuzz_parsers", "fuzz_queue"
 const PACKAGES: [&str; 3] = ["skidder-decode", "skidder-parse", "skidder-pipeline"];
 
 /// Beside the code, because what they test is not public: the package, and the path of the tests in it.
-const INNER: [(&str, &str); 2] = [
+const INNER: [(&str, &str); 4] = [
     ("skidder-inputs", "lumberjack::frames::fuzz::"),
     ("skidder-inputs", "http_endpoint::tests::faces_fuzz::"),
+    ("skidder-journal", "fuzz::"),
+    ("skidder-input-kafka", "fuzz::"),
 ];
 
 /// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.

@@ -14,7 +14,7 @@ use skidder_input::{Intake, PartsPool, Settled, Source};
 use skidder_parse::chain::Ending;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::Notify;
 
 /// Events of a batch, at most; but those of one record are never in two.
@@ -28,6 +28,20 @@ pub(crate) struct Shared {
     pub(crate) progress: Arc<Settled>,
     /// All records that there were at the last look are sent.
     pub(crate) is_at_end: AtomicBool,
+    /// The offset behind the last record that there was at the last look; below 0 before it.
+    end: AtomicI64,
+}
+
+impl Shared {
+    fn new(progress: Arc<Settled>) -> Arc<Self> {
+        Arc::new(Self { progress, is_at_end: AtomicBool::new(false), end: AtomicI64::new(-1) })
+    }
+
+    /// Records that are not settled: from the offset that is committed next to the end at the last look.
+    fn behind(&self) -> Option<u64> {
+        let (end, front) = (self.end.load(Ordering::Relaxed), self.progress.front());
+        (end >= 0 && front >= 0).then(|| end.saturating_sub(front).max(0).unsigned_abs())
+    }
 }
 
 /// See the module's text.
@@ -93,14 +107,17 @@ impl Claim {
         if settings.headers {
             fields.insert_path("kafka.headers", Value::List(Vec::new()));
         }
-        let progress = Settled::new(position.unwrap_or(-1), Arc::clone(news));
+        let shared = Shared::new(Settled::new(position.unwrap_or(-1), Arc::clone(news)));
+        let source = intake.open(&format!("{topic}/{partition}"), fields);
+        let of_source = Arc::clone(&shared);
+        source.set_behind(move || of_source.behind());
         Self {
             topic: topic.to_owned(),
             partition,
-            source: intake.open(&format!("{topic}/{partition}"), fields),
+            source,
             position,
             lost: None,
-            shared: Arc::new(Shared { progress, is_at_end: AtomicBool::new(false) }),
+            shared,
             settings: Arc::clone(settings),
             intake: intake.clone(),
             gathered: Gathered::default(),
@@ -179,6 +196,8 @@ impl Claim {
         fetched: &Fetched<'a>,
         reading: &mut Reading<'a>,
     ) -> Result<Option<Ready>, RecordsError> {
+        let known = if self.settings.read_committed { fetched.stable } else { fetched.end };
+        self.shared.end.store(known, Ordering::Relaxed);
         loop {
             if self.gathered.is_full()
                 && let Some(ready) = self.flush(Ending::More)
@@ -191,7 +210,6 @@ impl Claim {
                 reading.batch = None;
             }
         }
-        let known = if self.settings.read_committed { fetched.stable } else { fetched.end };
         let is_at_end = self.position >= Some(known);
         let ending = match (is_at_end && self.intake.is_once(), is_at_end) {
             (true, _) => Ending::Last,
@@ -200,9 +218,6 @@ impl Claim {
         };
         let ready = self.flush(ending);
         if ready.is_none() {
-            let end = self.position.unwrap_or(-1);
-            let lag = known.saturating_sub(end).max(0);
-            reading.lag = u64::try_from(lag).unwrap_or(0);
             self.shared.is_at_end.store(is_at_end && !self.holds_lines(), Ordering::Release);
         }
         Ok(ready)
@@ -309,8 +324,6 @@ pub(crate) struct Reading<'a> {
     begun: usize,
     /// Their producers, as long as they have not ended.
     aborting: BTreeSet<i64>,
-    /// Records behind those that were read, when there are no more in the answer.
-    pub(crate) lag: u64,
 }
 
 impl<'a> Reading<'a> {

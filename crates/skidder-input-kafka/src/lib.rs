@@ -14,6 +14,8 @@ mod claim;
 mod expand;
 mod facts;
 mod fetch;
+#[cfg(test)]
+mod fuzz;
 mod group;
 mod lines;
 mod records;

@@ -370,4 +370,4 @@ pub(crate) fn first_offset(bytes: &[u8]) -> i64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,18 +1,10 @@
 //! The contract of inputs, kept with a real broker.
 
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use kafka_protocol::messages::create_topics_request::CreatableTopic;
-use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
-use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::{
-    CreateTopicsRequest, MetadataRequest, OffsetFetchRequest, ProduceRequest, RequestHeader,
-    ResponseHeader, TopicName,
-};
-use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion as _, Request, StrBytes};
-use kafka_protocol::records::{
-    Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
-};
+#[path = "../../skidder-output-kafka/tests/common/client.rs"]
+#[allow(dead_code, reason = "the tests of the output use the other parts")]
+mod client;
+
+use client::Client;
 use skidder_config::{Problems, Settings};
 use skidder_contract::line;
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input};
@@ -21,123 +13,8 @@ use skidder_os::{Fs, RealFs};
 use skidder_testkit::kafka::Kafka;
 use skidder_testkit::servers::unique_name;
 use std::collections::BTreeSet;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::time::Instant;
-
-/// A test that waits longer than this has failed.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// A client for tests, whose messages are those of another implementation.
-struct Client(TcpStream);
-
-fn text(text: &str) -> StrBytes {
-    StrBytes::from_string(text.to_owned())
-}
-
-impl Client {
-    fn new(broker: &str) -> Self {
-        let stream = TcpStream::connect(broker).expect("a broker");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        Self(stream)
-    }
-
-    fn ask<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
-        let header = RequestHeader::default()
-            .with_request_api_key(R::KEY)
-            .with_request_api_version(version)
-            .with_client_id(Some(text("judge")));
-        let mut frame = BytesMut::new();
-        frame.put_u32(0);
-        header.encode(&mut frame, R::header_version(version)).expect("a header");
-        request.encode(&mut frame, version).expect("a request");
-        let length = (frame.len() - 4) as u32;
-        frame[..4].copy_from_slice(&length.to_be_bytes());
-        self.0.write_all(&frame).expect("it is sent");
-        let mut length = [0; 4];
-        self.0.read_exact(&mut length).expect("an answer");
-        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
-        self.0.read_exact(&mut answer).expect("an answer");
-        let mut answer = Bytes::from(answer);
-        ResponseHeader::decode(&mut answer, R::Response::header_version(version))
-            .expect("a header");
-        let decoded = R::Response::decode(&mut answer, version).expect("an answer");
-        assert!(!answer.has_remaining(), "all of it was read");
-        decoded
-    }
-
-    /// Makes a topic of one partition.
-    fn create(&mut self, name: &str) {
-        let topic = CreatableTopic::default()
-            .with_name(TopicName(text(name)))
-            .with_num_partitions(1)
-            .with_replication_factor(1);
-        let request =
-            CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
-        let answer = self.ask(5, &request);
-        assert_eq!(answer.topics[0].error_code, 0, "{:?}", answer.topics[0].error_message);
-        let wanted = MetadataRequestTopic::default().with_name(Some(TopicName(text(name))));
-        let request = MetadataRequest::default().with_topics(Some(vec![wanted]));
-        let begun = Instant::now();
-        loop {
-            let found = self.ask(8, &request);
-            let partitions = &found.topics[0].partitions;
-            if partitions.iter().any(|partition| partition.leader_id.0 >= 0) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{name} is not there");
-        }
-    }
-
-    fn produce(&mut self, topic: &str, values: impl Iterator<Item = String>) {
-        let record = |(place, value): (usize, String)| Record {
-            transactional: false,
-            control: false,
-            delete_horizon: false,
-            partition_leader_epoch: 0,
-            producer_id: -1,
-            producer_epoch: -1,
-            timestamp_type: TimestampType::Creation,
-            timestamp: 1_700_000_000_000,
-            sequence: place as i32,
-            offset: place as i64,
-            key: None,
-            value: Some(Bytes::from(value)),
-            headers: Default::default(),
-        };
-        let records: Vec<Record> = values.enumerate().map(record).collect();
-        let mut bytes = BytesMut::new();
-        let options = RecordEncodeOptions { version: 2, compression: Compression::None };
-        RecordBatchEncoder::encode(&mut bytes, records.iter(), &options).expect("records");
-        let partition =
-            PartitionProduceData::default().with_index(0).with_records(Some(bytes.freeze()));
-        let topic = TopicProduceData::default()
-            .with_name(TopicName(text(topic)))
-            .with_partition_data(vec![partition]);
-        let request = ProduceRequest::default()
-            .with_acks(1)
-            .with_timeout_ms(30_000)
-            .with_topic_data(vec![topic]);
-        let answer = self.ask(8, &request);
-        assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
-    }
-
-    /// The offset that a group has committed.
-    fn committed(&mut self, group: &str, topic: &str) -> usize {
-        let topic = OffsetFetchRequestTopic::default()
-            .with_name(TopicName(text(topic)))
-            .with_partition_indexes(vec![0]);
-        let request = OffsetFetchRequest::default()
-            .with_group_id(text(group).into())
-            .with_topics(Some(vec![topic]));
-        let answer = self.ask(5, &request);
-        let found = answer.topics.first().and_then(|topic| topic.partitions.first());
-        found.map_or(0, |found| usize::try_from(found.committed_offset).unwrap_or(0))
-    }
-}
 
 /// The input of these settings.
 fn input(settings: &str) -> Box<dyn Input> {
@@ -199,7 +76,7 @@ async fn keep(settings: &'static str) {
     let broker = format!("127.0.0.1:{}", kafka.ports.plain);
     keep_input(|| {
         let topic = unique_name("contract");
-        Client::new(&broker).create(&topic);
+        Client::new(&broker).create(&topic, 1, &[]);
         Trial { broker: broker.clone(), topic, sent: Mutex::default(), settings }
     })
     .await;

@@ -3,8 +3,9 @@
 use skidder_event::Counter;
 use skidder_os::{Clock, Monotonic, Timestamp};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// A rate is of at least so much time.
@@ -21,6 +22,16 @@ pub struct SourceFacts {
     last_error: Mutex<Option<Box<str>>>,
     opened: Timestamp,
     rate: Mutex<Rate>,
+    behind: OnceLock<Behind>,
+}
+
+/// Computes how far a source is behind.
+struct Behind(Box<dyn Fn() -> Option<u64> + Send + Sync>);
+
+impl fmt::Debug for Behind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Behind")
+    }
 }
 
 /// How fast a source sends, from one look at its counters to the next: receiving costs nothing for it.
@@ -54,6 +65,9 @@ pub struct SourceStatus {
     pub last_activity: Option<Timestamp>,
     /// What went wrong last; `None` if nothing ever did.
     pub last_error: Option<String>,
+    /// What the far side has beyond the last event with a verdict, in its own unit: records of a partition. `None` if it is
+    /// not known.
+    pub behind: Option<u64>,
 }
 
 /// The sources that an input has open.
@@ -71,7 +85,17 @@ impl SourceFacts {
             events: Counter::default(),
             last_activity: AtomicI64::new(0),
             last_error: Mutex::new(None),
+            behind: OnceLock::new(),
         }
+    }
+
+    /// How [`SourceStatus::behind`] is computed. The first one stays.
+    pub(crate) fn set_behind(&self, behind: impl Fn() -> Option<u64> + Send + Sync + 'static) {
+        self.behind.get_or_init(|| Behind(Box::new(behind)));
+    }
+
+    fn behind(&self) -> Option<u64> {
+        self.behind.get().and_then(|behind| behind.0())
     }
 
     /// Counts events.
@@ -100,6 +124,7 @@ impl SourceFacts {
             opened: self.opened,
             last_activity: (at != 0).then_some(Timestamp(at)),
             last_error: last_error.as_deref().map(str::to_owned),
+            behind: self.behind(),
         }
     }
 }
@@ -137,6 +162,13 @@ impl OpenSources {
     pub fn all(&self, now: Monotonic) -> Vec<SourceStatus> {
         let all = self.numbered();
         all.into_iter().map(|(number, facts)| facts.status(number, now)).collect()
+    }
+
+    /// The name of each source of which it is known how far it is behind, and how far.
+    pub fn behind(&self) -> Vec<(Arc<str>, u64)> {
+        let all = self.lock();
+        let known = all.values().filter_map(|of| Some((Arc::clone(&of.name), of.behind()?)));
+        known.collect()
     }
 
     fn numbered(&self) -> Vec<(u64, Arc<SourceFacts>)> {
@@ -181,6 +213,11 @@ mod tests {
             (2, 20, None)
         );
         assert_eq!(listed[0].last_error.as_deref(), Some("reset"));
+        assert_eq!(sources.behind(), []);
+        facts[0].set_behind(|| Some(5));
+        facts[1].set_behind(|| None);
+        assert_eq!(sources.behind(), [(Arc::from("s0"), 5)]);
+        assert_eq!(sources.all(now)[0].behind, Some(5));
         sources.end(2);
         assert_eq!(sources.list(9, now).1, 2);
         let all = sources.all(now);

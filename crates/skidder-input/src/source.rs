@@ -94,6 +94,11 @@ impl Source {
         self.saved.as_ref()
     }
 
+    /// How the status page learns what the far side has beyond the last event with a verdict; `None` while it is not known.
+    pub fn set_behind(&self, behind: impl Fn() -> Option<u64> + Send + Sync + 'static) {
+        self.facts.set_behind(behind);
+    }
+
     /// Its name.
     pub fn about(&self) -> &SourceAbout {
         &self.about

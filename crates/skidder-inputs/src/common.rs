@@ -53,8 +53,8 @@ pub(crate) fn begin(section: &Section<'_>, group: &'static Group) {
 }
 
 /// Reads the settings of [`EVERY_INPUT`], for an input of another crate.
-pub fn read_common(section: &Section<'_>) {
-    section.get(&KEEP_NULL).value();
+pub fn read_common(section: &Section<'_>) -> bool {
+    section.get(&KEEP_NULL).value()
 }
 
 /// How many of the bytes are known to be UTF-8, at the ends of the messages of these rows, too: all or none.

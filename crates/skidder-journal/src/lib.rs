@@ -6,6 +6,8 @@
 mod blocks;
 mod cursor;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod header;
 mod payload;
 #[cfg(test)]

@@ -25,20 +25,20 @@ fn zstd(field: &[u8]) -> Vec<u8> {
     out
 }
 
-const COMPRESSIONS: [Option<Compression>; 4] = [
+pub(crate) const COMPRESSIONS: [Option<Compression>; 4] = [
     None,
     Some(Compression { object: 1, file: 1, pack: xz }),
     Some(Compression { object: 2, file: 2, pack: lz4 }),
     Some(Compression { object: 4, file: 8, pack: zstd }),
 ];
 
-fn place() -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn place() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("system.journal");
     (directory, path)
 }
 
-fn open(path: &Path) -> JournalFile {
+pub(crate) fn open(path: &Path) -> JournalFile {
     JournalFile::open(RealFs.open(path).unwrap()).unwrap()
 }
 

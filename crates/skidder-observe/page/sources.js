@@ -10,6 +10,7 @@ const COLUMNS = [
   { id: null, head: 'bytes/s', number: true },
   { id: 'events', head: 'events', number: true, down: true },
   { id: 'bytes', head: 'bytes', number: true, down: true },
+  { id: 'behind', head: 'behind', number: true, down: true },
   { id: 'last_activity', head: 'last activity', number: true, down: true },
   { id: 'opened', head: 'open for', number: true },
   { id: null, head: 'last error' },
@@ -86,6 +87,7 @@ function row(source) {
     number('bytes/s', source.bytes_rate === null ? '–' : `${bytes(source.bytes_rate)}/s`),
     number('events', count(source.events)),
     number('bytes', bytes(source.bytes)),
+    number('behind', source.behind === null ? '–' : count(source.behind)),
     number('last activity', source.silent_ms === null ? 'never' : make('span', { title: clock(source.last_activity, true) }, `${span(source.silent_ms)} ago`)),
     number('open for', make('span', { title: clock(source.opened, true) }, span(source.open_ms))),
     cell('last error', 'text', source.last_error || '–'));

@@ -27,6 +27,8 @@ pub const LABEL_RESULT: &str = "result";
 pub const LABEL_OUTPUT: &str = "output";
 /// The id of an input.
 pub const LABEL_INPUT: &str = "input";
+/// A source of an input: a partition.
+pub const LABEL_SOURCE: &str = "source";
 /// The state of an input or output.
 pub const LABEL_STATE: &str = "state";
 /// The values of [`LABEL_OUTCOME`].

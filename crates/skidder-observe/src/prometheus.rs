@@ -3,7 +3,8 @@
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
 
 use crate::names::{
-    INPUT_METRICS, Kind, LABEL_INPUT, LABEL_OUTPUT, Metric, Value, output_metrics, process_metrics,
+    INPUT_METRICS, Kind, LABEL_INPUT, LABEL_OUTPUT, LABEL_SOURCE, Metric, Value, output_metrics,
+    process_metrics,
 };
 use crate::snapshot::Snapshot;
 use std::fmt::Write as _;
@@ -42,10 +43,29 @@ pub fn prometheus(snapshot: &Snapshot) -> String {
             line(&mut out, name, &labels, &value);
         }
     }
+    write_behind(&mut out, snapshot);
     for metric in process_metrics() {
         write(&mut out, &mut family, metric, snapshot, None);
     }
     out
+}
+
+/// How far each source is behind of which it is known.
+fn write_behind(out: &mut String, snapshot: &Snapshot) {
+    const NAME: &str = "skidder_source_behind_events";
+    const HELP: &str = "Records of a partition from the offset that is committed next to the end at the last look.";
+    let mut has_head = false;
+    for input in &snapshot.inputs {
+        let Some(task) = &input.task else { continue };
+        for (source, events) in task.metrics().sources.behind() {
+            if !std::mem::replace(&mut has_head, true) {
+                head(out, NAME, "gauge", HELP);
+            }
+            let mut labels = vec![(LABEL_INPUT, &*input.name), (LABEL_SOURCE, &*source)];
+            labels.extend(input.output.as_deref().map(|id| (LABEL_OUTPUT, id)));
+            line(out, NAME, &labels, &Value::Count(events));
+        }
+    }
 }
 
 /// Writes one number, under the head of its family if that is a new one.

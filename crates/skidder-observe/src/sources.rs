@@ -24,17 +24,19 @@ enum Sort {
     Events,
     Rate,
     Bytes,
+    Behind,
     Activity,
 }
 
 impl Sort {
-    const NAMES: [(&'static str, Self); 7] = [
+    const NAMES: [(&'static str, Self); 8] = [
         ("opened", Self::Opened),
         ("name", Self::Name),
         ("input", Self::Input),
         ("events", Self::Events),
         ("rate", Self::Rate),
         ("bytes", Self::Bytes),
+        ("behind", Self::Behind),
         ("last_activity", Self::Activity),
     ];
 
@@ -51,6 +53,7 @@ impl Sort {
                 rate(a).total_cmp(&rate(b)).then(a.last_activity.cmp(&b.last_activity))
             }
             Self::Bytes => a.bytes.cmp(&b.bytes),
+            Self::Behind => a.behind.cmp(&b.behind),
             Self::Activity => a.last_activity.cmp(&b.last_activity),
         }
     }
@@ -158,5 +161,6 @@ pub(crate) fn source_json(input: &InputSource, status: &SourceStatus, now: Times
         "last_activity": status.last_activity.map(time_text),
         "silent_ms": status.last_activity.map(since),
         "last_error": status.last_error,
+        "behind": status.behind,
     })
 }

@@ -113,6 +113,11 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
             "ledger": ledger_json(&input.ledger),
         },
     });
+    let behind = metrics.sources.behind();
+    if !behind.is_empty() {
+        let events: u64 = behind.iter().map(|(_, events)| events).sum();
+        entry["skidder"]["behind_events"] = events.into();
+    }
     let listening = &metrics.listening;
     let Some(device) = listening.device.get() else {
         entry["events_published_total"] = published.into();

@@ -42,7 +42,10 @@ pub(crate) const OUTPUT_HEAD: [&str; 9] =
 pub(crate) const FILE_HEAD: [&str; 7] =
     ["BEHIND", "OLDEST", "RATE", "DELETED IN", "STATE", "PATH", "REASON"];
 
-/// Files that are shown.
+/// Sources that are behind.
+const BEHIND_HEAD: [&str; 3] = ["RECORDS BEHIND", "INPUT", "SOURCE"];
+
+/// Files, and sources that are behind, that are shown.
 const FILES_SHOWN: usize = 5;
 
 /// Inputs that are shown.
@@ -183,6 +186,20 @@ fn push_inputs(text: &mut String, look: &Look) {
     let sources = if look.sources_open == 1 { "source" } else { "sources" };
     writeln!(text, "\n{} {sources} open", grouped(look.sources_open))
         .expect("a string takes everything");
+    push_behind(text, &look.sources);
+}
+
+/// The sources that are most behind, of those of which it is known.
+fn push_behind(text: &mut String, sources: &[SourceLook]) {
+    let behind = |source: &SourceLook| source.behind.filter(|behind| *behind > 0);
+    let mut late: Vec<_> = sources.iter().filter_map(|of| Some((behind(of)?, of))).collect();
+    late.sort_by_key(|(behind, _)| std::cmp::Reverse(*behind));
+    let row =
+        |(behind, of): &(u64, &SourceLook)| [grouped(*behind), of.input.clone(), of.name.clone()];
+    let rows: Vec<_> = late.iter().take(FILES_SHOWN).map(row).collect();
+    if !rows.is_empty() {
+        text.push_str(&table(BEHIND_HEAD, &rows));
+    }
 }
 
 /// How far behind the files are, and those that are most behind.
@@ -316,6 +333,15 @@ mod tests {
         assert!(row.ends_with("5       1,234        cannot listen on :9000"), "{text}");
         assert!(text.ends_with("\n2 sources open\n"), "{text}");
         assert!(!text.contains("files") && !text.contains("BEHIND"), "{text}");
+        let sources = json!({"open": 3, "sources": [
+            {"name": "t/0", "input_name": "apps", "behind": 7}, {"name": "t/1", "input_name": "apps", "behind": 1234},
+            {"name": "t/2", "input_name": "apps", "behind": 0}]});
+        let late = shown(&json!([input]), &sources);
+        let lines: Vec<&str> = late.lines().collect();
+        let [.., head, first, second] = &lines[..] else { panic!("{late}") };
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert!(head.starts_with("RECORDS BEHIND"), "{late}");
+        assert_eq!((words(first), words(second)), (words("1,234 apps t/1"), words("7 apps t/0")));
         let files = json!({"id": "logs", "input": "filestream", "skidder": {"name": "logs", "number": 1, "ledger": {}}});
         let both = shown(&json!([input, files]), &json!({"open": 2, "sources": []}));
         assert!(both.contains("BEHIND") && both.contains("\nlogs"), "{both}");

@@ -11,7 +11,7 @@ use std::io::Write as _;
 
 /// A record as a test compares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+pub(crate) struct Found {
     offset: i64,
     time: i64,
     block_time: Option<i64>,
@@ -20,7 +20,7 @@ struct Found {
     headers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-fn records(offsets: std::ops::Range<i64>) -> Vec<Theirs> {
+pub(crate) fn records(offsets: std::ops::Range<i64>) -> Vec<Theirs> {
     let one = |offset: i64| {
         let mut headers = IndexMap::new();
         if offset % 3 == 0 {
@@ -47,7 +47,7 @@ fn records(offsets: std::ops::Range<i64>) -> Vec<Theirs> {
 }
 
 /// A batch by the other implementation.
-fn encoded(records: &[Theirs]) -> Vec<u8> {
+pub(crate) fn encoded(records: &[Theirs]) -> Vec<u8> {
     let mut out = BytesMut::new();
     let options = RecordEncodeOptions { version: 2, compression: Compression::None };
     RecordBatchEncoder::encode(&mut out, records.iter(), &options).expect("records");
@@ -55,7 +55,7 @@ fn encoded(records: &[Theirs]) -> Vec<u8> {
 }
 
 /// The length and the checksum of a batch that was changed.
-fn seal(batch: &mut [u8]) {
+pub(crate) fn seal(batch: &mut [u8]) {
     let length = (batch.len() - BEFORE_BYTES) as u32;
     batch[8..12].copy_from_slice(&length.to_be_bytes());
     let sum = crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, &batch[SUMMED_FROM..]) as u32;
@@ -63,7 +63,7 @@ fn seal(batch: &mut [u8]) {
 }
 
 /// The same batch with its records compressed.
-fn packed(batch: &[u8], codec: u8) -> Vec<u8> {
+pub(crate) fn packed(batch: &[u8], codec: u8) -> Vec<u8> {
     let (head, body) = batch.split_at(HEAD_BYTES);
     let body = match codec {
         0 => body.to_vec(),
@@ -91,7 +91,7 @@ fn packed(batch: &[u8], codec: u8) -> Vec<u8> {
     all
 }
 
-fn decoded(bytes: &[u8]) -> Result<Vec<Found>, RecordsError> {
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Vec<Found>, RecordsError> {
     let all = decoded_in_parts(bytes, usize::MAX)?;
     assert_eq!(decoded_in_parts(bytes, 1)?.len(), all.len());
     assert_eq!(decoded_in_parts(bytes, 3)?, all, "however often reading stops");

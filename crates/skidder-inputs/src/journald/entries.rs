@@ -62,11 +62,22 @@ impl Open {
     /// Reads the head of the next entry; passes over those that are damaged.
     fn look(&mut self, report: Report<'_>) {
         self.head = None;
+        let mut is_new = false;
         while self.next < self.file.len() {
             match self.file.head(self.next) {
                 Ok(entry) => {
                     self.head = Some(entry);
                     return;
+                }
+                // journald may have written while the header was read: the number of entries of after, and the end of
+                // the file of before.
+                Err(JournalError::Damaged { .. })
+                    if !is_new && self.file.header().state == State::Online =>
+                {
+                    is_new = true;
+                    if let Err(error) = self.file.refresh() {
+                        return report(&self.path, &error.to_string());
+                    }
                 }
                 Err(error @ JournalError::Damaged { .. }) => {
                     if self.next < self.file.len() {

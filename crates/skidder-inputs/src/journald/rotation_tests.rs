@@ -1,4 +1,4 @@
-//! Rotations between any two looks of a scan.
+//! Rotations between any two looks of a scan, and a header that is read while journald writes it.
 
 use super::entries::{Entries, Start};
 use super::fields::put_message;
@@ -136,4 +136,31 @@ fn a_rotation_between_any_two_looks_loses_and_repeats_nothing() {
         }
         assert_eq!(String::from_utf8(messages).unwrap(), "123", "after {after} operations");
     }
+}
+
+#[test]
+fn an_entry_whose_header_was_read_while_it_was_written_is_not_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let system = directory.path().join("system.journal");
+    let mut writer = JournalWriter::create(&system, JournalOptions::default());
+    writer.entry(1, 1, &[b"MESSAGE=1"]);
+    let bytes_of_arena = || std::fs::read(&system).unwrap()[96..104].to_vec();
+    let before = bytes_of_arena();
+    writer.entry(2, 2, &[b"MESSAGE=2"]);
+    let after = bytes_of_arena();
+    // The end of before the second entry, and the number of entries of after it.
+    writer.put(96, &before);
+    let place = files::Place::path(Path::new("/"), &directory.path().to_string_lossy());
+    let fs = Arc::new(RealFs);
+    let matches = Arc::new(Matches::default());
+    let mut entries = Entries::new(fs, place.unwrap(), matches, Start::Head, Place::default());
+    let mut problem = |path: &Path, error: &str| panic!("{}: {error}", path.display());
+    entries.scan(&mut problem);
+    writer.put(96, &after);
+    let (mut messages, mut items) = (Vec::new(), Vec::new());
+    while entries.next(&mut items, &mut problem).is_some() {
+        put_message(&items, &mut messages);
+        items.clear();
+    }
+    assert_eq!(String::from_utf8(messages).unwrap(), "12");
 }

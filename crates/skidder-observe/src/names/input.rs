@@ -188,6 +188,16 @@ pub(crate) const METRICS: &[InputMetric] = &[
         |i| source(i, |of| of.open),
     ),
     metric(
+        Kind::Gauge,
+        "skidder_input_behind_events",
+        "Records of all its partitions from the offset that is committed next to the end at the last look.",
+        |i| {
+            let behind = i.task.as_ref()?.metrics().sources.behind();
+            (!behind.is_empty())
+                .then(|| Value::Count(behind.iter().map(|(_, events)| events).sum()))
+        },
+    ),
+    metric(
         Kind::Counter,
         "skidder_input_received_events_total",
         "Events received, before they went to any output.",

@@ -1,4 +1,4 @@
-//! A client for tests: topics, rights, and everything that is in a topic. Messages by `kafka-protocol`, so that our
+//! A client for the tests of the output and of the input: topics, rights, records, and the offsets of groups. Messages by `kafka-protocol`, so that our
 //! records are judged by what others understand.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -7,11 +7,16 @@ use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableT
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
     BrokerId, CreateAclsRequest, CreateTopicsRequest, FetchRequest, ListOffsetsRequest,
-    MetadataRequest, RequestHeader, ResponseHeader, TopicName,
+    MetadataRequest, OffsetFetchRequest, ProduceRequest, RequestHeader, ResponseHeader, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion as _, Request, StrBytes};
+use kafka_protocol::records::{
+    Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
+};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -160,6 +165,53 @@ impl Client {
             }
         }
         taken
+    }
+
+    /// Sends records to the first partition of a topic.
+    pub(crate) fn produce(&mut self, topic: &str, values: impl Iterator<Item = String>) {
+        let record = |(place, value): (usize, String)| Record {
+            transactional: false,
+            control: false,
+            delete_horizon: false,
+            partition_leader_epoch: 0,
+            producer_id: -1,
+            producer_epoch: -1,
+            timestamp_type: TimestampType::Creation,
+            timestamp: 1_700_000_000_000,
+            sequence: place as i32,
+            offset: place as i64,
+            key: None,
+            value: Some(Bytes::from(value)),
+            headers: Default::default(),
+        };
+        let records: Vec<Record> = values.enumerate().map(record).collect();
+        let mut bytes = BytesMut::new();
+        let options = RecordEncodeOptions { version: 2, compression: Compression::None };
+        RecordBatchEncoder::encode(&mut bytes, records.iter(), &options).expect("records");
+        let partition =
+            PartitionProduceData::default().with_index(0).with_records(Some(bytes.freeze()));
+        let topic = TopicProduceData::default()
+            .with_name(named(topic))
+            .with_partition_data(vec![partition]);
+        let request = ProduceRequest::default()
+            .with_acks(1)
+            .with_timeout_ms(30_000)
+            .with_topic_data(vec![topic]);
+        let answer = self.ask(8, &request);
+        assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
+    }
+
+    /// The offset that a group has committed.
+    pub(crate) fn committed(&mut self, group: &str, topic: &str) -> usize {
+        let topic = OffsetFetchRequestTopic::default()
+            .with_name(named(topic))
+            .with_partition_indexes(vec![0]);
+        let request = OffsetFetchRequest::default()
+            .with_group_id(text(group).into())
+            .with_topics(Some(vec![topic]));
+        let answer = self.ask(5, &request);
+        let found = answer.topics.first().and_then(|topic| topic.partitions.first());
+        found.map_or(0, |found| usize::try_from(found.committed_offset).unwrap_or(0))
     }
 
     /// Reads records from this offset on; gives the next one.

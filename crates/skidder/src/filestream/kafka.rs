@@ -5,8 +5,6 @@ use skidder_config::{Group, Section};
 use skidder_input::Input;
 use skidder_input_kafka::KAFKA_INPUT;
 use skidder_inputs::Context;
-use skidder_read::FilestreamSettings;
-use skidder_read::scan::ScanSettings;
 
 /// Settings of `kafka`.
 pub(crate) static KAFKA: Group =
@@ -19,10 +17,7 @@ pub(crate) static KAFKA: Group =
 /// Reads one input; the section reports mistakes.
 pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
     section.declared_by(&KAFKA);
-    skidder_inputs::read_common(section);
-    let mut settings = FilestreamSettings::new("", ScanSettings::default());
-    parsers::read_of_queue(section, &mut settings);
-    let parsing = (settings.parsers, settings.message_max_bytes);
+    let parsing = parsers::read_of_messages(section);
     let input = skidder_input_kafka::read(section, &context.fs, parsing)?;
     Some(Box::new(input))
 }

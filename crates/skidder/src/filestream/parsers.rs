@@ -90,24 +90,14 @@ pub(super) fn read_of_records(section: &Section<'_>, settings: &mut FilestreamSe
 
 /// Reads the parsers of an input whose messages come whole; returns them and the most bytes of a message.
 pub(super) fn read_of_messages(section: &Section<'_>) -> (Chain, usize) {
-    let settings = FilestreamSettings::new("", ScanSettings::default());
-    let max_bytes = section.get(&MAX_BYTES).value() as usize;
-    let parsers = section.items_of(&PARSERS);
-    let parsers = parsers.iter().filter_map(|item| read_parser(item, &settings, max_bytes));
-    (Chain::new(parsers.collect(), 2 * max_bytes as u64), max_bytes)
-}
-
-/// Reads the parsers of an input whose lines are messages of a queue.
-#[cfg(feature = "kafka")]
-pub(super) fn read_of_queue(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    let mut settings = FilestreamSettings::new("", ScanSettings::default());
+    settings.keep_null = skidder_inputs::read_common(section);
     let max_bytes = section.get(&MAX_BYTES).value() as usize;
     settings.message_max_bytes = max_bytes;
-    let mut parsers = Vec::new();
-    for item in &section.items_of(&PARSERS) {
-        parsers.extend(read_parser(item, settings, max_bytes));
-    }
-    finish(section, MAX_BYTES.name(), settings, parsers, max_bytes);
-    settings.key_suffix = "";
+    let items = section.items_of(&PARSERS);
+    let parsers = items.iter().filter_map(|item| read_parser(item, &settings, max_bytes)).collect();
+    finish(section, MAX_BYTES.name(), &mut settings, parsers, max_bytes);
+    (settings.parsers, max_bytes)
 }
 
 /// Reads the settings of a `log` or `container` input.

@@ -215,3 +215,21 @@ fn deprecated_inputs_have_the_same_under_other_names() {
     ));
     assert_eq!(settings.key_suffix, "stderr");
 }
+
+#[test]
+fn inputs_of_messages_have_these_parsers_and_keep_null_is_for_them_too() {
+    for keep_null in [false, true] {
+        let text = format!(
+            "{{keep_null: {keep_null}, max_bytes: 1KiB, parsers: [{{ndjson: {{target: ''}}}}]}}"
+        );
+        let settings = skidder_config::Settings::parse("f.yml", &text).unwrap();
+        let problems = skidder_config::Problems::new();
+        let section = settings.root(&problems);
+        section.declared_by(&super::journald::JOURNALD);
+        let (chain, max_bytes) = super::parsers::read_of_messages(&section);
+        section.finish();
+        assert_eq!((problems.to_string(), max_bytes), (String::new(), 1024));
+        let [Parser::Ndjson { settings, .. }] = chain.parsers() else { panic!("{chain:?}") };
+        assert_eq!(settings.keep_null, keep_null);
+    }
+}

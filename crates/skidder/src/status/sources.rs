@@ -27,6 +27,8 @@ pub(crate) struct SourceLook {
     pub(crate) open_ms: Option<u64>,
     pub(crate) silent_ms: Option<u64>,
     pub(crate) last_error: Option<String>,
+    /// Records of a partition that have no verdict.
+    pub(crate) behind: Option<u64>,
 }
 
 impl SourceLook {
@@ -51,15 +53,19 @@ impl SourceLook {
             open_ms: source["open_ms"].as_u64(),
             silent_ms: source["silent_ms"].as_u64(),
             last_error: text(&source["last_error"]),
+            behind: source["behind"].as_u64(),
         }
     }
 
-    /// Its cells; an error is after its name.
+    /// Its cells; after its name how far it is behind, and an error.
     pub(crate) fn row(&self) -> [String; 8] {
-        let name = match &self.last_error {
-            Some(error) => format!("{}; last error: {error}", self.name),
-            None => self.name.clone(),
-        };
+        let mut name = self.name.clone();
+        if let Some(behind) = self.behind.filter(|behind| *behind > 0) {
+            name.push_str(&format!("; {} behind", grouped(behind)));
+        }
+        if let Some(error) = &self.last_error {
+            name.push_str(&format!("; last error: {error}"));
+        }
         [
             or_dash(self.events_rate.map(|rate| format!("{rate:.0}"))),
             or_dash(self.bytes_rate.map(bytes_text)),
