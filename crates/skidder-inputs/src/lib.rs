@@ -11,6 +11,7 @@ pub mod http_endpoint;
 pub mod journald;
 pub mod listen;
 pub mod lumberjack;
+pub mod mqtt;
 mod receive_queue;
 pub mod stdin;
 pub mod stream;
@@ -61,6 +62,7 @@ pub const KINDS: &[(&str, Read)] = &[
     ("benchmark", benchmark::read),
     ("http_endpoint", http_endpoint::read),
     ("lumberjack", lumberjack::read),
+    ("mqtt", mqtt::read),
     ("syslog", syslog::read),
     ("tcp", tcp::read),
     ("udp", udp::read),
@@ -72,6 +74,7 @@ pub static SETTINGS: &[(&str, &Group)] = &[
     ("benchmark", &benchmark::BENCHMARK),
     ("http_endpoint", &http_endpoint::HTTP_ENDPOINT),
     ("lumberjack", &lumberjack::LUMBERJACK),
+    ("mqtt", &mqtt::MQTT),
     ("syslog", &syslog::SYSLOG),
     ("tcp", &tcp::TCP),
     ("udp", &udp::UDP),

@@ -167,7 +167,7 @@ const JOURNALD: &str = skidder_inputs::journald::KIND;
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 21 + cfg!(not(feature = "kafka")) as usize] = [
+const NOT_HERE: [&str; 20 + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -182,7 +182,6 @@ const NOT_HERE: [&str; 21 + cfg!(not(feature = "kafka")) as usize] = [
     "httpjson",
     #[cfg(not(feature = "kafka"))]
     "kafka",
-    "mqtt",
     "netflow",
     "o365audit",
     "redis",
