@@ -44,10 +44,11 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 10] = [
+const STARTED_BY_TESTS: [&str; 11] = [
     "docker.sh",
     "lumberjack.sh",
     "camel-lumberjack.sh",
+    "mosquitto.sh",
     "otelcol.sh",
     "redis.sh",
     "rsyslog.sh",

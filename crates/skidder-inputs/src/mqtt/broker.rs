@@ -22,7 +22,13 @@ const LINES_MAX: usize = 600;
 /// A packet of the client.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
-    Connect { id: String, is_clean: bool, keep_alive: u16, expiry: Option<u32>, window: Option<u16> },
+    Connect {
+        id: String,
+        is_clean: bool,
+        keep_alive: u16,
+        expiry: Option<u32>,
+        window: Option<u16>,
+    },
     Subscribe(u16, Vec<(String, u8)>),
     Acknowledge(u16),
     Record(u16),
@@ -60,6 +66,8 @@ pub(super) struct State {
     pub(super) commands: VecDeque<Command>,
     /// Bytes in place of the answers to the next connections.
     pub(super) answers: VecDeque<Vec<u8>>,
+    /// Bytes in place of the answers to the next subscriptions.
+    pub(super) subacks: VecDeque<Vec<u8>>,
     /// Acknowledgements get lost.
     pub(super) is_deaf: bool,
     /// Signs of life get no answer.
@@ -117,6 +125,18 @@ impl Broker {
         self.changed.notify_waiters();
     }
 
+    /// The broker loses its memory.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        (state.has_session, state.last_id) = (false, 0);
+        state.in_flight.clear();
+    }
+
+    /// Messages that have not come to their end.
+    pub(super) fn in_flight(&self) -> usize {
+        self.state().in_flight.len()
+    }
+
     /// How often a packet came for which this holds.
     pub(super) fn count(&self, holds: impl Fn(&Request) -> bool) -> usize {
         self.state().requests.iter().filter(|request| holds(request)).count()
@@ -135,11 +155,7 @@ impl Broker {
             }
             has_room
         };
-        Box::pin(async move {
-            let pushing = push_in_parts(lines, 50, &self.changed, push);
-            // The connection wakes all that wait, and this may have looked before.
-            pushing.await;
-        })
+        Box::pin(async move { push_in_parts(lines, 50, &self.changed, push).await })
     }
 
     /// Sends what is no packet when all lines are sent.
@@ -182,6 +198,7 @@ impl Broker {
                 if stream.write_all(&bytes).await.is_err() {
                     return;
                 }
+                let has_command = command.is_some();
                 match command {
                     Some(Command::Raw(bytes)) => drop(stream.write_all(&bytes).await),
                     Some(Command::Garbage(bytes)) => {
@@ -191,7 +208,7 @@ impl Broker {
                     Some(Command::Break) => return,
                     None => {}
                 }
-                if !bytes.is_empty() {
+                if !bytes.is_empty() || has_command {
                     self.changed.notify_waiters();
                     continue;
                 }
@@ -223,7 +240,8 @@ impl Broker {
                 break;
             }
         }
-        let command = if state.lines.is_empty() || self.qos > 0 { state.commands.pop_front() } else { None };
+        let command =
+            if state.lines.is_empty() || self.qos > 0 { state.commands.pop_front() } else { None };
         (out, command)
     }
 
@@ -241,6 +259,9 @@ impl Broker {
                     return answer;
                 }
                 let has_session = state.has_session && !is_clean;
+                if !has_session {
+                    state.in_flight.clear();
+                }
                 state.has_session = true;
                 let mut out = self.connected(has_session);
                 let in_flight = std::mem::take(&mut state.in_flight);
@@ -253,7 +274,9 @@ impl Broker {
                 state.in_flight = in_flight;
                 out
             }
-            Request::Subscribe(id, topics) => self.subscribed(id, &topics),
+            Request::Subscribe(id, topics) => {
+                state.subacks.pop_front().unwrap_or_else(|| self.subscribed(id, &topics))
+            }
             Request::Acknowledge(id) if !is_deaf => {
                 assert_eq!(self.qos, 1);
                 let place = place(&state, id).expect("a message was sent");
@@ -412,4 +435,27 @@ pub(super) fn new(packet: &New) -> Vec<u8> {
     let mut out = BytesMut::new();
     packet.write(&mut out, None).unwrap();
     out.to_vec()
+}
+
+/// Properties of the answer to `CONNECT` in version 5, all of them empty.
+pub(super) fn no_properties() -> v5::v5::ConnAckProperties {
+    v5::v5::ConnAckProperties {
+        session_expiry_interval: None,
+        receive_max: None,
+        max_qos: None,
+        retain_available: None,
+        max_packet_size: None,
+        assigned_client_identifier: None,
+        topic_alias_max: None,
+        reason_string: None,
+        user_properties: Vec::new(),
+        wildcard_subscription_available: None,
+        subscription_identifiers_available: None,
+        shared_subscription_available: None,
+        server_keep_alive: None,
+        response_information: None,
+        server_reference: None,
+        authentication_method: None,
+        authentication_data: None,
+    }
 }

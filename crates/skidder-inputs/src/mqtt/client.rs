@@ -67,7 +67,9 @@ impl Client {
             match result {
                 Ok(End::Stopped) => return,
                 Ok(End::Rejected) => {
-                    tracing::warn!("messages get no verdict in this run; the broker sends them again");
+                    tracing::warn!(
+                        "messages get no verdict in this run; the broker sends them again"
+                    );
                 }
                 Err(error) => self.report(&error),
             }

@@ -30,10 +30,17 @@ pub(super) enum Packet<'a> {
     /// A message of QoS 2 with this packet id is released.
     Release(u16),
     /// The codes for the filters of the subscription with this packet id.
-    Subscribed { id: u16, codes: &'a [u8], words: Option<String> },
+    Subscribed {
+        id: u16,
+        codes: &'a [u8],
+        words: Option<String>,
+    },
     Pong,
     /// The broker ends the connection.
-    Disconnect { code: u8, words: Option<String> },
+    Disconnect {
+        code: u8,
+        words: Option<String>,
+    },
 }
 
 /// The answer to `CONNECT`.
@@ -90,6 +97,9 @@ impl Decoder {
         self.skip -= skipped;
         let rest = &bytes[skipped..];
         let Some((first, behind)) = rest.split_first() else { return Ok((skipped, None)) };
+        if !self.is_known(*first) {
+            return Err(BadPacket("a packet is of a type that no broker sends"));
+        }
         let Some((length, head)) = variable(behind)? else { return Ok((skipped, None)) };
         let body = &behind[head..];
         let is_message = first >> 4 == 3;
@@ -104,12 +114,14 @@ impl Decoder {
         Ok((skipped + 1 + head + wanted, Some(packet)))
     }
 
-    fn packet<'a>(
-        &self,
-        first: u8,
-        body: &'a [u8],
-        is_cut: bool,
-    ) -> Result<Packet<'a>, BadPacket> {
+    /// Whether a packet may begin with this byte. Looked at before its length: what is no broker may announce more than it
+    /// sends.
+    fn is_known(&self, first: u8) -> bool {
+        matches!(first, 0x20 | 0x30..=0x3f | 0x62 | 0x90 | 0xd0)
+            || (first == 0xe0 && self.version == Version::V5)
+    }
+
+    fn packet<'a>(&self, first: u8, body: &'a [u8], is_cut: bool) -> Result<Packet<'a>, BadPacket> {
         let mut reader = Reader(body);
         let is_new = self.version == Version::V5;
         match first {
@@ -141,7 +153,7 @@ impl Decoder {
                 Ok(Packet::Subscribed { id, codes: reader.0, words: said })
             }
             0xd0 => Ok(Packet::Pong),
-            0xe0 if is_new => {
+            _ => {
                 let mut said = None;
                 let code = if reader.0.is_empty() { 0 } else { reader.byte()? };
                 if !reader.0.is_empty() {
@@ -149,7 +161,6 @@ impl Decoder {
                 }
                 Ok(Packet::Disconnect { code, words: said })
             }
-            _ => Err(BadPacket("a packet is of a type that no broker sends")),
         }
     }
 
@@ -221,11 +232,7 @@ fn variable(bytes: &[u8]) -> Result<Option<(usize, usize)>, BadPacket> {
             return Ok(Some((number, place + 1)));
         }
     }
-    if bytes.len() < 4 {
-        Ok(None)
-    } else {
-        Err(BadPacket("a length has more than four bytes"))
-    }
+    if bytes.len() < 4 { Ok(None) } else { Err(BadPacket("a length has more than four bytes")) }
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -295,3 +302,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

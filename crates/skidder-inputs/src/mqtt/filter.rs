@@ -45,7 +45,9 @@ mod tests {
 
     #[test]
     fn wildcards_are_whole_levels() {
-        for filter in ["#", "+", "a", "/", "a/+/b/#", "$SYS/#", "$share/g/a/#", "$share/g//", "é/x y"] {
+        for filter in
+            ["#", "+", "a", "/", "a/+/b/#", "$SYS/#", "$share/g/a/#", "$share/g//", "é/x y"]
+        {
             assert_eq!(check(filter), Ok(()), "{filter}");
         }
         let long = "x".repeat(BYTES_MAX + 1);

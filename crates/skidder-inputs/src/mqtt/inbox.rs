@@ -226,3 +226,104 @@ impl Inbox {
         self.lock().is_rejected
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: u16, qos: u8, is_duplicate: bool, text: &'static str) -> Message<'static> {
+        Message {
+            topic: "t".into(),
+            payload: text.as_bytes(),
+            id,
+            qos,
+            is_duplicate,
+            is_retained: false,
+            is_cut: false,
+        }
+    }
+
+    fn due(inbox: &Inbox) -> Vec<(u8, u8)> {
+        let mut out = Vec::new();
+        inbox.take_due(&mut out);
+        out.chunks(4).map(|packet| (packet[0], packet[3])).collect()
+    }
+
+    #[test]
+    fn acknowledgements_are_in_the_order_of_arrival_whatever_the_order_of_verdicts() {
+        let inbox = Arc::<Inbox>::default();
+        inbox.connected(false);
+        let places = [(1, 1), (2, 2), (3, 1)]
+            .map(|(id, qos)| inbox.arrived(&message(id, qos, false, "a")).expect("new"));
+        let [one, two, three] = places.map(|place| inbox.batch(vec![place]));
+        three.accept();
+        two.accept();
+        assert_eq!(due(&inbox), []);
+        one.accept();
+        assert_eq!(due(&inbox), [(0x40, 1), (0x50, 2), (0x40, 3)]);
+        assert_eq!((inbox.owed(), inbox.is_waiting()), (0, false));
+        assert_eq!(inbox.released(2), Ok(()));
+        assert_eq!(inbox.released(2), Ok(()), "one of an earlier run is released too");
+    }
+
+    #[test]
+    fn nothing_is_acknowledged_over_a_connection_that_did_not_bring_it() {
+        let inbox = Arc::<Inbox>::default();
+        inbox.connected(false);
+        let place = inbox.arrived(&message(1, 1, false, "a")).expect("new");
+        let owed = inbox.batch(vec![place]);
+        inbox.connected(true);
+        owed.accept();
+        assert_eq!(due(&inbox), []);
+        assert_eq!(inbox.arrived(&message(1, 1, true, "a")), None);
+        assert_eq!(due(&inbox), [(0x40, 1)]);
+        // Acknowledged: what comes under the id now is another message, even if it is the same text.
+        assert!(inbox.arrived(&message(1, 1, true, "a")).is_some());
+    }
+
+    #[test]
+    fn an_id_with_another_text_is_another_message() {
+        for qos in [1, 2] {
+            let inbox = Arc::<Inbox>::default();
+            inbox.connected(false);
+            let first = inbox.arrived(&message(1, qos, false, "a")).expect("new");
+            let first = inbox.batch(vec![first]);
+            inbox.connected(true);
+            let second = inbox.arrived(&message(1, qos, true, "b")).expect("another message");
+            first.accept();
+            assert_eq!(due(&inbox), [], "the verdict is of the other one");
+            inbox.settle(&[second]);
+            assert_eq!(due(&inbox).len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_a_whole_connection_did_not_bring_again_may_be_another_message() {
+        let inbox = Arc::<Inbox>::default();
+        inbox.connected(false);
+        let place = inbox.arrived(&message(1, 1, false, "a")).expect("new");
+        let recorded = inbox.arrived(&message(2, 2, false, "a")).expect("new");
+        inbox.settle(&[place, recorded]);
+        inbox.connected(true);
+        inbox.connected(true);
+        assert!(inbox.arrived(&message(1, 1, true, "a")).is_some());
+        assert!(inbox.arrived(&message(2, 2, true, "a")).is_none(), "quality 2 knows when it ends");
+    }
+
+    #[test]
+    fn a_batch_without_verdicts_is_an_event_again_and_nothing_behind_it_is_acknowledged() {
+        let inbox = Arc::<Inbox>::default();
+        inbox.connected(false);
+        let places = [1, 2].map(|id| inbox.arrived(&message(id, 1, false, "a")).expect("new"));
+        let [one, two] = places.map(|place| inbox.batch(vec![place]));
+        drop(one);
+        two.accept();
+        assert!(inbox.is_rejected() && !inbox.is_waiting());
+        assert_eq!(due(&inbox), []);
+        inbox.connected(true);
+        assert!(!inbox.is_rejected());
+        assert!(inbox.arrived(&message(1, 1, true, "a")).is_some());
+        assert!(inbox.arrived(&message(2, 1, true, "a")).is_none());
+        assert_eq!(due(&inbox), [], "the first one has no verdict yet");
+    }
+}

@@ -34,7 +34,9 @@ pub(super) enum LinkError {
     #[error("the broker ends the connection: {0}")]
     Ended(String),
     /// The far side has closed it.
-    #[error("the broker closed the connection; see its log, and whether another client has the `client_id`")]
+    #[error(
+        "the broker closed the connection; see its log, and whether another client has the `client_id`"
+    )]
     Closed,
     /// It is broken.
     #[error("the connection broke: {0}")]
@@ -56,7 +58,10 @@ pub(super) enum LinkError {
 /// The remedies of HTTP, as they are for URLs of brokers.
 fn in_words(error: &NetError) -> String {
     let text = error.to_string();
-    text.replace("`http://` in place of `https://`, or leave `ssl` out", "`tcp://` in place of `ssl://`")
+    text.replace(
+        "`http://` in place of `https://`, or leave `ssl` out",
+        "`tcp://` in place of `ssl://`",
+    )
 }
 
 /// See the module's text.

@@ -82,7 +82,11 @@ mod tests {
     #[test]
     fn every_refusal_has_a_remedy() {
         for (version, code, expected) in [
-            (Version::V311, 1, "does not speak this version of the protocol (code 1); set `protocol_version`"),
+            (
+                Version::V311,
+                1,
+                "does not speak this version of the protocol (code 1); set `protocol_version`",
+            ),
             (Version::V311, 2, "client id (code 2); set another `client_id`"),
             (Version::V311, 3, "not available"),
             (Version::V311, 4, "wrong user or password (code 4); see `username`"),

@@ -77,7 +77,9 @@ impl<'a> Session<'a> {
         let keep_alive = connected.keep_alive.map_or(own, |it| Duration::from_secs(it.into()));
         let is_kept = !settings.clean_session && connected.session_expiry != Some(0);
         if !settings.clean_session && !is_kept {
-            tracing::warn!("the broker keeps no session, so that a break of the connection may lose messages");
+            tracing::warn!(
+                "the broker keeps no session, so that a break of the connection may lose messages"
+            );
         }
         client.inbox.connected(connected.has_session);
         tracing::info!(broker = link.name, has_session = connected.has_session, "connected");
@@ -206,7 +208,10 @@ impl<'a> Session<'a> {
                     }
                     if message.is_cut {
                         let topic = &*message.topic;
-                        tracing::warn!(topic, "a message is longer than `max_message_size` and was cut");
+                        tracing::warn!(
+                            topic,
+                            "a message is longer than `max_message_size` and was cut"
+                        );
                         client.intake.metrics().errors.add(1);
                     }
                     client.gathered.push(&message, place);
@@ -247,7 +252,12 @@ impl<'a> Session<'a> {
                 let reason = reasons::subscription(settings.version, *code);
                 refused.push(format!("`{topic}`: {}", reasons::sentence(reason, *code, words)));
             } else if *code < settings.qos {
-                tracing::warn!(topic, qos = settings.qos, granted = code, "the broker grants a lower quality of service");
+                tracing::warn!(
+                    topic,
+                    qos = settings.qos,
+                    granted = code,
+                    "the broker grants a lower quality of service"
+                );
             }
         }
         if refused.is_empty() {

@@ -188,7 +188,10 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
     let hosts: Vec<String> = addresses.iter().map(|address| address.host.to_string()).collect();
     let address = format!("{} {}", hosts.join(","), settings.client_id);
     let broker = |address: Address| Broker {
-        login: address.login.map(|(user, password)| (user, Some(password).filter(|it| !it.is_empty()))).or(login.clone()),
+        login: address
+            .login
+            .map(|(user, password)| (user, Some(password).filter(|it| !it.is_empty())))
+            .or(login.clone()),
         route: Route {
             host: address.host,
             proxy: None,
@@ -215,7 +218,9 @@ fn read_url(text: &str) -> Result<Address, String> {
     let is_encrypted = match scheme {
         "tcp" | "mqtt" => false,
         "ssl" | "tls" | "tcps" | "mqtts" | "mqtt+ssl" => true,
-        "ws" | "wss" => return Err("this input has no WebSocket; use `tcp://` or `ssl://`".to_owned()),
+        "ws" | "wss" => {
+            return Err("this input has no WebSocket; use `tcp://` or `ssl://`".to_owned());
+        }
         "unix" => return Err("this input has no Unix socket; use `tcp://` or `ssl://`".to_owned()),
         _ => return Err("the scheme is neither `tcp` nor `ssl`".to_owned()),
     };
@@ -267,7 +272,8 @@ fn read_tls(
     let mut tls = TlsSettings::read(&section.part(&TLS));
     if !is_needed {
         if is_set && tls.enabled {
-            let message = "`ssl` does nothing: no host begins with `ssl://`, and nothing is encrypted";
+            let message =
+                "`ssl` does nothing: no host begins with `ssl://`, and nothing is encrypted";
             section.warning(TLS.name(), message, "use `ssl://` in `hosts`, or remove `ssl`");
         }
         return Ok(None);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 5] =
-    ["filestream.md", "inputs.md", "outputs.md", "processors.md", "settings.md"];
+const PAGES: [&str; 6] =
+    ["filestream.md", "inputs.md", "mqtt.md", "outputs.md", "processors.md", "settings.md"];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
