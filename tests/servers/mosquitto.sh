@@ -19,11 +19,8 @@ cat >"$dir/mosquitto.conf" <<CONF
 user $(id -un)
 per_listener_settings true
 log_dest stdout
-log_type all
 persistence true
 persistence_location $dir/data/
-autosave_interval 1
-autosave_on_changes true
 max_queued_messages 0
 ${SETTINGS:-}
 listener $port 127.0.0.1

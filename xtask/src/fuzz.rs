@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers, the disk queue and the frames of
-//! Lumberjack, for as long as one likes. Their short run is part of the ordinary tests.
+//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers, the disk queue, the frames of
+//! Lumberjack and the packets of MQTT, for as long as one likes. Their short run is part of the ordinary tests.
 
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
@@ -17,7 +17,10 @@ const PROGRAMS: [&str; 4] = ["fuzz", "fuzz_frames", "fuzz_parsers", "fuzz_queue"
 const PACKAGES: [&str; 3] = ["skidder-decode", "skidder-parse", "skidder-pipeline"];
 
 /// Beside the code, because what they test is not public: the package, and the path of the tests in it.
-const INNER: [(&str, &str); 1] = [("skidder-inputs", "lumberjack::frames::fuzz::")];
+const INNER: [(&str, &str); 2] = [
+    ("skidder-inputs", "lumberjack::frames::fuzz::"),
+    ("skidder-inputs", "mqtt::decode::tests::fuzz_"),
+];
 
 /// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {

@@ -10,10 +10,13 @@ use skidder_event::{Map, Progress};
 use skidder_input::{Intake, Sending, Source, Stopped};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// A session that lasted so long was a good one: the next failure is a new one.
 const STABLE: Duration = Duration::from_secs(10);
+
+/// How long a stop waits for room in the queues.
+const LAST_ROOM_MAX: Duration = Duration::from_secs(1);
 
 /// See the module's text.
 pub(super) struct Client {
@@ -21,6 +24,8 @@ pub(super) struct Client {
     pub(super) intake: Intake,
     pub(super) inbox: Arc<Inbox>,
     pub(super) gathered: Gathered,
+    /// The broker keeps messages of QoS 1 and 2 until they are acknowledged, whatever happens to the connection.
+    pub(super) is_kept: bool,
     source: Source,
     /// A batch that waits for room in a queue, and its messages, if that is all that their acknowledgements wait for.
     sending: Option<(Sending, Vec<Place>)>,
@@ -36,6 +41,7 @@ impl Client {
             intake,
             inbox: Arc::default(),
             gathered: Gathered::default(),
+            is_kept: false,
             sending: None,
             reported: String::new(),
         }
@@ -43,6 +49,12 @@ impl Client {
 
     /// Reads until the input must stop.
     pub(super) async fn run(mut self) {
+        self.run_sessions().await;
+        // What was received over a connection that is gone.
+        drop(timeout(LAST_ROOM_MAX, self.drain()).await);
+    }
+
+    async fn run_sessions(&mut self) {
         let intake = self.intake.clone();
         let mut failures = 0_u32;
         loop {
@@ -55,7 +67,7 @@ impl Client {
             let result = match opened {
                 Ok((link, connected)) => {
                     let name = link.name.clone();
-                    let end = Session::new(&mut self, link, &connected).run().await;
+                    let end = Session::new(self, link, &connected).run().await;
                     end.map_err(|error| format!("{name}: {error}"))
                 }
                 Err(error) => Err(error),
@@ -109,6 +121,15 @@ impl Client {
         }
     }
 
+    /// A message is longer than the bound.
+    pub(super) fn cut(&self, topic: &str, was_reported: bool) {
+        let error = "a message is longer than `max_message_size` and was cut";
+        self.source.failed(error);
+        if !was_reported {
+            tracing::warn!(topic, "{error}");
+        }
+    }
+
     /// Everything is in order again.
     pub(super) fn recovered(&mut self) {
         self.intake.metrics().set_trouble(None);
@@ -130,11 +151,11 @@ impl Client {
         sent
     }
 
-    /// Sends what was gathered. `is_kept`: the broker keeps messages of QoS 1 and 2 until they are acknowledged.
-    pub(super) fn send(&mut self, is_kept: bool) {
+    /// Sends what was gathered.
+    pub(super) fn send(&mut self) {
         let now = self.intake.clock().wall().0;
         let ready = self.gathered.take(&mut self.source, now);
-        let (progress, places) = if is_kept && !ready.places.is_empty() {
+        let (progress, places) = if self.is_kept && !ready.places.is_empty() {
             let owed = self.inbox.batch(ready.places);
             (Progress::Acknowledge(owed, ready.bytes), Vec::new())
         } else {
@@ -149,13 +170,13 @@ impl Client {
     }
 
     /// Waits until everything that was gathered is in the queues.
-    pub(super) async fn drain(&mut self, is_kept: bool) -> Result<(), Stopped> {
+    pub(super) async fn drain(&mut self) -> Result<(), Stopped> {
         loop {
             self.sent().await?;
             if self.gathered.is_empty() {
                 return Ok(());
             }
-            self.send(is_kept);
+            self.send();
         }
     }
 }

@@ -4,7 +4,7 @@ use super::decode::{BadPacket, Connected, Decoder, Packet, Version};
 use super::encode::{Connect, put_subscribe};
 use super::reasons;
 use super::settings::{Broker, Settings};
-use skidder_net::{NetError, Stream, is_tls_alert};
+use skidder_net::{NetError, Stream, is_tls_alert, tls_remedy};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -39,7 +39,7 @@ pub(super) enum LinkError {
     )]
     Closed,
     /// It is broken.
-    #[error("the connection broke: {0}")]
+    #[error("the connection broke: {0}{remedy}", remedy = remedy(.0))]
     Broken(io::Error),
     /// The broker gives no sign of life.
     #[error("the broker is silent: no answer to `{request}` within `timeout` ({} s)", .limit.as_secs_f64())]
@@ -62,6 +62,11 @@ fn in_words(error: &NetError) -> String {
         "`http://` in place of `https://`, or leave `ssl` out",
         "`tcp://` in place of `ssl://`",
     )
+}
+
+/// The remedy for an error of TLS, as a broker that wants a certificate sends it behind the handshake.
+fn remedy(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::InvalidData { tls_remedy(error) } else { "" }
 }
 
 /// See the module's text.

@@ -44,11 +44,11 @@ pub(super) enum End {
 pub(super) struct Session<'a> {
     client: &'a mut Client,
     link: Link,
-    /// The broker keeps messages of QoS 1 and 2 until they are acknowledged, whatever happens to the connection.
-    is_kept: bool,
     /// The interval of signs of life; `None`: none.
     keep_alive: Option<Duration>,
     times: Times,
+    /// A message was cut, which is logged once.
+    has_cut: bool,
 }
 
 /// When something happened last.
@@ -81,6 +81,7 @@ impl<'a> Session<'a> {
                 "the broker keeps no session, so that a break of the connection may lose messages"
             );
         }
+        client.is_kept = is_kept;
         client.inbox.connected(connected.has_session);
         tracing::info!(broker = link.name, has_session = connected.has_session, "connected");
         let now = Instant::now();
@@ -95,7 +96,7 @@ impl<'a> Session<'a> {
             flush: None,
         };
         let keep_alive = Some(keep_alive).filter(|interval| !interval.is_zero());
-        Self { client, link, is_kept, keep_alive, times }
+        Self { client, link, keep_alive, times, has_cut: false }
     }
 
     /// Reads until the session ends.
@@ -104,6 +105,8 @@ impl<'a> Session<'a> {
         match end {
             Ok(End::Stopped) => self.finish().await,
             Ok(End::Rejected) => {}
+            // What was decoded goes on with the next connection, and the broker sends the rest again.
+            Err(_) if self.client.is_kept => {}
             Err(_) => {
                 let intake = self.client.intake.clone();
                 tokio::select! {
@@ -171,12 +174,12 @@ impl<'a> Session<'a> {
         let mut used = 0;
         let taken = self.decode(&mut used);
         self.link.incoming.drain(..used);
-        if self.link.incoming.is_empty() {
+        if self.link.incoming.is_empty() && self.link.incoming.capacity() > 4 * READ_BYTES {
             // A long message has made it large.
             self.link.incoming.shrink_to(READ_BYTES);
         }
         if !self.client.is_sending() && !self.client.gathered.is_empty() {
-            self.client.send(self.is_kept);
+            self.client.send();
         }
         Ok(taken? && !self.client.is_sending())
     }
@@ -184,7 +187,7 @@ impl<'a> Session<'a> {
     fn decode(&mut self, used: &mut usize) -> Result<bool, LinkError> {
         while self.may_take() {
             if self.client.gathered.is_full() {
-                self.client.send(self.is_kept);
+                self.client.send();
                 if self.client.is_sending() {
                     return Ok(false);
                 }
@@ -204,15 +207,10 @@ impl<'a> Session<'a> {
                         },
                     };
                     if !client.gathered.fits(message.qos) {
-                        client.send(self.is_kept);
+                        client.send();
                     }
                     if message.is_cut {
-                        let topic = &*message.topic;
-                        tracing::warn!(
-                            topic,
-                            "a message is longer than `max_message_size` and was cut"
-                        );
-                        client.intake.metrics().errors.add(1);
+                        client.cut(&message.topic, std::mem::replace(&mut self.has_cut, true));
                     }
                     client.gathered.push(&message, place);
                     if client.is_sending() {
@@ -261,6 +259,7 @@ impl<'a> Session<'a> {
             }
         }
         if refused.is_empty() {
+            tracing::info!(broker = self.link.name, "subscribed");
             self.client.recovered();
             return Ok(());
         }
@@ -345,8 +344,8 @@ impl<'a> Session<'a> {
 
     /// Sends on what was received: of a session that is kept only what was decoded, since the broker sends the rest again.
     async fn rest(&mut self) {
-        let mut is_last = self.is_kept;
-        while self.client.drain(self.is_kept).await.is_ok() && !is_last {
+        let mut is_last = self.client.is_kept;
+        while self.client.drain().await.is_ok() && !is_last {
             self.link.outgoing.clear();
             is_last = !matches!(self.take(), Ok(false));
             self.client.inbox.take_due(&mut self.link.outgoing);
@@ -366,7 +365,7 @@ impl<'a> Session<'a> {
         // What has no verdict until then comes again.
         drop(timeout(LAST_VERDICTS_MAX, last).await);
         if !self.client.gathered.is_empty() && !self.client.is_sending() {
-            self.client.send(self.is_kept);
+            self.client.send();
         }
         inbox.take_due(&mut self.link.outgoing);
         put_disconnect(&mut self.link.outgoing);
