@@ -266,9 +266,10 @@ impl Broker {
                 let mut out = self.connected(has_session);
                 let in_flight = std::mem::take(&mut state.in_flight);
                 for flight in &in_flight {
-                    out.extend(match flight.is_recorded {
-                        true => self.release(flight.id),
-                        false => self.publish(flight.line, flight.id, true),
+                    out.extend(if flight.is_recorded {
+                        self.release(flight.id)
+                    } else {
+                        self.publish(flight.line, flight.id, true)
                     });
                 }
                 state.in_flight = in_flight;

@@ -29,7 +29,7 @@ pub(super) fn connection(version: Version, code: u8) -> Reason {
 fn reason(code: u8) -> Reason {
     match code {
         0x00 => ("it ends the connection", LATER),
-        0x81 | 0x82 | 0x83 => ("it does not accept what was sent", "see the broker's log"),
+        0x81..=0x83 => ("it does not accept what was sent", "see the broker's log"),
         0x84 => ("it does not speak this version of the protocol", VERSION),
         0x85 => ("it does not allow this client id", ID),
         0x86 | 0x8c => ("wrong user or password", LOGIN),

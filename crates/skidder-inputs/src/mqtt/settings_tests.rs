@@ -49,13 +49,10 @@ fn every_setting_arrives() {
     let encrypted = settings.brokers.iter().map(|broker| broker.route.tls.is_some());
     assert_eq!(encrypted.collect::<Vec<_>>(), [true, false, false]);
     let shown = format!("{settings:?}");
-    for expected in [
-        "topics: [\"x\", \"$share/g/#\"], qos: 2, client_id: \"c\", clean_session: false, version: V5, \
-         session_expiry: Some(7200s), receive_maximum: 9, message_bytes_max: 1048576, keep_alive: 0ns, timeout: 3s, \
-         backoff: (2s, 4s)",
-    ] {
-        assert!(shown.contains(expected), "{shown}");
-    }
+    let expected = "topics: [\"x\", \"$share/g/#\"], qos: 2, client_id: \"c\", clean_session: false, version: V5, \
+                    session_expiry: Some(7200s), receive_maximum: 9, message_bytes_max: 1048576, keep_alive: 0ns, \
+                    timeout: 3s, backoff: (2s, 4s)";
+    assert!(shown.contains(expected), "{shown}");
     assert!(!shown.contains("secret"), "{shown}");
 }
 
