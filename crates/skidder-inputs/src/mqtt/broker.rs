@@ -176,15 +176,16 @@ impl Broker {
         let mut connection = None;
         let mut is_mute = false;
         loop {
+            let mut answers = Vec::new();
             while let Some(request) = self.read(&mut incoming) {
                 let is_connect = matches!(request, Request::Connect { .. });
-                let answer = self.answer(request);
+                answers.extend(self.answer(request));
                 if is_connect {
                     connection = Some(self.state().connection);
                 }
-                if !is_mute && stream.write_all(&answer).await.is_err() {
-                    return;
-                }
+            }
+            if !is_mute && stream.write_all(&answers).await.is_err() {
+                return;
             }
             let changed = self.changed.notified();
             tokio::pin!(changed);

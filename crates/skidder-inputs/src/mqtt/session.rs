@@ -25,8 +25,8 @@ const SUBSCRIBE_AGAIN: Duration = Duration::from_mins(1);
 /// How long a stop waits for verdicts, to acknowledge their messages.
 const LAST_VERDICTS_MAX: Duration = Duration::from_secs(1);
 
-/// How long the end of a connection may take.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the end of a connection may take, as in Filebeat.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Nothing came for so long: what there is was read (`--once`).
 const ONCE_SILENCE: Duration = Duration::from_secs(1);
@@ -370,8 +370,14 @@ impl<'a> Session<'a> {
         inbox.take_due(&mut self.link.outgoing);
         put_disconnect(&mut self.link.outgoing);
         let close = async {
-            if self.link.send().await.is_ok() {
-                drop(self.link.writer.shutdown().await);
+            if self.link.send().await.is_err() || self.link.writer.shutdown().await.is_err() {
+                return;
+            }
+            // The broker closes the connection when it has read everything. A client that connects before could be sent again
+            // what is acknowledged here.
+            let Link { reader, incoming, .. } = &mut self.link;
+            while receive(reader, incoming).await.is_ok() {
+                incoming.clear();
             }
         };
         // The broker may be gone; it has nothing to lose.
