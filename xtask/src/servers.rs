@@ -44,11 +44,12 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 12] = [
+const STARTED_BY_TESTS: [&str; 13] = [
     "docker.sh",
     "journald.sh",
     "lumberjack.sh",
     "camel-lumberjack.sh",
+    "mosquitto.sh",
     "otelcol.sh",
     "redis.sh",
     "rsyslog.sh",

@@ -11,6 +11,7 @@ pub mod http_endpoint;
 pub mod journald;
 pub mod listen;
 pub mod lumberjack;
+pub mod mqtt;
 pub mod netflow;
 mod receive_queue;
 pub mod stdin;
@@ -65,6 +66,7 @@ pub const KINDS: &[(&str, Read)] = &[
     ("benchmark", benchmark::read),
     ("http_endpoint", http_endpoint::read),
     ("lumberjack", lumberjack::read),
+    ("mqtt", mqtt::read),
     ("netflow", netflow::read),
     ("syslog", syslog::read),
     ("tcp", tcp::read),
@@ -77,6 +79,7 @@ pub static SETTINGS: &[(&str, &Group)] = &[
     ("benchmark", &benchmark::BENCHMARK),
     ("http_endpoint", &http_endpoint::HTTP_ENDPOINT),
     ("lumberjack", &lumberjack::LUMBERJACK),
+    ("mqtt", &mqtt::MQTT),
     ("netflow", &netflow::NETFLOW),
     ("syslog", &syslog::SYSLOG),
     ("tcp", &tcp::TCP),

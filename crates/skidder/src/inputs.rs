@@ -172,7 +172,7 @@ const REDIS: &str = skidder_input_redis::KIND;
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 19 + cfg!(not(feature = "kafka")) as usize] = [
+const NOT_HERE: [&str; 18 + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
@@ -187,7 +187,6 @@ const NOT_HERE: [&str; 19 + cfg!(not(feature = "kafka")) as usize] = [
     "httpjson",
     #[cfg(not(feature = "kafka"))]
     "kafka",
-    "mqtt",
     "o365audit",
     "salesforce",
     "streaming",

@@ -31,6 +31,11 @@ impl Server {
         Self::start("redis.sh", secure, settings)
     }
 
+    /// Mosquitto, on four ports: see `tests/servers/mosquitto.sh`. `settings` are lines of its own configuration.
+    pub fn own_mosquitto(settings: &str) -> Result<Self, ServerError> {
+        Self::start("mosquitto.sh", false, settings)
+    }
+
     /// rsyslog, which forwards what it gets over TCP to `target` (`HOST:PORT`), as `mode` of `tests/servers/rsyslog.sh` says.
     pub fn own_rsyslog(target: &str, mode: &str) -> Result<Self, ServerError> {
         Self::start("rsyslog.sh", false, &format!("{target} {mode}"))

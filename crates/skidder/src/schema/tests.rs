@@ -7,8 +7,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 7] =
-    ["filestream.md", "inputs.md", "netflow.md", "outputs.md", "processors.md", "redis.md", "settings.md"];
+const PAGES: [&str; 8] = [
+    "filestream.md",
+    "inputs.md",
+    "mqtt.md",
+    "netflow.md",
+    "outputs.md",
+    "processors.md",
+    "redis.md",
+    "settings.md",
+];
 const END: &str = "<!-- end -->";
 
 fn repository() -> PathBuf {
