@@ -133,7 +133,9 @@ impl Writer {
             Content::Float(number) => self.number(number.to_bits()),
             Content::List(items) => {
                 self.number(items.len() as u64);
-                items.iter().for_each(|item| self.node(item));
+                for item in items {
+                    self.node(item);
+                }
             }
             Content::Map(map) => {
                 self.number(map.len() as u64);

@@ -408,8 +408,7 @@ fn render(
 ) -> Result<Started, String> {
     let started = renderer.render(settings, problems);
     if problems.has_errors() {
-        let named =
-            problems.sorted().into_iter().map(|problem| with_hints(settings, problem));
+        let named = problems.sorted().into_iter().map(|problem| with_hints(settings, problem));
         return Err(text_of(&named.collect::<Vec<_>>()));
     }
     Ok(started)
