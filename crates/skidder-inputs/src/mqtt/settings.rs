@@ -48,7 +48,7 @@ settings! {
         .default(0)
         .range(0, 2)
         .noun("a quality of service")
-        .about("at most, of what is received: 0 at most once, 1 at least once, 2 exactly once");
+        .about("at most, of what is received: 0 at most once, 1 at least once, 2 once while skidder runs");
     CLIENT_ID: String = Key::new("client_id")
         .default("filebeat")
         .about("the name of the session; each process needs its own, since brokers end the older connection of a name");
