@@ -57,6 +57,10 @@ impl Input for Kafka {
         Some(&self.address)
     }
 
+    fn has_a_name(&self) -> bool {
+        self.settings.group_instance_id.is_some()
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         let Self { settings, dialer, .. } = *self;
         Box::pin(async move {

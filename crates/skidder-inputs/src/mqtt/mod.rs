@@ -48,6 +48,11 @@ impl Input for Mqtt {
         Some(&self.address)
     }
 
+    fn has_a_name(&self) -> bool {
+        // A broker disconnects the client that has the `client_id` of a new one.
+        true
+    }
+
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         let Self { settings, address } = *self;
         Box::pin(async move {
