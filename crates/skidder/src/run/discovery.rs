@@ -164,9 +164,9 @@ impl Discovery {
                 What::Gone(id, Some(version)) => machine.gone_at(provider, &id, &version, now),
                 What::Gone(id, None) => machine.gone(provider, &id, now),
                 What::Listed(ids) => machine.listed(provider, &ids, now),
-                What::Secret(secret, values) => {
+                What::Secret(secret, answer) => {
                     self.requested.remove(&secret);
-                    machine.secret(secret, values);
+                    machine.secret(secret, answer);
                 }
                 What::SecretIsDue(secret) => {
                     self.requested.remove(&secret);
@@ -408,8 +408,7 @@ fn render(
 ) -> Result<Started, String> {
     let started = renderer.render(settings, problems);
     if problems.has_errors() {
-        let named =
-            problems.sorted().into_iter().map(|problem| with_hints(settings, problem));
+        let named = problems.sorted().into_iter().map(|problem| with_hints(settings, problem));
         return Err(text_of(&named.collect::<Vec<_>>()));
     }
     Ok(started)
