@@ -139,8 +139,8 @@ impl Rules<'_> {
         Resolver { context, secrets, facts }
     }
 
-    /// The configurations for one event: of all templates that match, else of hints. Hints are not used while a template
-    /// waits for a secret: its input would read what theirs has read once more.
+    /// The configurations for one event: of all templates that match, else of hints. While a template waits for a
+    /// secret, hints are not used: the template's input would read the same lines once more.
     fn configs(
         &self,
         event: &Event,

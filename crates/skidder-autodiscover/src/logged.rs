@@ -16,8 +16,8 @@ impl Logged {
         self.0.len() < LOGGED_MAX && self.0.insert(text.to_owned())
     }
 
-    /// Logs mistakes in the hints of an object, and why it has no input although there are rules for it. That it waits for
-    /// a secret is not logged: that takes milliseconds, and the watcher logs why it takes longer.
+    /// Logs mistakes in the hints of an object, and why it has no input although there are rules for it. Waiting for a
+    /// secret is not logged: it takes milliseconds, and the watcher logs why if it takes longer.
     pub(crate) fn report(&mut self, built: &Built) {
         for event in &built.events {
             for mistake in &event.warnings {

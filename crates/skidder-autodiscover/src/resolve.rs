@@ -53,7 +53,7 @@ impl Resolver<'_> {
     }
 
     /// The error is the path of a value, or a variable, and what is wrong with it. While a secret is looked up, the
-    /// default of its variable does not count.
+    /// default of its variable is not used.
     fn expand(&self, node: &Node, trusts: bool) -> Result<Node, (String, NoValue)> {
         let (of_secrets, waiting) = (RefCell::new(None), RefCell::new(None));
         let values = |name: &str| {

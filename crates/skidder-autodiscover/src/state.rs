@@ -154,8 +154,8 @@ impl Autodiscover {
         true
     }
 
-    /// Objects for which there are inputs, or that wait for a secret: after a restart some of them may be gone, and their
-    /// logs not read to the end.
+    /// Objects that have inputs or wait for a secret: after a restart some of them may be gone, and their logs not
+    /// read to the end.
     pub fn to_remember(&self) -> Vec<Saved> {
         let mut all = Vec::new();
         for (provider, objects) in self.objects.iter().enumerate() {

@@ -115,3 +115,20 @@ fn an_object_that_waits_for_a_secret_is_remembered() {
     all.secret(login(), with("token"));
     assert_eq!(ids(&all.decide(at(2))), ["template"]);
 }
+
+#[test]
+fn a_hint_with_a_default_waits_for_its_secret_too() {
+    let text = "
+filebeat.autodiscover.providers:
+- type: kubernetes
+  hints.enabled: true
+";
+    let mut all = autodiscover(text);
+    let hint = json!({ "co.elastic.logs/pipeline": "${kubernetes.shop.login.token:none}" });
+    all.seen(0, Fact::Pod(pod("u", 1, hint)), at(1));
+    assert!(all.decide(at(1)).is_empty());
+    let explained = all.explain().to_string();
+    assert!(explained.contains("waits for the secret `login`"), "{explained}");
+    all.secret(login(), with("token"));
+    assert_eq!(config(&all.decide(at(2))[0])["pipeline"], "hush");
+}
