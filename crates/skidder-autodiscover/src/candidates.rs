@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::hints_input;
 use crate::made::{BY, Fields};
 use crate::provider::Provider;
-use crate::resolve::{Resolver, names_container};
+use crate::resolve::{Resolver, Unresolved, names_container};
 use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
@@ -72,6 +72,8 @@ pub(crate) struct Considered {
     pub(crate) failures: Vec<String>,
     /// Of those, mistakes in hints with which inputs run all the same.
     pub(crate) warnings: Vec<String>,
+    /// A template waits for a secret that is looked up.
+    pub(crate) waits: bool,
 }
 
 impl Considered {
@@ -137,7 +139,8 @@ impl Rules<'_> {
         Resolver { context, secrets, facts }
     }
 
-    /// The configurations for one event: of all templates that match, else of hints.
+    /// The configurations for one event: of all templates that match, else of hints. While a template waits for a
+    /// secret, hints are not used: the template's input would read the same lines once more.
     fn configs(
         &self,
         event: &Event,
@@ -160,7 +163,8 @@ impl Rules<'_> {
                 match resolver.trusted(config) {
                     Ok(node) => configs.push((rank, place.to_string(), node)),
                     Err(_) if event.is_around_containers && names_container(config) => {}
-                    Err(reason) => {
+                    Err(Unresolved { reason, waits }) => {
+                        considered.waits |= waits;
                         considered.fail(format!(
                             "the input at {} does not run: {reason}",
                             config.position()
@@ -169,7 +173,11 @@ impl Rules<'_> {
                 }
             }
         }
-        if let Some(hints) = self.provider.hints.as_ref().filter(|_| configs.is_empty()) {
+        let hints = self.provider.hints.as_ref().filter(|_| configs.is_empty());
+        if considered.waits && hints.is_some() {
+            let note = "hints are not used while a template waits for a secret";
+            considered.notes.push(note.to_owned());
+        } else if let Some(hints) = hints {
             let resolver = self.resolver(event, &event.hint_facts, named);
             let made = hints_input::inputs(hints, event, &resolver);
             if !made.inputs.is_empty() {
@@ -216,7 +224,7 @@ impl Rules<'_> {
                 Err(_) if event.is_around_containers && names_container(&appender.config) => {
                     configs.clear();
                 }
-                Err(reason) => {
+                Err(Unresolved { reason, .. }) => {
                     // An input without what is to be added could send its events to the wrong place.
                     let place = appender.config.position();
                     considered.fail(format!(

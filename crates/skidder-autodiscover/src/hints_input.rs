@@ -232,7 +232,7 @@ impl Builder<'_> {
         if let Some(note) = note.filter(|note| !made.notes.contains(note)) {
             made.notes.push(note);
         }
-        let mut input = self.resolver.trusted(default)?;
+        let mut input = self.resolver.trusted(default).map_err(|it| it.reason)?;
         let kind = input.at("type").and_then(Node::text).unwrap_or_default().to_owned();
         let has_parsers = matches!(kind.as_str(), "filestream" | "docker_logs");
         let mut over: Vec<(&str, Node)> = Vec::new();

@@ -58,6 +58,6 @@ pub use provider::{
     DockerProvider, KubernetesProvider, LeaderLease, NomadProvider, Provider, ProviderKind,
     Resource, Scope,
 };
-pub use secrets::WantedSecret;
+pub use secrets::{SecretAnswer, WantedSecret};
 pub use settings::AUTODISCOVER;
 pub use state::{Autodiscover, Context, Environment, Filesets};

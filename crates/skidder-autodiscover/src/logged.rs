@@ -16,7 +16,8 @@ impl Logged {
         self.0.len() < LOGGED_MAX && self.0.insert(text.to_owned())
     }
 
-    /// Logs mistakes in the hints of an object, and why it has no input although there are rules for it.
+    /// Logs mistakes in the hints of an object, and why it has no input although there are rules for it. Waiting for a
+    /// secret is not logged: it takes milliseconds, and the watcher logs why if it takes longer.
     pub(crate) fn report(&mut self, built: &Built) {
         for event in &built.events {
             for mistake in &event.warnings {
@@ -25,7 +26,9 @@ impl Logged {
                     tracing::warn!(first, mistake, "a hint of a container has a mistake");
                 }
             }
-            for reason in event.failures.iter().filter(|_| built.candidates.is_empty()) {
+            for reason in
+                event.failures.iter().filter(|_| built.candidates.is_empty() && !event.waits)
+            {
                 if self.is_new(reason) {
                     let first = &event.about;
                     tracing::warn!(first, reason, "a container is not read by autodiscover");

@@ -17,9 +17,20 @@ pub struct WantedSecret {
     pub name: String,
 }
 
-/// Values of secrets by their keys; `None` if there is no such secret.
+/// What the API server answers about a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum SecretAnswer {
+    /// Its values by their keys, decoded.
+    Values(BTreeMap<String, String>),
+    /// There is no such secret.
+    Missing,
+    /// The right to read it is missing.
+    Refused,
+}
+
+/// The answers about secrets; none for those that are still looked up.
 #[derive(Default)]
-pub(crate) struct Secrets(BTreeMap<WantedSecret, Option<BTreeMap<String, String>>>);
+pub(crate) struct Secrets(BTreeMap<WantedSecret, SecretAnswer>);
 
 impl std::fmt::Debug for Secrets {
     /// Without the values.
@@ -30,18 +41,21 @@ impl std::fmt::Debug for Secrets {
 
 impl Secrets {
     /// `true` if that changes something.
-    pub(crate) fn set(
-        &mut self,
-        secret: WantedSecret,
-        values: Option<BTreeMap<String, String>>,
-    ) -> bool {
-        let before = self.0.insert(secret, values.clone());
-        before != Some(values)
+    pub(crate) fn set(&mut self, secret: WantedSecret, answer: SecretAnswer) -> bool {
+        let before = self.0.insert(secret, answer.clone());
+        before != Some(answer)
     }
 
     pub(crate) fn knows(&self, secret: &WantedSecret) -> bool {
         self.0.contains_key(secret)
     }
+}
+
+/// Why a variable that names a secret has no value.
+pub(crate) struct NoValue {
+    pub(crate) reason: String,
+    /// The secret is still looked up.
+    pub(crate) waits: bool,
 }
 
 /// Looks up secrets for one object, and keeps the reasons for what it does not find.
@@ -56,7 +70,7 @@ pub(crate) struct SecretLookup<'a> {
 
 impl SecretLookup<'_> {
     /// The value of a variable, or why it has none. `None` if it names no secret.
-    pub(crate) fn find(&self, variable: &str) -> Option<Result<VariableValue, String>> {
+    pub(crate) fn find(&self, variable: &str) -> Option<Result<VariableValue, NoValue>> {
         let parts: Vec<&str> = variable.split('.').collect();
         let ["kubernetes", namespace, name, key] = parts[..] else { return None };
         if self.namespace.is_empty() {
@@ -64,9 +78,10 @@ impl SecretLookup<'_> {
         }
         if namespace != self.namespace {
             let own = self.namespace;
-            return Some(Err(format!(
+            let reason = format!(
                 "names a secret of the namespace `{namespace}`; a pod can use only those of its own, `{own}`"
-            )));
+            );
+            return Some(Err(NoValue { reason, waits: false }));
         }
         let wanted = WantedSecret {
             provider: self.provider,
@@ -74,17 +89,22 @@ impl SecretLookup<'_> {
             name: name.to_owned(),
         };
         self.named.borrow_mut().insert(wanted.clone());
-        Some(match self.secrets.0.get(&wanted) {
-            None => Err(format!("waits for the secret `{name}` of the namespace `{namespace}`")),
-            Some(None) => {
-                Err(format!("there is no secret `{name}` in the namespace `{namespace}`"))
+        let answer = self.secrets.0.get(&wanted);
+        let reason = match answer {
+            None => format!("waits for the secret `{name}` of the namespace `{namespace}`"),
+            Some(SecretAnswer::Missing) => {
+                format!("there is no secret `{name}` in the namespace `{namespace}`")
             }
-            Some(Some(values)) => match values.get(key) {
-                Some(value) => Ok(VariableValue::Secret(value.clone())),
-                None => Err(format!(
-                    "the secret `{name}` of the namespace `{namespace}` has no key `{key}`"
-                )),
+            Some(SecretAnswer::Refused) => format!(
+                "skidder has no right to read the secret `{name}` of the namespace `{namespace}`"
+            ),
+            Some(SecretAnswer::Values(values)) => match values.get(key) {
+                Some(value) => return Some(Ok(VariableValue::Secret(value.clone()))),
+                None => {
+                    format!("the secret `{name}` of the namespace `{namespace}` has no key `{key}`")
+                }
             },
-        })
+        };
+        Some(Err(NoValue { reason, waits: answer.is_none() }))
     }
 }

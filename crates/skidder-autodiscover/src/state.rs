@@ -11,7 +11,7 @@ use crate::logged::Logged;
 use crate::made::{Made, Saved};
 use crate::objects::{AroundKind, Failure, Object, Objects, State};
 use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
-use crate::secrets::{Secrets, WantedSecret};
+use crate::secrets::{SecretAnswer, Secrets, WantedSecret};
 use serde_json::Value as Json;
 use skidder_config::Settings;
 use skidder_os::Monotonic;
@@ -154,11 +154,14 @@ impl Autodiscover {
         true
     }
 
-    /// Objects for which there are inputs: after a restart some of them may be gone, and their logs not read to the end.
+    /// Objects that have inputs or wait for a secret: after a restart some of them may be gone, and their logs not
+    /// read to the end.
     pub fn to_remember(&self) -> Vec<Saved> {
         let mut all = Vec::new();
         for (provider, objects) in self.objects.iter().enumerate() {
-            let with_inputs = objects.all.iter().filter(|(_, it)| it.candidates().next().is_some());
+            let waits = |it: &Object| it.secrets.iter().any(|secret| !self.secrets.knows(secret));
+            let is_read = |it: &Object| it.candidates().next().is_some() || waits(it);
+            let with_inputs = objects.all.iter().filter(|(_, it)| is_read(it));
             let facts = with_inputs.filter_map(|(id, object)| Some((id, object.fact.as_ref()?)));
             for (id, fact) in facts.chain(&objects.remembered) {
                 if let Some((kind, fact)) = fact.to_save() {
@@ -189,10 +192,10 @@ impl Autodiscover {
         all.flat_map(|object| object.secrets.iter().cloned()).collect()
     }
 
-    /// The values of a secret by their keys, decoded; `None` if there is no such secret.
-    pub fn secret(&mut self, secret: WantedSecret, values: Option<BTreeMap<String, String>>) {
+    /// The answer about a secret that inputs wait for.
+    pub fn secret(&mut self, secret: WantedSecret, answer: SecretAnswer) {
         let provider = secret.provider;
-        if self.secrets.set(secret, values)
+        if self.secrets.set(secret, answer)
             && let Some(objects) = self.objects.get_mut(provider)
         {
             self.changed |= objects.rebuild(|_| true);

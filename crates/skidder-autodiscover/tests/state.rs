@@ -4,7 +4,7 @@ mod common;
 
 use common::{at, autodiscover, config, container, pod};
 use serde_json::{Value as Json, json};
-use skidder_autodiscover::{Autodiscover, Fact, Made, WantedSecret};
+use skidder_autodiscover::{Autodiscover, Fact, Made, SecretAnswer, WantedSecret};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -345,12 +345,13 @@ filebeat.autodiscover.providers:
     let secret =
         WantedSecret { provider: 0, namespace: "shop".to_owned(), name: "login".to_owned() };
     assert_eq!(all.wanted_secrets(), std::slice::from_ref(&secret));
-    all.secret(secret.clone(), Some(BTreeMap::from([("token".to_owned(), "hush".to_owned())])));
+    let values = BTreeMap::from([("token".to_owned(), "hush".to_owned())]);
+    all.secret(secret.clone(), SecretAnswer::Values(values));
     let made = all.decide(at(2));
     assert_eq!(config(&made[0])["fields"]["token"], "hush");
     assert!(all.wanted_secrets().is_empty());
     assert!(!notes(&all).contains("hush"), "{}", notes(&all));
-    all.secret(secret, None);
+    all.secret(secret, SecretAnswer::Missing);
     assert!(all.decide(at(3)).is_empty());
     assert!(notes(&all).contains("there is no secret `login`"), "{}", notes(&all));
 }

@@ -13,7 +13,7 @@ use lease::{HeldLease, Holding, follow_lease};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
     DockerProvider, Fact, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
-    ShortFact, WantedSecret,
+    SecretAnswer, ShortFact, WantedSecret,
 };
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers, put_details};
@@ -54,8 +54,8 @@ pub(crate) enum What {
     Gone(String, Option<String>),
     /// These are all containers, or all objects of the provider's `resource`.
     Listed(Vec<String>),
-    /// The values of a secret; nothing if there is none.
-    Secret(WantedSecret, Option<BTreeMap<String, String>>),
+    /// The answer about a secret that was requested.
+    Secret(WantedSecret, SecretAnswer),
     /// A secret was missing or could not be read; it should be requested again if it is still named.
     SecretIsDue(WantedSecret),
 }
@@ -336,18 +336,22 @@ async fn follow_kubernetes(
         match api.json(&path).await {
             Ok(object) => {
                 refused.remove(&secret);
-                report.report(What::Secret(secret, Some(values_of(&object))));
+                report.report(What::Secret(secret, SecretAnswer::Values(values_of(&object))));
                 continue;
             }
             Err(HttpError::Status { status, .. }) if status.as_u16() == 404 => {
-                report.report(What::Secret(secret.clone(), None));
+                report.report(What::Secret(secret.clone(), SecretAnswer::Missing));
             }
-            // What names it goes on to wait for it.
-            Err(error) if refused.insert(secret.clone()) => {
-                tracing::warn!(path, %error, "a secret that a template names cannot be read; trying again");
-            }
+            // Without an answer, what names it goes on to wait for it.
             Err(error) => {
-                tracing::debug!(path, %error, "a secret that a template names cannot be read still");
+                if is_forbidden(&error) {
+                    report.report(What::Secret(secret.clone(), SecretAnswer::Refused));
+                }
+                if refused.insert(secret.clone()) {
+                    tracing::warn!(path, %error, "a secret that a template names cannot be read; trying again");
+                } else {
+                    tracing::debug!(path, %error, "a secret that a template names cannot be read still");
+                }
             }
         }
         let report = report.clone();
@@ -391,6 +395,11 @@ fn follow_lists(
             follow_objects(objects, true, report).await;
         });
     }
+}
+
+/// RBAC refuses a request.
+fn is_forbidden(error: &HttpError) -> bool {
+    matches!(error, HttpError::Status { status, .. } if status.as_u16() == 403)
 }
 
 fn secret_path(secret: &WantedSecret) -> String {

@@ -164,9 +164,9 @@ impl Discovery {
                 What::Gone(id, Some(version)) => machine.gone_at(provider, &id, &version, now),
                 What::Gone(id, None) => machine.gone(provider, &id, now),
                 What::Listed(ids) => machine.listed(provider, &ids, now),
-                What::Secret(secret, values) => {
+                What::Secret(secret, answer) => {
                     self.requested.remove(&secret);
-                    machine.secret(secret, values);
+                    machine.secret(secret, answer);
                 }
                 What::SecretIsDue(secret) => {
                     self.requested.remove(&secret);

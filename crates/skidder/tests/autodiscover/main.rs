@@ -570,3 +570,52 @@ fn a_secret_that_comes_later_than_its_pod_is_used_then() {
     assert!(events(&server).iter().all(|document| document["fields"]["secret"] == "hello"));
     program.terminate().succeeded();
 }
+
+/// The template with a secret, beside hints with another id.
+fn with_secret_and_hints(folder: &Path) -> String {
+    let path = folder.display();
+    let hints = format!(
+        "  hints.enabled: true\n  hints.default_config:\n    type: filestream\n    \
+         id: 'h-${{data.kubernetes.container.id}}'\n    parsers: [{{container: ~}}]\n    \
+         prospector.scanner: {{symlinks: true, check_interval: 50ms}}\n    \
+         paths: ['{path}/containers/*-${{data.kubernetes.container.id}}.log']\n"
+    );
+    with_secret(folder) + &hints
+}
+
+#[test]
+fn hints_do_not_read_what_a_template_reads_when_its_secret_is_there() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    cluster.secret("shop", "token", &json!({"key": "aGVsbG8="}));
+    let place = place(&server, &with_secret_and_hints(folder.path()));
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("all lines", || server.count() >= 5);
+    let log = program.log();
+    assert_eq!(log.matches("an input begins").count(), 1, "{log}");
+    assert!(events(&server).iter().all(|document| document["fields"]["secret"] == "hello"));
+    program.terminate().succeeded();
+    assert_eq!(server.count(), 5);
+}
+
+#[test]
+fn hints_read_the_log_if_the_secret_of_a_template_is_refused() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    cluster.refuse_secrets(true);
+    let place = place(&server, &with_secret_and_hints(folder.path()));
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, json!({}));
+    pod.write(5);
+    pod.run(&cluster);
+    program.await_that("all lines", || server.count() >= 5);
+    let page = place.get("/autodiscover");
+    assert!(page.contains("no right to read the secret `token`"), "{page}");
+    assert!(program.log().contains("a secret that a template names cannot be read"));
+    program.terminate().succeeded();
+}

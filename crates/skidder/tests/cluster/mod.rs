@@ -35,6 +35,8 @@ struct State {
     opened: usize,
     /// Watches are refused with 403.
     refuses_watches: bool,
+    /// Secrets are refused with 403.
+    refuses_secrets: bool,
 }
 
 impl State {
@@ -97,6 +99,9 @@ impl State {
             }
             return Answer::Chunks(chunks);
         }
+        if self.refuses_secrets && target.contains("/secrets/") {
+            return Answer::Now(403, "{}".to_owned());
+        }
         if let Some(secret) = self.secrets.get(target) {
             return Answer::ok(secret.to_string());
         }
@@ -152,6 +157,11 @@ impl Cluster {
     /// Whether watches are refused.
     pub(crate) fn refuse_watches(&self, refuse: bool) {
         self.state.lock().unwrap().refuses_watches = refuse;
+    }
+
+    /// Whether secrets are refused.
+    pub(crate) fn refuse_secrets(&self, refuse: bool) {
+        self.state.lock().unwrap().refuses_secrets = refuse;
     }
 
     /// Ends all watches; the next ones begin where they were.
