@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use skidder_input_file::{FileInput, Scanner};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::QueueLimits;
-use skidder_read::{InputContext, Leaving};
+use skidder_read::{GoneFiles, InputContext, Leaving};
 use skidder_testkit::{Random, SimFs};
 use std::sync::Arc;
 
@@ -66,6 +66,13 @@ impl Looking {
                 let at = running[random.below(running.len() as u64) as usize];
                 Some((notified.contexts[at].take()?, notified.scanner.end(at, stage.now())?))
             }
+        }
+    }
+
+    /// Files of an input that has ended are forgotten later.
+    pub(super) fn forget_later(&mut self, gone: GoneFiles) {
+        if let Self::Notified(notified) = self {
+            notified.scanner.forget_later(gone);
         }
     }
 
