@@ -16,7 +16,7 @@ pub(super) enum Looking {
     /// Scans of one input each, and when they are due.
     Scans(Vec<(FileInput, Arc<InputContext>, Monotonic)>),
     /// The product's scanner, with change notification.
-    Notified(Notified),
+    Notified(Box<Notified>),
 }
 
 pub(super) struct Notified {
@@ -44,7 +44,7 @@ impl Looking {
         let (rests_until, due) = (Monotonic::default(), Monotonic::default());
         let contexts = contexts.into_iter().map(Some).collect();
         let scanner = Scanner::new(inputs, fs).with_queue_waiting(QueueLimits::FLUSH_TIMEOUT);
-        Self::Notified(Notified { scanner, contexts, rests_until, due })
+        Self::Notified(Box::new(Notified { scanner, contexts, rests_until, due }))
     }
 
     /// Ends one of the inputs; returns what it was made of, and what is left of it.
