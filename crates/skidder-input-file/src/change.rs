@@ -12,7 +12,7 @@ use crate::scanner::{FileInput, Scanner};
 use skidder_event::SourceId;
 use skidder_os::Monotonic;
 use skidder_pipeline::{Commits, Settle};
-use skidder_read::{FileLook, FileQuery, FileState, Leaving, Now, Reason};
+use skidder_read::{FileLook, FileQuery, FileState, GoneFiles, Leaving, Now, Reason};
 use std::time::Duration;
 
 /// A change that takes longer is logged.
@@ -55,6 +55,8 @@ pub struct Handover {
     sources: Vec<SourceId>,
     /// Those of it that may have no verdict yet.
     unsettled: Vec<SourceId>,
+    /// Files of inputs that have ended.
+    gone: GoneFiles,
     phase: Phase,
 }
 
@@ -82,7 +84,7 @@ impl Handover {
     pub fn begin(leaving: Vec<Leaving>) -> Self {
         let sources: Vec<SourceId> = leaving.iter().flat_map(Leaving::sources).collect();
         let phase = if leaving.is_empty() { Phase::Nothing } else { Phase::Readers };
-        Self { leaving, unsettled: sources.clone(), sources, phase }
+        Self { leaving, unsettled: sources.clone(), sources, gone: GoneFiles::default(), phase }
     }
 
     /// Goes on as far as possible; says whether others may read the same files now. `commit` is called, again and again,
@@ -107,12 +109,19 @@ impl Handover {
         if let Phase::Commit(wanted) = self.phase {
             self.phase = Phase::Commit(Commit::Await);
             if commit(wanted) && !self.goes_back() {
-                self.leaving.drain(..).for_each(Leaving::end);
+                for leaving in self.leaving.drain(..) {
+                    self.gone.append(leaving.end());
+                }
                 settle.retire(&self.sources);
                 self.phase = Phase::Nothing;
             }
         }
         matches!(self.phase, Phase::Nothing)
+    }
+
+    /// The files that were gone when the inputs ended, for [`Scanner::forget_later`].
+    pub fn take_gone(&mut self) -> GoneFiles {
+        std::mem::take(&mut self.gone)
     }
 
     /// Begins anew if files have lost their names, which are read to their end first; returns whether there are any.
@@ -216,6 +225,7 @@ impl Changing {
             self.log_if_slow(now.monotonic);
             return false;
         }
+        scanner.forget_later(self.handover.take_gone());
         for (number, input) in self.add.drain(..) {
             scanner.add(number, input);
         }

@@ -8,8 +8,8 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FileLook, FilePage, FileQuery, InputContext, Leaving, NoticeSummary, Now, Peer,
-    Reacted, Readers, Reason, ScanSummary, SourceIds, Watcher,
+    Catalog, FileLook, FilePage, FileQuery, GoneFiles, InputContext, Leaving, NoticeSummary, Now,
+    Peer, Reacted, Readers, Reason, ScanSummary, SourceIds, Watcher,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -171,6 +171,8 @@ pub struct Scanner {
     /// By their numbers.
     inputs: BTreeMap<usize, Box<FileInput>>,
     watcher: Option<Watcher>,
+    /// Files of inputs that have ended, which are to be forgotten.
+    gone: GoneFiles,
     /// The pause while known files are written to all the time.
     steady_pause: Duration,
     /// Reactions one after the other that only woke readers.
@@ -196,7 +198,8 @@ impl Scanner {
         let wanted = inputs.iter().any(|input| input.context.settings.notify);
         let watcher = if wanted { watcher(fs) } else { None };
         let inputs = inputs.into_iter().map(Box::new).enumerate().collect();
-        Self { inputs, watcher, steady_pause: REACTION_PAUSE, steady: 0 }
+        let gone = GoneFiles::default();
+        Self { inputs, watcher, gone, steady_pause: REACTION_PAUSE, steady: 0 }
     }
 
     /// The queue holds an event for so long, waiting for more of them, so that a small part of it is no
@@ -226,6 +229,11 @@ impl Scanner {
         Some(input.leave(now))
     }
 
+    /// Forgets files of inputs that have ended, with the step in which their time has come.
+    pub fn forget_later(&mut self, gone: GoneFiles) {
+        self.gone.append(gone);
+    }
+
     /// Reacts to notices, and scans the inputs that are due. `time` returns the current time.
     pub fn step(&mut self, time: &dyn Fn() -> Now) -> NextStep {
         let (any_notice, Reacted { paths: reactions, looked }) = self.react(time());
@@ -244,7 +252,9 @@ impl Scanner {
                 }
             }
         }
-        let due = self.inputs.values().map(|input| input.due).min();
+        self.gone.forget(time().monotonic);
+        let scans = self.inputs.values().map(|input| input.due);
+        let due = scans.chain(self.gone.due()).min();
         let mut until = due.unwrap_or_else(|| time().monotonic + NOTHING_DUE);
         // Notices that concern no input are merged, too.
         let mut pause = if any_notice { REACTION_PAUSE } else { Duration::ZERO };

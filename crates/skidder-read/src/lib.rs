@@ -27,8 +27,8 @@ mod watch;
 mod watcher;
 
 pub use catalog::{
-    Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reacted,
-    Reason, ScanSummary, SourceIds,
+    Catalog, FileLook, FilePage, FileQuery, FileState, GoneFiles, Leaving, MISSING_GRACE, Now,
+    Peer, Reacted, Reason, ScanSummary, SourceIds,
 };
 pub use cursors::{Cursors, CursorsError};
 pub use errors::{FileError, LastErrors};

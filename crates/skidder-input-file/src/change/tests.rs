@@ -39,6 +39,8 @@ struct World {
     registry: Arc<Registry>,
     registrar: Registrar,
     commits: Commits,
+    /// What the inputs read.
+    pattern: &'static str,
 }
 
 impl World {
@@ -54,17 +56,18 @@ impl World {
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
         let readers = Arc::new(Readers::new(ReadersLimits { open_files: 10, decoders: 1 }));
         let (ids, commits) = (Arc::default(), Commits::default());
-        Self { fs, clock, readers, ids, settle, registry, registrar, commits }
+        let pattern = "/logs/*";
+        Self { fs, clock, readers, ids, settle, registry, registrar, commits, pattern }
     }
 
-    /// An input of `/logs/*`.
+    /// An input.
     fn input(&self) -> FileInput {
         self.input_of(Chain::default())
     }
 
     /// The same with these parsers.
     fn input_of(&self, parsers: Chain) -> FileInput {
-        let pattern = Pattern::parse("/logs/*", Path::new("/"), true).expect("a good pattern");
+        let pattern = Pattern::parse(self.pattern, Path::new("/"), true).expect("a good pattern");
         let scan = ScanSettings { patterns: vec![pattern], ..ScanSettings::default() };
         let cursors = SavedCursors::new(Arc::clone(&self.settle), Arc::clone(&self.registry));
         let context = InputContext {
@@ -108,6 +111,13 @@ impl World {
         let requested = self.commits.requested();
         assert!(self.registrar.flush_last(&self.clock));
         self.commits.done(requested);
+    }
+
+    /// How many files the registry has.
+    fn entries(&self) -> usize {
+        let mut entries = 0;
+        self.registry.for_each(|_, _| entries += 1).expect("a good disk");
+        entries
     }
 
     fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
@@ -368,4 +378,106 @@ fn a_line_that_comes_while_an_input_ends_is_read() {
     assert!(!world.step(&mut changing, &mut scanner));
     assert!(scanner.input(0).is_some(), "it has a line to read");
     assert_eq!(world.read().0, 1);
+}
+
+/// A line that is long enough to know its file by.
+fn a_line() -> Vec<u8> {
+    let mut line = vec![b'x'; 2000];
+    line.push(b'\n');
+    line
+}
+
+/// The input of a container ends a while after a scan has seen that its file was changed, all of which was read before.
+fn ends_after(world: &mut World, change: impl FnOnce(&SimFs)) -> Scanner {
+    world.fs.write_as_other("/logs/a", &a_line());
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    world.read().1.expect("a line").delivered(1);
+    world.commit();
+    assert_eq!(world.entries(), 1);
+    change(&world.fs);
+    passes(world, &mut scanner, Duration::from_secs(15));
+    let mut changing = when_read(world, &mut scanner);
+    for _ in 0..20 {
+        world.commit();
+        if world.step(&mut changing, &mut scanner) {
+            return scanner;
+        }
+        world.clock.advance(LOOK_FOR_END);
+        world.read();
+    }
+    panic!("it does not end");
+}
+
+/// Time passes, in which the scanner makes the steps that it asks for.
+fn passes(world: &mut World, scanner: &mut Scanner, time: Duration) {
+    let end = world.clock.monotonic() + time;
+    while world.clock.monotonic() < end {
+        let next = scanner.step(&|| world.now());
+        world.read();
+        let wait = next.until.min(end).since(world.clock.monotonic());
+        world.clock.advance(wait.max(Duration::from_millis(20)));
+    }
+    scanner.step(&|| world.now());
+    world.commit();
+}
+
+#[test]
+fn a_file_that_was_gone_when_its_input_ended_is_forgotten_a_minute_after_it_went() {
+    let mut world = World::new();
+    let mut scanner = ends_after(&mut world, |fs| fs.remove_as_other("/logs/a"));
+    passes(&mut world, &mut scanner, Duration::from_secs(30));
+    assert_eq!(world.entries(), 1, "a copy of it may turn up");
+    passes(&mut world, &mut scanner, Duration::from_secs(30));
+    assert_eq!(world.entries(), 0);
+}
+
+#[test]
+fn a_file_that_was_only_renamed_keeps_its_entry_when_its_input_ends() {
+    for (pattern, name) in [("/logs/*", "/logs/b"), ("/logs/a", "/logs/b")] {
+        let mut world = World { pattern, ..World::new() };
+        let rename = |fs: &SimFs| fs.rename_as_other("/logs/a", name);
+        let mut scanner = ends_after(&mut world, rename);
+        passes(&mut world, &mut scanner, Duration::from_mins(5));
+        assert_eq!(world.entries(), 1, "{pattern}");
+    }
+}
+
+#[test]
+fn a_file_that_is_back_when_its_minute_is_over_keeps_its_entry() {
+    let mut world = World::new();
+    let away = |fs: &SimFs| fs.rename_as_other("/logs/a", "/elsewhere");
+    let mut scanner = ends_after(&mut world, away);
+    world.fs.rename_as_other("/elsewhere", "/logs/a");
+    passes(&mut world, &mut scanner, Duration::from_mins(5));
+    assert_eq!(world.entries(), 1);
+}
+
+#[test]
+fn nothing_is_forgotten_while_its_directory_cannot_be_listed() {
+    let mut world = World::new();
+    let mut scanner = ends_after(&mut world, |fs| fs.remove_as_other("/logs/a"));
+    let fault = Fault::nth(1, std::io::ErrorKind::PermissionDenied).of(Operation::List);
+    world.fs.inject(fault.on("/logs"));
+    passes(&mut world, &mut scanner, Duration::from_secs(100));
+    assert_eq!(world.entries(), 1);
+    passes(&mut world, &mut scanner, Duration::from_secs(20));
+    assert_eq!(world.entries(), 0, "it works again");
+}
+
+#[test]
+fn the_next_input_that_reads_on_in_a_copy_keeps_the_entry() {
+    let mut world = World::new();
+    let mut scanner = ends_after(&mut world, |fs| fs.remove_as_other("/logs/a"));
+    scanner.add(1, world.input());
+    world.scan(&mut scanner);
+    world.fs.write_as_other("/logs/copy", &[a_line(), b"two\n".to_vec()].concat());
+    world.clock.advance(Duration::from_secs(10));
+    world.scan(&mut scanner);
+    let (lines, ticket) = world.read();
+    assert_eq!(lines, 1, "the first line is not read again");
+    ticket.expect("a line").delivered(1);
+    world.commit();
+    passes(&mut world, &mut scanner, Duration::from_mins(5));
+    assert_eq!(world.entries(), 1);
 }

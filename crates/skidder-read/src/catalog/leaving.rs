@@ -4,7 +4,7 @@
 //! Until then no scan looks for files. Open files stay open, without turns. A file that loses its name
 //! meanwhile is read to its end by the reader that has it open.
 
-use super::{Catalog, SourceIds};
+use super::{Catalog, GoneFiles, SourceIds};
 use crate::readers::{ReaderState, Readers};
 use skidder_event::SourceId;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Leaving {
     reading: Vec<(SourceId, bool)>,
     /// Sources with an open file and no turns.
     parked: Vec<SourceId>,
+    /// Files that are to be forgotten.
+    gone: GoneFiles,
 }
 
 impl Catalog {
@@ -39,6 +41,7 @@ impl Catalog {
             peer.agree(std::collections::HashMap::new());
             peer.pins(std::collections::HashSet::new());
         }
+        let gone = GoneFiles::of(&self.files);
         let (mut reading, mut parked) = (Vec::new(), Vec::new());
         // Not in the order of a hash map: the simulated world replays the operations on the disk.
         for id in self.files.sources.ids_in_order() {
@@ -59,7 +62,7 @@ impl Catalog {
             }
         }
         let (ids, sources) = self.files.sources.into_keys();
-        Leaving { readers: self.files.readers, ids, sources, reading, parked }
+        Leaving { readers: self.files.readers, ids, sources, reading, parked, gone }
     }
 }
 
@@ -127,14 +130,15 @@ impl Leaving {
         self.reading.len() > before
     }
 
-    /// Releases all readers: others may read the same files.
-    pub fn end(self) {
+    /// Releases all readers: others may read the same files. Returns the files to be forgotten.
+    pub fn end(self) -> GoneFiles {
         for id in self.parked {
             self.readers.remove(id);
         }
         for (id, key) in self.sources {
             self.ids.release(&key, id);
         }
+        self.gone
     }
 
     /// Its sources.

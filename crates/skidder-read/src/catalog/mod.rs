@@ -20,7 +20,7 @@
 //! [`Inventory`] has the facts: [`places`], [`sources`], readers and [`followed`] files. The parts read it
 //! and decide: [`matching`] which source is in a file, [`saved`] what the registry has for it, [`watches`]
 //! where to look, [`rotated`] which files belong to a link, [`pins`] what to keep, [`deletions`] what to
-//! delete, [`sweep`] what to forget, [`watchdog`] whom to wake.
+//! delete, [`sweep`] and [`gone`] what to forget, [`watchdog`] whom to wake.
 
 mod adopt;
 mod apply;
@@ -30,6 +30,7 @@ mod duplicates;
 mod followed;
 mod forecast;
 mod former;
+mod gone;
 mod ids;
 mod index;
 mod inventory;
@@ -60,6 +61,7 @@ use crate::watcher::Watcher;
 use candidate::Candidate;
 use deletions::Deletions;
 use forecast::DeletionForecast;
+pub use gone::GoneFiles;
 pub use ids::SourceIds;
 use inventory::Inventory;
 pub use leaving::Leaving;

@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use skidder_input_file::{FileInput, Scanner};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::QueueLimits;
-use skidder_read::{InputContext, Leaving};
+use skidder_read::{GoneFiles, InputContext, Leaving};
 use skidder_testkit::{Random, SimFs};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) enum Looking {
     /// Scans of one input each, and when they are due.
     Scans(Vec<(FileInput, Arc<InputContext>, Monotonic)>),
     /// The product's scanner, with change notification.
-    Notified(Notified),
+    Notified(Box<Notified>),
 }
 
 pub(super) struct Notified {
@@ -44,7 +44,7 @@ impl Looking {
         let (rests_until, due) = (Monotonic::default(), Monotonic::default());
         let contexts = contexts.into_iter().map(Some).collect();
         let scanner = Scanner::new(inputs, fs).with_queue_waiting(QueueLimits::FLUSH_TIMEOUT);
-        Self::Notified(Notified { scanner, contexts, rests_until, due })
+        Self::Notified(Box::new(Notified { scanner, contexts, rests_until, due }))
     }
 
     /// Ends one of the inputs; returns what it was made of, and what is left of it.
@@ -66,6 +66,13 @@ impl Looking {
                 let at = running[random.below(running.len() as u64) as usize];
                 Some((notified.contexts[at].take()?, notified.scanner.end(at, stage.now())?))
             }
+        }
+    }
+
+    /// Files of an input that has ended are forgotten later.
+    pub(super) fn forget_later(&mut self, gone: GoneFiles) {
+        if let Self::Notified(notified) = self {
+            notified.scanner.forget_later(gone);
         }
     }
 

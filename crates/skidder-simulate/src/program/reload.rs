@@ -51,6 +51,7 @@ impl Pipeline {
             self.reloading = Some(reloading);
             return Ok(());
         }
+        self.life.looking.forget_later(reloading.handover.take_gone());
         let context = reloading.context;
         stage.story.log(|| format!("the input `{}` begins", context.settings.id));
         let (readers, ids) = (Arc::clone(&self.life.readers), Arc::clone(&self.life.ids));
