@@ -73,6 +73,11 @@ pub struct Pipeline {
 }
 
 impl Fileset {
+    /// Whether another one is the same, wherever its settings are.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Self { position: None, ..self.clone() } == Self { position: None, ..other.clone() }
+    }
+
     /// Reads the fileset in the folder of its module; `settings` are those of the program.
     pub(crate) fn load(
         fs: &dyn Fs,

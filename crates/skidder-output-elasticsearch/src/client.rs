@@ -107,7 +107,7 @@ impl Client {
     }
 
     fn lacks_pipelines(&self) -> bool {
-        self.pipelines.as_ref().is_some_and(|pipelines| pipelines.is_due())
+        self.pipelines.as_ref().is_some_and(|pipelines| pipelines.is_due(self.clock.monotonic()))
     }
 
     /// Asks the server for name and version, unless they are known, and sets up what it lacks.
@@ -145,7 +145,8 @@ impl Client {
         if let Some(pipelines) = &self.pipelines {
             let (target, timeout) = (&*self.target, self.timeout);
             let mut asking = Asking { connection: &mut connection, target, timeout };
-            pipelines.load_due(&info, &mut asking).await?;
+            let (clock, metrics) = (&*self.clock, &*self.metrics);
+            pipelines.load_due(&info, &mut asking, clock, metrics).await?;
         }
         if self.logged.as_ref() != Some(&info) {
             let host = &self.target.host;

@@ -13,6 +13,7 @@ mod driver;
 mod last_failure;
 mod ledger;
 mod metrics;
+mod missing;
 mod output;
 mod pace;
 mod queue;
@@ -39,6 +40,7 @@ pub use ledger::{Ledger, LedgerSnapshot};
 pub use metrics::{
     Active, Counter, Gauge, OutputMetrics, QueueMetrics, Refusals, RegistrarMetrics,
 };
+pub use missing::{Missing, Need};
 pub use output::{Feed, Output, OutputFuture, SetUp};
 pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};

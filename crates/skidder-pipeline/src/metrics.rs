@@ -3,6 +3,7 @@
 pub use skidder_event::{Counter, Gauge};
 
 use crate::last_failure::{Failing, LastFailure};
+use crate::missing::{AllMissing, Missing};
 use skidder_os::{Clock, SystemClock, Timestamp};
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,7 @@ pub struct OutputMetrics {
     failed_at: AtomicU64,
     failure: LastFailure,
     refusals: Mutex<Option<Refusals>>,
+    missing: AllMissing,
     clock: Arc<dyn Clock>,
 }
 
@@ -98,6 +100,7 @@ impl OutputMetrics {
             failed_at: AtomicU64::new(0),
             failure: LastFailure::default(),
             refusals: Mutex::default(),
+            missing: AllMissing::default(),
             clock,
         }
     }
@@ -143,6 +146,16 @@ impl OutputMetrics {
     /// The refused events, if there were any.
     pub fn refusals(&self) -> Option<Refusals> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps what the other side lacks now, instead of what it lacked before.
+    pub fn set_missing(&self, all: Vec<Missing>) {
+        self.missing.set(all);
+    }
+
+    /// What the other side lacks and some input needs.
+    pub fn missing(&self) -> Vec<Missing> {
+        self.missing.get()
     }
 
     /// Counts so many events as active until it is dropped.

@@ -110,7 +110,7 @@ pub(crate) fn assemble(
     let Started { filesets, inputs: of_modules } =
         modules::start(&beat, settings, &output_context, context.modules);
     modules::warn_of_pipelines(&root, &filesets, &outputs);
-    pipelines.replace(filesets);
+    pipelines.start(filesets);
     let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = context.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.part(&schema::LOGGING), &logs);

@@ -8,9 +8,10 @@ use skidder_modules::{Builtins, Fileset, ModulePlace, Modules, Overrides, Versio
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
 use skidder_outputs::Context as OutputContext;
+use skidder_pipeline::Need;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The folder of modules in `path.home`.
 const FOLDER: &str = "module";
@@ -233,51 +234,126 @@ pub(crate) struct ModulePipelines {
 struct State {
     /// 0 before there is a pipeline.
     revision: u64,
+    /// The filesets of the configuration that was started with: events wait for their pipelines.
     filesets: Vec<Fileset>,
+    /// Filesets that came later, by the key of the input of autodiscover; those of a reload have [`RELOAD`].
+    later: BTreeMap<String, Later>,
+}
+
+/// The key of the filesets that a reload brought, and what needs their pipelines.
+const RELOAD: &str = "the configuration that was read again";
+
+/// Filesets that came during the run, while something needs them.
+#[derive(Debug)]
+struct Later {
+    filesets: Vec<Fileset>,
+    /// What needs them, for people.
+    about: String,
+    /// The owner of what is lent to those that show a failure.
+    alive: Arc<()>,
+}
+
+impl State {
+    /// All filesets, those of the configuration first, with what needs them if they came later.
+    fn all(&self) -> impl Iterator<Item = (&Fileset, Option<&Later>)> {
+        let later = self.later.values();
+        let later = later.flat_map(|later| later.filesets.iter().map(move |it| (it, Some(later))));
+        self.filesets.iter().map(|fileset| (fileset, None)).chain(later)
+    }
+
+    /// Counts a change, unless all `filesets` with pipelines are there.
+    fn note(&mut self, filesets: &[Fileset]) {
+        let has = |fileset: &Fileset| self.all().any(|(other, _)| other.is_same(fileset));
+        let is_new = |fileset: &&Fileset| fileset.has_pipelines() && !has(fileset);
+        self.revision += u64::from(filesets.iter().any(|fileset| is_new(&fileset)));
+    }
+
+    fn put(&mut self, key: &str, about: &str, filesets: Vec<Fileset>) {
+        self.note(&filesets);
+        let before = self.later.remove(key);
+        if !filesets.is_empty() {
+            // The same input, read anew.
+            let alive = before.map(|before| before.alive).unwrap_or_default();
+            self.later.insert(key.to_owned(), Later { filesets, about: about.to_owned(), alive });
+        }
+    }
 }
 
 impl ModulePipelines {
+    /// Of the filesets that the program starts with.
     pub(crate) fn new(overwrites: bool) -> Self {
         Self { overwrites, state: RwLock::default() }
     }
 
-    /// The filesets from now on; outputs load their pipelines before they send further events.
-    pub(crate) fn replace(&self, filesets: Vec<Fileset>) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let is_same = state.filesets == filesets;
-        let has_pipelines = filesets.iter().any(Fileset::has_pipelines);
+    /// The filesets that the program starts with.
+    pub(crate) fn start(&self, filesets: Vec<Fileset>) {
+        let mut state = self.write();
+        state.note(&filesets);
         state.filesets = filesets;
-        if !is_same && has_pipelines {
-            state.revision += 1;
-        }
     }
 
-    /// Further filesets, which autodiscover has made.
-    pub(crate) fn add(&self, filesets: Vec<Fileset>) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        for fileset in filesets {
-            if !state.filesets.contains(&fileset) {
-                state.revision += u64::from(fileset.has_pipelines());
-                state.filesets.push(fileset);
-            }
-        }
+    /// The filesets of the configuration that was read again. Outputs try to load the pipelines of new ones before they
+    /// send further events.
+    pub(crate) fn reload(&self, filesets: Vec<Fileset>) {
+        let mut state = self.write();
+        let is_known =
+            |fileset: &Fileset| state.filesets.iter().any(|known| known.is_same(fileset));
+        let (known, new): (Vec<_>, Vec<_>) = filesets.into_iter().partition(is_known);
+        state.put(RELOAD, RELOAD, new);
+        state.filesets = known;
     }
 
-    /// The filesets.
+    /// The filesets of an input that autodiscover has made; `about` says what it is for.
+    pub(crate) fn add(&self, key: &str, about: &str, filesets: Vec<Fileset>) {
+        self.write().put(key, about, filesets);
+    }
+
+    /// Drops the filesets of made inputs that do not run any more. Their pipelines stay on the server.
+    pub(crate) fn retain(&self, runs: impl Fn(&str) -> bool) {
+        self.write().later.retain(|key, _| key == RELOAD || runs(key));
+    }
+
+    /// The filesets of the configuration.
     pub(crate) fn filesets(&self) -> Vec<Fileset> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).filesets.clone()
+        let state = self.read();
+        let of_reload = state.later.get(RELOAD).map_or(&[][..], |later| &later.filesets);
+        state.filesets.iter().chain(of_reload).cloned().collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PipelineSource for ModulePipelines {
     fn revision(&self) -> u64 {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).revision
+        self.read().revision
     }
 
     fn groups(&self, version: &str) -> Result<Vec<PipelineGroup>, String> {
         let version = Version::parse(version)
             .ok_or_else(|| format!("the server has the version `{version}`, which is none"))?;
-        self.filesets().iter().map(|fileset| group_of(fileset, version)).collect()
+        let state = self.read();
+        let mut groups: Vec<PipelineGroup> = Vec::new();
+        for (fileset, later) in state.all() {
+            let need = later.map(|later| Need {
+                about: later.about.clone(),
+                alive: Arc::downgrade(&later.alive),
+            });
+            let group = group_of(fileset, version);
+            // Many containers have the same.
+            if let Some(same) = groups.iter_mut().find(|other| other.is_same(&group)) {
+                same.needs.extend(need);
+                continue;
+            }
+            let holds_events = need.is_none();
+            groups.push(PipelineGroup { holds_events, needs: need.into_iter().collect(), ..group });
+        }
+        Ok(groups)
     }
 
     fn overwrites(&self) -> bool {
@@ -285,16 +361,19 @@ impl PipelineSource for ModulePipelines {
     }
 }
 
-fn group_of(fileset: &Fileset, version: Version) -> Result<PipelineGroup, String> {
+fn group_of(fileset: &Fileset, version: Version) -> PipelineGroup {
     let name = format!("{}/{}", fileset.module(), fileset.name());
-    let pipelines = fileset.pipelines(version).map_err(|error| format!("`{name}`: {error}"))?;
+    let pipelines = fileset.pipelines(version);
+    let pipelines = pipelines.map(|pipelines| {
+        let pipeline = |one: skidder_modules::Pipeline| Pipeline { id: one.id, body: one.body };
+        pipelines.into_iter().map(pipeline).collect()
+    });
     let requires = fileset.requirements().iter();
-    Ok(PipelineGroup {
-        name,
+    PipelineGroup {
         requires: requires.map(|one| (one.processor.clone(), one.plugin.clone())).collect(),
-        pipelines: pipelines
-            .into_iter()
-            .map(|pipeline| Pipeline { id: pipeline.id, body: pipeline.body })
-            .collect(),
-    })
+        pipelines: pipelines.map_err(|error| format!("`{name}`: {error}")),
+        name,
+        holds_events: true,
+        needs: Vec::new(),
+    }
 }

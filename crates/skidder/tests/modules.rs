@@ -311,6 +311,45 @@ fn pipelines_are_there_before_the_first_event_and_before_those_of_a_reload() {
 }
 
 #[test]
+fn a_refused_pipeline_of_a_reload_holds_no_others_up_but_one_of_the_start_does() {
+    let server = BulkServer::start();
+    let it = Modular::new(Place::new(&server), "");
+    it.place.open_endpoint();
+    let text = |fileset: &str| {
+        format!("- module: web\n  {fileset}: {{var.paths: ['{}']}}\n", it.logs(fileset))
+    };
+    let letters = || {
+        let text = fs::read_to_string(it.place.data().join("dead_letters.ndjson"));
+        text.map_or(0, |text| text.lines().count())
+    };
+    it.put("a.yml", &text("access"));
+    it.place.write("access", &lines("a", 0..100));
+    it.place.write("error", &lines("b", 0..30));
+    server.refuse_pipelines(Some(("web-error", 403)));
+    let mut program = it.place.start(&[]);
+    program.await_that("the first file is delivered", || server.count() == 100);
+    it.put("b.yml", &text("error"));
+    program.await_that("the other one is refused", || letters() == 30);
+    it.place.write("access", &lines("a", 0..150));
+    program.await_that("the first file goes on", || server.count() == 150);
+    let status = it.place.run(&["status"]).out;
+    assert!(
+        status.contains("`web/error`, and refuses the events of the configuration that was read"),
+        "{status}"
+    );
+    program.terminate().succeeded();
+
+    // With the next start it is of the configuration: all wait.
+    it.place.write("access", &lines("a", 0..160));
+    let mut program = it.place.start(&[]);
+    program.await_log("cannot send events");
+    assert_eq!((server.count(), letters()), (150, 30));
+    server.refuse_pipelines(None);
+    program.await_that("the rest is delivered", || server.count() == 160);
+    program.terminate().succeeded();
+}
+
+#[test]
 fn setup_loads_the_pipelines_of_modules() {
     let server = BulkServer::start();
     let it = Modular::new(Place::new(&server), "setup.pipelines.enabled: false\n");

@@ -6,7 +6,7 @@ use crate::states::OutputState;
 use crate::summary::{bytes_text, grouped};
 use skidder_event::DropReason;
 use skidder_os::Timestamp;
-use skidder_pipeline::{Failing, Ledger};
+use skidder_pipeline::{Failing, Ledger, Missing};
 use std::time::Duration;
 
 /// Events that are refused and lost are a problem for so long.
@@ -27,7 +27,8 @@ impl Problems {
                 OutputProblems { sources, output, ledger: &ledger, now: sources.clock.wall() };
             let found =
                 [look.data(), look.disk_queue(), look.takes_nothing(self.failing), look.refused()];
-            problems.extend(found.into_iter().flatten().map(|problem| look.of_output(problem)));
+            let found = found.into_iter().flatten().chain(look.missing());
+            problems.extend(found.map(|problem| look.of_output(problem)));
         }
         if !total.adds_up() {
             let what = "the ledger does not add up: a bug in skidder".to_owned();
@@ -147,6 +148,26 @@ impl OutputProblems<'_> {
             Problem::error("disk_queue", what).since(failing.since, self.now),
             Some(&failing),
         ))
+    }
+
+    /// The server lacks something that events of some inputs name, so that it refuses them.
+    fn missing(&self) -> Vec<Problem> {
+        let problem = |missing: Missing| {
+            let needs: Vec<_> = missing.needs.iter().map(|need| need.about.as_str()).collect();
+            let what = format!(
+                "the output {} lacks {}, and refuses the events of {}",
+                self.name(),
+                missing.what,
+                needs.join(", ")
+            );
+            let remedy = "give it what is missing, which is tried again; \
+                          then `skidder deadletters redrive` sends the refused events again";
+            Problem::error("pipelines_missing", what)
+                .because(missing.error)
+                .remedy(remedy)
+                .since(missing.since, self.now)
+        };
+        self.output.metrics.missing().into_iter().map(problem).collect()
     }
 
     /// The server refused events for good: they are in the dead letters until the user removes them, or lost.

@@ -18,6 +18,8 @@ pub(super) struct Server {
     pub(super) is_old: bool,
     /// It takes no document at this path.
     pub(super) refuses: Option<&'static str>,
+    /// Paths that begin so are answered with 503.
+    pub(super) busy: &'static str,
     pub(super) requests: Vec<String>,
 }
 
@@ -37,6 +39,9 @@ impl Ask for Server {
         }
         if !self.unknown.is_empty() && path.starts_with(self.unknown) {
             return Ok((400, b"{\"error\":\"no handler found for uri\"}".to_vec()));
+        }
+        if !self.busy.is_empty() && path.starts_with(self.busy) {
+            return Ok((503, b"{}".to_vec()));
         }
         if !self.forbidden.is_empty() && path.starts_with(self.forbidden) {
             return Ok((403, b"{}".to_vec()));

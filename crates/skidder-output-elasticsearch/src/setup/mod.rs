@@ -9,6 +9,7 @@ mod declared;
 mod fake;
 mod fields;
 mod install;
+mod late;
 mod mapping;
 mod pipelines;
 mod read;

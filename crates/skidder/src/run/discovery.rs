@@ -198,6 +198,8 @@ impl Discovery {
                 self.switch(switch, with, running);
             }
         }
+        let (running, ending) = (&self.running, &self.ending);
+        with.pipelines.retain(|key| running.contains_key(key) || ending.contains_key(key));
         if is_listed {
             // A list is some kilobytes for each pod until it is read.
             crate::allocator::give_back();
@@ -359,7 +361,8 @@ impl Discovery {
         }
         warnings.extend(rendered.iter().flat_map(|started| lost_multiline(&started.inputs)));
         // Before the first event that names one.
-        with.pipelines.add(rendered.map(|started| started.filesets).unwrap_or_default());
+        let filesets = rendered.map(|started| started.filesets).unwrap_or_default();
+        with.pipelines.add(&made.key, &made.about, filesets);
         acquaint(inputs.iter_mut().map(|(_, input)| input));
         let prints = inputs.iter().map(|(output, input)| (*output, input.print)).collect();
         let made = Arc::clone(made);

@@ -220,7 +220,7 @@ impl Reloader {
         self.period = parts.reload_period;
         // Before the first event that names one.
         let pipelines = Arc::clone(&self.readers.pipelines);
-        pipelines.replace(parts.pipelines.filesets());
+        pipelines.reload(parts.pipelines.filesets());
         self.readers = Readers::take(&mut parts);
         // Running outputs load those that they know.
         self.readers.pipelines = pipelines;

@@ -9,6 +9,7 @@ mod engines;
 #[path = "../kubelet/mod.rs"]
 mod kubelet;
 mod leases;
+mod pipelines;
 
 use cluster::Cluster;
 use common::lines::judge;

@@ -47,6 +47,10 @@ struct State {
     /// Connections that are open.
     connections: usize,
     puts: Vec<Put>,
+    /// Ingest pipelines whose paths contain this are refused, and documents that name one of them.
+    refuses: Option<(&'static str, u16)>,
+    /// Pipelines that were refused.
+    refused: usize,
 }
 
 /// A PUT request.
@@ -101,6 +105,8 @@ impl BulkServer {
             waiting: 0,
             connections: 0,
             puts: Vec::new(),
+            refuses: None,
+            refused: 0,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -141,6 +147,17 @@ impl BulkServer {
     /// All PUT requests.
     pub(crate) fn puts(&self) -> Vec<Put> {
         self.shared.lock().puts.clone()
+    }
+
+    /// From now on ingest pipelines whose names contain `part` are answered with `status`, and documents that name
+    /// one of them with 400, as a server does that lacks it. `None`: all are taken again.
+    pub(crate) fn refuse_pipelines(&self, refused: Option<(&'static str, u16)>) {
+        self.shared.lock().refuses = refused;
+    }
+
+    /// How many pipelines were refused.
+    pub(crate) fn refused_pipelines(&self) -> usize {
+        self.shared.lock().refused
     }
 
     /// How many bulk requests came.
@@ -209,6 +226,15 @@ impl Shared {
             if method == "PUT" {
                 let body = serde_json::from_slice(&read_body(&mut reader, &head)?)?;
                 let mut state = self.lock();
+                if let Some((part, status)) = state.refuses
+                    && path.contains("pipeline")
+                    && path.contains(part)
+                {
+                    state.refused += 1;
+                    drop(state);
+                    answer(stream, status, r#"{"error":"refused by the test"}"#)?;
+                    continue;
+                }
                 let behind = state.documents.len();
                 state.puts.push(Put { path: path.to_owned(), body, behind });
                 drop(state);
@@ -233,7 +259,14 @@ impl Shared {
         let statuses: Vec<u16> = match act {
             Act::Items(status) => sent.iter().map(|document| status(&document.message)).collect(),
             Act::Status(_) => vec![500; sent.len()],
-            _ => vec![201; sent.len()],
+            _ => {
+                let refuses = self.lock().refuses.map(|(part, _)| part);
+                let lacks = |document: &Document| {
+                    let name = document.pipeline.as_deref();
+                    refuses.is_some_and(|part| name.is_some_and(|name| name.contains(part)))
+                };
+                sent.iter().map(|document| if lacks(document) { 400 } else { 201 }).collect()
+            }
         };
         self.take(sent, &statuses);
         let body = bulk_answer(&statuses);
