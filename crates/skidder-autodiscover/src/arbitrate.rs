@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
         if let Some(first) = id.and_then(|id| self.ids.get(id)) {
             let what = format!(
                 "the id `{}` is that of {}, which has another configuration",
-                id.unwrap_or_default(),
+                candidate.shown_id(),
                 first.about
             );
             return Verdict::Refused(format!("{what}; {}", advice(first, candidate)));

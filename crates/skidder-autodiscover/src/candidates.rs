@@ -10,7 +10,7 @@ use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use skidder_config::{Lists, MadeSettings, Node};
+use skidder_config::{Lists, MASK, MadeSettings, Node};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,6 +53,13 @@ impl Candidate {
             == (&other.key, other.hash, other.rank, &other.about)
             && (&self.container_id, &self.files) == (&other.container_id, &other.files)
             && self.fields == other.fields
+    }
+
+    /// `id` for messages.
+    pub(crate) fn shown_id(&self) -> &str {
+        let settings = self.settings.settings();
+        let is_secret = settings.node().at("0.id").is_some_and(Node::is_secret);
+        if is_secret { MASK } else { self.input_id.as_deref().unwrap_or_default() }
     }
 
     /// The configuration as YAML, without secrets.

@@ -221,7 +221,7 @@ impl Builder<'_> {
         }
         let node = self.resolver.distrusted(&node.with_variables())?;
         if let Some(list) = &self.settings.allow_list {
-            list.check_raw(&node)?;
+            list.check_raw(&node).map_err(|reason| node.cover_secrets(&reason))?;
         }
         Ok(node)
     }

@@ -88,6 +88,7 @@ mod template;
 mod tree;
 pub mod units;
 mod vars;
+mod veil;
 mod yaml;
 mod yaml_message;
 

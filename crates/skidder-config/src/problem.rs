@@ -2,9 +2,11 @@
 //!
 //! Nothing here stops at the first mistake. All readers of settings add to one [`Problems`], and
 //! the user sees all mistakes at once, in the order of the files. Messages never hold a secret:
-//! they show a value through [`crate::Node::shown`].
+//! they show a value through [`crate::Node::shown`], and secrets in what they quote otherwise are
+//! replaced when problems are given out.
 
 use crate::rule::Idle;
+use crate::veil::Veil;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -191,6 +193,8 @@ pub struct Problems {
     idle: OnceLock<&'static [Idle]>,
     /// Full paths of the settings that were read, if they are recorded.
     paths_read: Mutex<Option<BTreeSet<String>>>,
+    /// The secrets of the settings that are read.
+    veil: Box<Mutex<Veil>>,
 }
 
 impl Problems {
@@ -217,6 +221,11 @@ impl Problems {
     /// How severe an unknown or unsupported setting is.
     pub fn unknown_severity(&self) -> Severity {
         if self.lenient.load(Ordering::Relaxed) { Severity::Warning } else { Severity::Error }
+    }
+
+    /// Adds to the secrets that are replaced in messages.
+    pub(crate) fn hide(&self, add: impl FnOnce(&mut Veil)) {
+        add(&mut self.veil.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Begins to record which settings are read, to compare them with the documentation.
@@ -285,10 +294,13 @@ impl Problems {
         list.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// All problems, sorted by place; those without a place come first.
+    /// All problems without secrets, sorted by place; those without a place come first.
     pub fn sorted(&self) -> Vec<Problem> {
-        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sorted = list.clone();
+        let mut sorted = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let veil = self.veil.lock().unwrap_or_else(PoisonError::into_inner);
+        for problem in &mut sorted {
+            veil.cover(problem);
+        }
         sorted.sort_by(|left, right| left.position.cmp(&right.position));
         sorted
     }

@@ -39,6 +39,7 @@ impl Settings {
         secrets: &[String],
     ) -> Result<Self, Problems> {
         let problems = Problems::new();
+        problems.hide(|veil| veil.add_texts(secrets));
         let Some(node) = yaml::parse(&Source::new(0, name), text, &problems) else {
             return Err(problems);
         };
@@ -79,7 +80,7 @@ impl Settings {
 
     /// These settings as a section with this path in messages.
     pub fn section_at<'a>(&'a self, path: &str, problems: &'a Problems) -> Section<'a> {
-        problems.extend(self.pending.iter().cloned());
+        self.hand_over(problems);
         Section::new(Some(&self.root), path.to_owned(), problems)
     }
 

@@ -98,7 +98,7 @@ impl Settings {
     /// The whole tree as a section. Problems found while loading are added to `problems` here, and
     /// `compat: lenient` takes effect on it. `compat`, `path` and `keystore` count as read.
     pub fn root<'a>(&'a self, problems: &'a Problems) -> Section<'a> {
-        problems.extend(self.pending.iter().cloned());
+        self.hand_over(problems);
         let section = Section::new(Some(&self.root), String::new(), problems);
         problems.set_lenient(section.get(&COMPAT).value());
         for key in [&HOME, &CONFIG, &DATA, &LOGS, &KEYSTORE] {
@@ -109,14 +109,20 @@ impl Settings {
 
     /// The items of a file that is a list (a reloaded file of inputs), each as it is.
     pub fn items<'a>(&'a self, problems: &'a Problems) -> Vec<Item<'a>> {
-        problems.extend(self.pending.iter().cloned());
+        self.hand_over(problems);
         Item::new(&self.root, String::new(), problems).into_items()
     }
 
     /// These settings as one item with this path in messages.
     pub fn item_at<'a>(&'a self, path: &str, problems: &'a Problems) -> Item<'a> {
-        problems.extend(self.pending.iter().cloned());
+        self.hand_over(problems);
         Item::new(&self.root, path.to_owned(), problems)
+    }
+
+    /// Adds what was found while loading, and the secrets that no message may show.
+    pub(crate) fn hand_over(&self, problems: &Problems) {
+        problems.hide(|veil| veil.add_tree(&self.root, &self.secrets));
+        problems.extend(self.pending.iter().cloned());
     }
 
     /// Whether this is a list of things rather than a map of settings.

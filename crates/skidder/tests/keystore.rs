@@ -154,3 +154,69 @@ fn the_keystore_may_be_elsewhere() {
     std::fs::metadata(here.keystore()).unwrap_err();
     run(b"", &["test", "config"]).says(true, "Config OK");
 }
+
+/// Settings with a secret that is wrong there, and what is said about them.
+const WRONG: &[(&str, &str)] = &[
+    ("encoding: '${NAME}'", "`filebeat.inputs[0].encoding` is `xxxxx`, which is no encoding"),
+    ("encoding: 'x-${NAME}'", "`filebeat.inputs[0].encoding` is `xxxxx`, which is no encoding"),
+    ("encoding: '${SHORT}'", "`filebeat.inputs[0].encoding` is `xxxxx`, which is no encoding"),
+    (
+        "exclude_lines: [x, '${PATTERN}']",
+        "exclude_lines`: `xxxxx` is not a regular expression: `[` without",
+    ),
+    (
+        "include_lines: ['^${PATTERN}']",
+        "include_lines`: `xxxxx` is not a regular expression: `[` without",
+    ),
+    (
+        "parsers: [{multiline: {type: pattern, match: after, pattern: '${PATTERN}'}}]",
+        "`xxxxx` is not a regular expression: `[` without `]`",
+    ),
+    ("paths: ['${PLACE}']", "the `[` in `xxxxx` is not closed"),
+    ("type: '${NAME}'", "input type `xxxxx` is not supported"),
+    (
+        "processors: [drop_event.when.regexp.message: '${PATTERN}']",
+        "`xxxxx` is not a regular expression",
+    ),
+    ("processors: [drop_event.when.network.ip: '${NAME}']", "`xxxxx` is no network"),
+    ("processors: [timestamp: {field: a, layouts: ['${NAME}']}]", "nothing is read by `xxxxx`"),
+    ("processors: [script: {lang: javascript, file: '${NAME}'}]", "xxxxx"),
+    (
+        "processors: [replace: {fields: [{field: a, pattern: '${PATTERN}', replacement: b}]}]",
+        "`xxxxx` is not a",
+    ),
+    ("file_identity.inode_marker.path: '/${NAME}/a'", ""),
+    ("message_max_bytes: '${NAME}'", "message_max_bytes` is `xxxxx`"),
+];
+
+#[test]
+fn no_message_shows_a_secret() {
+    let here = Here::new();
+    for (name, secret) in
+        [("NAME", "KSname"), ("PATTERN", "[KSpattern"), ("PLACE", "/tmp/[KSplace"), ("SHORT", "a")]
+    {
+        here.run_with(secret.as_bytes(), &["keystore", "add", name, "--stdin", "--force"])
+            .says(true, "Success");
+    }
+    for (setting, expected) in WRONG {
+        let mut input = vec!["type: filestream", "id: a", "paths: [/x]"];
+        let key = setting.split(':').next().unwrap();
+        input.retain(|other| !other.starts_with(&format!("{key}:")));
+        input.push(setting);
+        let input = input.join("\n  ");
+        let text = format!("filebeat.inputs:\n- {input}\noutput.console: {{}}\n");
+        std::fs::write(here.0.path().join("filebeat.yml"), text).unwrap();
+        for command in
+            [&["test", "config"][..], &["export", "config"], &["run", "--once"], &["explain"]]
+        {
+            let run = here.run(command);
+            assert!(!run.out.contains("KS") && !run.log.contains("KS"), "{setting}: {run:?}");
+            if command[0] == "test" {
+                assert!(
+                    run.out.contains(expected) || run.log.contains(expected),
+                    "{setting}: {run:?}"
+                );
+            }
+        }
+    }
+}

@@ -61,8 +61,10 @@ pub(crate) fn explain(what: &Explain, global: &Global, system: &System) -> Resul
             one_input(&settings, system, &agent, input, output)?;
         }
         for input in inputs {
-            print(&without_sample(input, what.said.path.as_deref()))?;
-            print(routes.get(&input.number).map_or("", String::as_str))?;
+            let plan = without_sample(input, what.said.path.as_deref());
+            print(&settings.cover_secrets(&plan))?;
+            let route = routes.get(&input.number).map_or("", String::as_str);
+            print(&settings.cover_secrets(route))?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -83,7 +85,7 @@ pub(crate) fn explain(what: &Explain, global: &Global, system: &System) -> Resul
     if passes[0].events == 0 {
         eprint("no event comes out of the sample\n");
     }
-    print(&format!("{head}{}", measured(&passes)))?;
+    print(&settings.cover_secrets(&format!("{head}{}", measured(&passes))))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -553,6 +553,45 @@ fn pods_are_found_without_the_permission_to_watch() {
 }
 
 #[test]
+fn a_secret_that_is_wrong_where_a_hint_puts_it_is_shown_nowhere() {
+    let World { server: _server, cluster, place, folder: _folder } =
+        World::new(BulkServer::start());
+    // `K8SECRETzz`
+    cluster.secret("shop", "token", &json!({"key": "SzhTRUNSRVR6eg=="}));
+    let mut program = place.start(&["-E", "logging.level=debug"]);
+    program.await_log("the endpoint is open");
+    let path = place.path().join("none.log");
+    let raw = json!([{"type": "filestream", "id": "r", "paths": [path],
+        "encoding": "${kubernetes.shop.token.key}"}]);
+    let hints = [
+        json!({"co.elastic.logs/include_lines": "(${kubernetes.shop.token.key}"}),
+        json!({"co.elastic.logs/raw": raw.to_string()}),
+        json!({"co.elastic.logs/multiline.pattern": "[${kubernetes.shop.token.key}",
+            "co.elastic.logs/multiline.match": "after"}),
+    ];
+    for (number, hints) in hints.into_iter().enumerate() {
+        let pod = Pod::create(&cluster, &format!("pod{number}"), number as u64, hints);
+        pod.run(&cluster);
+    }
+    let said = [
+        "`xxxxx` is not a regular expression: unclosed group",
+        "is `xxxxx`, which is no encoding",
+        "`xxxxx` is not a regular expression: `[` without `]`",
+    ];
+    program.await_that("each input is refused", || {
+        let shown = place.get("/autodiscover");
+        said.iter().all(|text| shown.contains(text))
+    });
+    let log = program.await_log(said[0]);
+    let explained = place.run(&["autodiscover", "explain"]).out;
+    let shown = [log, explained, place.run(&["status"]).out, place.get("/autodiscover")];
+    for (number, text) in shown.iter().enumerate() {
+        assert!(!text.contains("K8SECRET"), "{number}: {text}");
+    }
+    program.terminate();
+}
+
+#[test]
 fn a_secret_that_comes_later_than_its_pod_is_used_then() {
     let server = BulkServer::start();
     let folder = tempfile::tempdir().unwrap();
