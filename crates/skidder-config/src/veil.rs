@@ -217,9 +217,9 @@ mod tests {
         let table = [
             ("[hush", "a", "`a`: `[hush` is wrong", "`a`: `xxxxx` is wrong"),
             ("[hush", "l", "`l`: `y[hushz` is wrong", "`l`: `xxxxx` is wrong"),
-            ("[hush", "l", "cannot open /tmp/[hush: no", "cannot open /tmp/xxxxx: no"),
+            ("[hush", "l", "cannot open /srv/[hush: no", "cannot open /srv/xxxxx: no"),
             (
-                "/tmp/[hush",
+                "/srv/[hush",
                 "a",
                 "the `[` in `[hush` is not closed",
                 "the `[` in `xxxxx` is not closed",

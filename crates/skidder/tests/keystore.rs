@@ -193,7 +193,7 @@ const WRONG: &[(&str, &str)] = &[
 fn no_message_shows_a_secret() {
     let here = Here::new();
     for (name, secret) in
-        [("NAME", "KSname"), ("PATTERN", "[KSpattern"), ("PLACE", "/tmp/[KSplace"), ("SHORT", "a")]
+        [("NAME", "KSname"), ("PATTERN", "[KSpattern"), ("PLACE", "/srv/[KSplace"), ("SHORT", "a")]
     {
         here.run_with(secret.as_bytes(), &["keystore", "add", name, "--stdin", "--force"])
             .says(true, "Success");
