@@ -172,12 +172,13 @@ fn lines_of(delivery: &Delivery) -> Vec<usize> {
     let path = skidder_event::Path::parse(LINE_WITHOUT_MESSAGE).expect("a constant that is a path");
     let rows = delivery.rows.start as usize..delivery.rows.end as usize;
     let number = |row: usize| {
-        let event = delivery.batch.event(row);
-        let text = event.message().or_else(|| match event.get(&path) {
-            Some(skidder_event::ValueRef::Str(text)) => Some(text),
-            _ => None,
-        });
-        crate::number(&String::from_utf8_lossy(text.expect("the event has a line")))
+        let batch = &delivery.batch;
+        let text = match batch.event(row).get(&path) {
+            Some(skidder_event::ValueRef::Str(text)) => text,
+            // Also if the event has it in another field, as objects of JSON do.
+            _ => batch.text(batch.rows()[row].message),
+        };
+        crate::number(&String::from_utf8_lossy(text))
     };
     rows.map(number).collect()
 }

@@ -30,7 +30,10 @@ mod tests {
             ("ERR Client sent AUTH, but no password is set", "remove `password`"),
             ("ERR DB index is out of range", "see `db`"),
             ("LOADING Redis is loading the dataset in memory", "ready later"),
-            ("OOM command not allowed when used memory > 'maxmemory'.", "`maxmemory`"),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'.",
+                "`maxmemory` of the server",
+            ),
             ("READONLY You can't write against a read only replica.", "the master in `hosts`"),
             ("WRONGTYPE Operation against a key", "use another key"),
         ] {
