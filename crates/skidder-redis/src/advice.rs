@@ -35,7 +35,7 @@ mod tests {
                 "`maxmemory` of the server",
             ),
             ("READONLY You can't write against a read only replica.", "the master in `hosts`"),
-            ("WRONGTYPE Operation against a key", "use another key"),
+            ("WRONGTYPE Operation against a key", "use another key, or delete this one"),
         ] {
             let text = with_advice(error);
             assert!(text.starts_with(error) && text.ends_with(advice), "{text}");
