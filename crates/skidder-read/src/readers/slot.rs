@@ -39,13 +39,13 @@ pub(super) struct SlotBoxes {
 }
 
 /// Sources for which [`SlotBoxes::prepare`] allocates at most: what it has allocated stays.
-const PREPARED_MAX: usize = 256;
+const ALLOCATED_MAX: usize = 256;
 
 impl SlotBoxes {
     /// Allocates for so many sources that wait for their first turn. A worker allocates a batch around each turn, which is
     /// gone soon; what stays had better not lie in between.
     pub(super) fn prepare(&mut self, sources: usize) {
-        let count = sources.min(PREPARED_MAX);
+        let count = sources.min(ALLOCATED_MAX);
         self.readers.prepare(count);
         self.awake.prepare(count);
         prepare_files(count);
