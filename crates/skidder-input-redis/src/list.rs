@@ -4,7 +4,7 @@
 //! given up in the middle, so that no element moves unnoticed.
 
 use crate::events::Texts;
-use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, good, unproven};
+use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, good, stopping, unproven, waits};
 use crate::scripts::{self, Keys};
 use skidder_event::{Map, Progress};
 use skidder_input::{InputError, Settled, Source};
@@ -239,25 +239,11 @@ impl Reader {
         let batch = texts.into_batch(&mut self.source);
         let mut sending = self.source.send(batch, Progress::Acknowledge(owed, bytes));
         let mut failure = None;
-        let stopping = async {
-            intake.stopped().await;
-            tokio::time::sleep(STOP_WAIT / 2).await;
-        };
+        let stopping = stopping(&intake);
         tokio::pin!(stopping);
         let news = Arc::clone(&self.news);
         let pause = self.place.settings.claim_after / 4;
-        loop {
-            tokio::select! {
-                biased;
-                sent = &mut sending => {
-                    sent?;
-                    break;
-                }
-                // What waits stays pending.
-                () = &mut stopping => break,
-                () = news.notified(), if failure.is_none() => {}
-                () = tokio::time::sleep(pause), if failure.is_none() => {}
-            }
+        while waits(&mut sending, &mut stopping, &news, pause, failure.is_some()).await? {
             failure = self.take(connection, 0).await.err();
         }
         failure.map_or(Ok(()), Err)

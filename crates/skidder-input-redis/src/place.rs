@@ -1,11 +1,13 @@
 //! One key of one server: connections to it, and what goes wrong there.
 
 use crate::settings::{Settings, name_of};
-use skidder_input::{InputError, Intake, Source, Stopped};
+use skidder_input::{InputError, Intake, Sending, Source, Stopped};
 use skidder_redis::{Connection, Failure, Reply, RespError, Target, with_advice};
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Longest answer that is read: one element or entry that is longer is an error.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
@@ -175,6 +177,30 @@ pub(crate) fn good(command: &'static str, reply: Reply) -> Result<Reply, ReadErr
 /// An answer that this command cannot have.
 pub(crate) fn unproven(command: &'static str, answer: Reply) -> ReadError {
     RespError::Unproven { command, answer }.into()
+}
+
+/// Ends when the input must stop, and what it has read had some time to find room.
+pub(crate) async fn stopping(intake: &Intake) {
+    intake.stopped().await;
+    tokio::time::sleep(STOP_WAIT / 2).await;
+}
+
+/// Waits until a batch has found room in the queues, or stays pending because the input must stop: `false`. `true` if
+/// meanwhile there are verdicts to pass on, or the server must see that the consumer lives; not any more if that has failed.
+pub(crate) async fn waits(
+    sending: &mut Sending,
+    stopping: &mut Pin<&mut impl Future<Output = ()>>,
+    news: &Notify,
+    pause: Duration,
+    has_failed: bool,
+) -> Result<bool, Stopped> {
+    tokio::select! {
+        biased;
+        sent = sending => sent.map(|()| false),
+        () = stopping => Ok(false),
+        () = news.notified(), if !has_failed => Ok(true),
+        () = tokio::time::sleep(pause), if !has_failed => Ok(true),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::entries::{self, Entry};
 use crate::events::{Texts, edit, path};
-use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, unproven};
+use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, stopping, unproven, waits};
 use crate::scripts;
 use crate::settings::Streams;
 use skidder_event::{EventMut, Map, Path, Progress, Value};
@@ -249,25 +249,11 @@ impl Reader {
         let owed = self.settled.batch(self.first + self.in_flight.len() as i64);
         let mut sending = self.source.send(batch, Progress::Acknowledge(owed, bytes));
         let mut failure = None;
-        let stopping = async {
-            intake.stopped().await;
-            tokio::time::sleep(STOP_WAIT / 2).await;
-        };
+        let stopping = stopping(&intake);
         tokio::pin!(stopping);
         let news = Arc::clone(&self.news);
         let pause = self.place.settings.claim_after / 4;
-        loop {
-            tokio::select! {
-                biased;
-                sent = &mut sending => {
-                    sent?;
-                    break;
-                }
-                // What waits stays pending.
-                () = &mut stopping => break,
-                () = news.notified(), if failure.is_none() => {}
-                () = tokio::time::sleep(pause), if failure.is_none() => {}
-            }
+        while waits(&mut sending, &mut stopping, &news, pause, failure.is_some()).await? {
             failure = match self.acknowledge(connection).await {
                 Ok(()) => self.keep(connection).await.err(),
                 Err(error) => Some(error),
