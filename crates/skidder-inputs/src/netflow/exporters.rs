@@ -54,6 +54,8 @@ pub(super) struct Exporters {
     /// Exporters without a source of their own share this one; a batch has events of one of them.
     others: Known,
     known: HashMap<SocketAddr, Known, RandomState>,
+    /// Those of `known` that sent in this round, in the order of their first packets.
+    sent: Vec<SocketAddr>,
     round: u64,
     /// Of this round.
     bytes: u64,
@@ -114,6 +116,7 @@ impl Exporters {
             internal,
             others,
             known: HashMap::default(),
+            sent: Vec::new(),
             round: 1,
             bytes: 0,
             events: 0,
@@ -141,7 +144,7 @@ impl Exporters {
             self.known.remove(&oldest);
         }
         let source = self.intake.open(&exporter.to_string(), Map::new());
-        self.known.insert(exporter, Known { source, filling: None, round: self.round });
+        self.known.insert(exporter, Known { source, filling: None, round: 0 });
     }
 
     /// Takes note of what is wrong with a packet.
@@ -246,9 +249,17 @@ impl Sink for Exporters {
         self.bytes += u64::from(len);
         let before = self.decoder.counts();
         self.know(exporter);
-        let Self { decoder, known, others, internal, scratch, round, .. } = self;
-        let to = known.get_mut(&exporter).unwrap_or(others);
-        to.round = *round;
+        let Self { decoder, known, others, internal, scratch, sent, round, .. } = self;
+        let to = match known.get_mut(&exporter) {
+            Some(known) => {
+                if known.round < *round {
+                    known.round = *round;
+                    sent.push(exporter);
+                }
+                known
+            }
+            None => others,
+        };
         let mut bytes = len;
         let decoded = decoder.packet(datagram.bytes, exporter, now, &mut |flow| {
             to.add(flow, std::mem::take(&mut bytes), created, (internal, scratch));
@@ -274,9 +285,10 @@ impl Sink for Exporters {
     }
 
     fn flush(&mut self, _time: i64) -> (u64, u64) {
-        let round = self.round;
-        for known in self.known.values_mut().filter(|known| known.round == round) {
-            known.offer();
+        for exporter in self.sent.drain(..) {
+            if let Some(known) = self.known.get_mut(&exporter) {
+                known.offer();
+            }
         }
         self.others.offer();
         self.round += 1;

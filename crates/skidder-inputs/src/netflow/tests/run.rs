@@ -106,6 +106,21 @@ async fn flows_come_with_their_exporter_and_damage_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn events_come_in_the_order_in_which_their_exporters_sent() {
+    let port = free_port();
+    let mut bench = Bench::start(input(port, "", None, &Sockets::default()), 1000);
+    listens(&mut bench).await;
+    let exporters: Vec<UdpSocket> = (0..100).map(|_| exporter(port)).collect();
+    for (number, exporter) in exporters.iter().enumerate() {
+        exporter.send(&packet(1, &[template(), data(&[&number.to_string()])])).unwrap();
+    }
+    bench.events(exporters.len()).await;
+    let numbers: Vec<String> = (0..exporters.len()).map(|number| number.to_string()).collect();
+    assert_eq!(names(&bench), numbers);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn templates_survive_a_restart_and_a_reload() {
     let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
     let exporter = exporter(port);
