@@ -4,7 +4,9 @@
 //! given up in the middle, so that no element moves unnoticed.
 
 use crate::events::Texts;
-use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, good, stopping, unproven, waits};
+use crate::place::{
+    Place, ReadError, Reads, STOP_WAIT, ask, good, read_on, stopping, unproven, waits,
+};
 use crate::scripts::{self, Keys};
 use skidder_event::{Map, Progress};
 use skidder_input::{InputError, Settled, Source};
@@ -37,7 +39,7 @@ pub(crate) async fn read(place: Place) -> Result<(), InputError> {
     let source = place.intake.open(&place.name, fields);
     let keys = Keys::new(&place.key, &place.settings.consumer);
     let news = Arc::<Notify>::default();
-    let mut reader = Reader {
+    let reader = Reader {
         token: token(&place),
         settled: Settled::new(0, Arc::clone(&news)),
         place,
@@ -50,31 +52,7 @@ pub(crate) async fn read(place: Place) -> Result<(), InputError> {
         rescued: None,
         has_blmove: true,
     };
-    loop {
-        let intake = reader.place.intake.clone();
-        let late = async {
-            intake.stopped().await;
-            tokio::time::sleep(STOP_MAX).await;
-        };
-        let ended = tokio::select! {
-            biased;
-            ended = reader.session() => ended,
-            // The server hangs: what it has of us is pending there.
-            () = late => return Ok(()),
-        };
-        match ended {
-            Ok(()) | Err(ReadError::Stopped(_)) => return Ok(()),
-            Err(ReadError::End(error)) => return Err(error),
-            Err(error) => {
-                if matches!(error, ReadError::Gone | ReadError::Fenced { .. }) {
-                    reader.is_owner = false;
-                }
-                if !reader.place.failed(&reader.source, &error).await {
-                    return Ok(());
-                }
-            }
-        }
-    }
+    read_on(reader).await
 }
 
 /// A text that no other reader has.
@@ -104,8 +82,11 @@ struct Reader {
     has_blmove: bool,
 }
 
-impl Reader {
-    /// Reads over one connection. Returns when the input ends.
+impl Reads for Reader {
+    fn place(&mut self) -> (&mut Place, &Source) {
+        (&mut self.place, &self.source)
+    }
+
     async fn session(&mut self) -> Result<(), ReadError> {
         let intake = self.place.intake.clone();
         let mut connection = tokio::select! {
@@ -143,6 +124,14 @@ impl Reader {
         }
     }
 
+    fn session_failed(&mut self, error: &ReadError) {
+        if matches!(error, ReadError::Gone | ReadError::Fenced { .. }) {
+            self.is_owner = false;
+        }
+    }
+}
+
+impl Reader {
     /// Elements count from here.
     fn begin_at(&mut self, number: i64) {
         self.known = number;

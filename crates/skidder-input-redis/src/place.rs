@@ -16,7 +16,7 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
 pub(crate) const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a stop takes at most.
-pub(crate) const STOP_MAX: Duration = Duration::from_secs(4);
+const STOP_MAX: Duration = Duration::from_secs(4);
 
 /// Why a reader begins anew.
 #[derive(Debug, thiserror::Error)]
@@ -150,6 +150,46 @@ impl Place {
         };
         let shown = troubles.iter().next().map(|(name, error)| format!("{name}: {error}"));
         self.intake.metrics().set_trouble(shown.as_deref());
+    }
+}
+
+/// Reads a key over one connection after the other.
+pub(crate) trait Reads: Send {
+    /// Where it reads, and the source of its events.
+    fn place(&mut self) -> (&mut Place, &Source);
+
+    /// Reads over one connection. Returns when the input ends.
+    fn session(&mut self) -> impl Future<Output = Result<(), ReadError>> + Send;
+
+    /// A session has failed; another one follows.
+    fn session_failed(&mut self, error: &ReadError);
+}
+
+/// Reads until the input ends.
+pub(crate) async fn read_on(mut reader: impl Reads) -> Result<(), InputError> {
+    loop {
+        let intake = reader.place().0.intake.clone();
+        let late = async {
+            intake.stopped().await;
+            tokio::time::sleep(STOP_MAX).await;
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = reader.session() => ended,
+            // The server hangs: what it has of us is pending there.
+            () = late => return Ok(()),
+        };
+        match ended {
+            Ok(()) | Err(ReadError::Stopped(_)) => return Ok(()),
+            Err(ReadError::End(error)) => return Err(error),
+            Err(error) => {
+                reader.session_failed(&error);
+                let (place, source) = reader.place();
+                if !place.failed(source, &error).await {
+                    return Ok(());
+                }
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::entries::{self, Entry};
 use crate::events::{Texts, edit, path};
-use crate::place::{Place, ReadError, STOP_MAX, STOP_WAIT, ask, stopping, unproven, waits};
+use crate::place::{Place, ReadError, Reads, STOP_WAIT, ask, read_on, stopping, unproven, waits};
 use crate::scripts;
 use crate::settings::Streams;
 use skidder_event::{EventMut, Map, Path, Progress, Value};
@@ -38,7 +38,7 @@ pub(crate) async fn read(place: Place, streams: Streams) -> Result<(), InputErro
     fields.insert_path("redis.stream.key", &*place.key);
     let source = place.intake.open(&place.name, fields);
     let news = Arc::<Notify>::default();
-    let mut reader = Reader {
+    let reader = Reader {
         settled: Settled::new(0, Arc::clone(&news)),
         place,
         streams,
@@ -52,32 +52,7 @@ pub(crate) async fn read(place: Place, streams: Streams) -> Result<(), InputErro
         claimed: None,
         kept: None,
     };
-    loop {
-        let intake = reader.place.intake.clone();
-        let late = async {
-            intake.stopped().await;
-            tokio::time::sleep(STOP_MAX).await;
-        };
-        let ended = tokio::select! {
-            biased;
-            ended = reader.session() => ended,
-            // The server hangs: what it has of us is pending there.
-            () = late => return Ok(()),
-        };
-        match ended {
-            Ok(()) | Err(ReadError::Stopped(_)) => return Ok(()),
-            Err(ReadError::End(error)) => return Err(error),
-            Err(error) => {
-                if is_too_long(&error) {
-                    // One that is too long alone stays pending, and is reported again and again.
-                    reader.count = (reader.count / 4).max(1);
-                }
-                if !reader.place.failed(&reader.source, &error).await {
-                    return Ok(());
-                }
-            }
-        }
-    }
+    read_on(reader).await
 }
 
 fn is_too_long(error: &ReadError) -> bool {
@@ -107,8 +82,11 @@ struct Reader {
     kept: Option<Monotonic>,
 }
 
-impl Reader {
-    /// Reads over one connection. Returns when the input ends.
+impl Reads for Reader {
+    fn place(&mut self) -> (&mut Place, &Source) {
+        (&mut self.place, &self.source)
+    }
+
     async fn session(&mut self) -> Result<(), ReadError> {
         let intake = self.place.intake.clone();
         let mut connection = tokio::select! {
@@ -145,6 +123,15 @@ impl Reader {
         }
     }
 
+    fn session_failed(&mut self, error: &ReadError) {
+        if is_too_long(error) {
+            // One that is too long alone stays pending, and is reported again and again.
+            self.count = (self.count / 4).max(1);
+        }
+    }
+}
+
+impl Reader {
     /// Makes the group, if it is not there.
     async fn join(&mut self, connection: &mut Connection) -> Result<(), ReadError> {
         let start = match (&self.last, self.streams.from_newest) {
