@@ -107,7 +107,7 @@ impl Route {
         let program = settings.program.take();
         let decoder = Decoder::new(settings.target.take(), settings.preserve_original, program);
         let (requests, sessions) = (Arc::default(), Arc::default());
-        let faces = FaceState::default();
+        let faces = FaceState::new(intake.clock().wall().0);
         Self { settings, intake, decoder, in_flight, faces, requests, sessions }
     }
 

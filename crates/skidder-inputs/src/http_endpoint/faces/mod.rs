@@ -64,10 +64,17 @@ pub(super) struct FaceSettings {
 }
 
 /// What the faces of an input keep.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FaceState {
     acks: acks::Acks,
     hec: hec::Paths,
+}
+
+impl FaceState {
+    /// Of an input that starts at this time, in nanoseconds since 1970.
+    pub(super) fn new(start: i64) -> Self {
+        Self { acks: acks::Acks::new(start), hec: hec::Paths::default() }
+    }
 }
 
 /// What a request wants.

@@ -311,6 +311,14 @@ async fn events_of_splunk_have_their_fields_and_errors_their_codes() {
     bench.stop().await;
 }
 
+/// Asks whether requests of channel `c` have their verdicts.
+async fn acknowledged(address: SocketAddr, ids: &[u64]) -> Vec<bool> {
+    let body = json!({ "acks": ids }).to_string();
+    let answered = exchange(address, &hec("/services/collector/ack?channel=c", &body)).await;
+    let answer = body_of(&answered);
+    ids.iter().map(|id| answer["acks"][id.to_string()].as_bool().unwrap()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn splunks_acknowledgements_are_true_only_behind_the_verdict() {
     let (address, sockets) = free_address();
@@ -320,27 +328,43 @@ async fn splunks_acknowledgements_are_true_only_behind_the_verdict() {
     let missing = exchange(address, &hec("/services/collector", "{\"event\":1}")).await;
     assert_eq!(body_of(&missing)["code"], 10);
     let send = || hec("/services/collector?channel=c", "{\"event\":1}");
-    let taken = exchange(address, &send()).await;
-    assert_eq!(body_of(&taken), json!({"text": "Success", "code": 0, "ackId": 0}));
-    let ask = async || {
-        let answered =
-            exchange(address, &hec("/services/collector/ack?channel=c", "{\"acks\":[0,1]}")).await;
-        body_of(&answered)["acks"].clone()
-    };
-    assert_eq!(ask().await, json!({"0": false, "1": false}));
+    let taken = body_of(&exchange(address, &send()).await);
+    assert_eq!((&taken["text"], &taken["code"]), (&json!("Success"), &json!(0)));
+    let id = taken["ackId"].as_u64().unwrap();
+    assert_eq!(acknowledged(address, &[id, id + 1]).await, [false, false]);
     let full = exchange(address, &send()).await;
     assert_eq!((full.status, &body_of(&full)["code"]), (503, &json!(9)), "there is no room");
     bench.is_stuck = false;
     bench.events(1).await;
-    let mut acked = ask().await;
+    let mut acked = acknowledged(address, &[id, id + 1]).await;
     for _ in 0..100 {
-        if acked["0"] == true {
+        if acked[0] {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
-        acked = ask().await;
+        acked = acknowledged(address, &[id, id + 1]).await;
     }
-    assert_eq!(acked, json!({"0": true, "1": false}));
+    assert_eq!(acked, [true, false]);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acknowledgement_of_splunk_is_of_no_request_of_another_run() {
+    let settings = ", accept: splunk_hec, splunk_hec.use_ack: true, completion_timeout: 2s";
+    let send = async |address| {
+        let sent = hec("/services/collector?channel=c", "{\"event\":1}");
+        body_of(&exchange(address, &sent).await)["ackId"].as_u64().unwrap()
+    };
+    let (address, sockets) = free_address();
+    let mut stuck = Bench::start(face(address, settings, &sockets), 1);
+    stuck.is_stuck = true;
+    let before = send(address).await;
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(face(address, settings, &sockets), 1);
+    let id = send(address).await;
+    bench.events(1).await;
+    assert_eq!(acknowledged(address, &[before]).await, [false]);
+    assert!(id > before, "{id} {before}");
     bench.stop().await;
 }
 
