@@ -155,7 +155,7 @@ impl Decoder {
         now: Duration,
         records: &mut Records<'_>,
     ) -> Damage {
-        let Packet { header, source, sequence, mut sets, mut sets_max } = packet(protocol, bytes)?;
+        let Packet { header, source, sequence, mut sets } = packet(protocol, bytes)?;
         let from = (!self.settings.share_templates).then_some(records.from);
         let key = SessionKey { protocol, from, source };
         let checked = self.settings.detect_reset.then_some(sequence);
@@ -163,8 +163,7 @@ impl Decoder {
             self.counts.resets += 1;
             self.counts.templates_forgotten += forgotten as u64;
         }
-        while sets_max > 0 && sets.len() > 0 {
-            sets_max -= 1;
+        while sets.len() > 0 {
             // Fewer than four bytes are padding.
             let (Some(id), Some(len)) = (sets.u16(), sets.u16()) else { break };
             if (id, len) == (0, 0) {
@@ -262,8 +261,6 @@ struct Packet<'a> {
     source: u32,
     sequence: u32,
     sets: Cursor<'a>,
-    /// There are at most so many.
-    sets_max: usize,
 }
 
 /// Reads the header of a packet of version 9 or IPFIX.
@@ -277,13 +274,14 @@ fn packet(protocol: Protocol, bytes: &[u8]) -> Result<Packet<'_>, &'static str> 
     let time = i64::from(seconds) * 1_000_000_000;
     let header = Header { protocol, time, uptime, extra: Extra::Source(source) };
     if protocol == Protocol::V9 {
-        return Ok(Packet { header, source, sequence, sets: cursor, sets_max: count });
+        // The number is that of the records, or of the sets, or of some of them, as the exporter likes.
+        return Ok(Packet { header, source, sequence, sets: cursor });
     }
     // In IPFIX the number is that of all bytes.
     let len =
         count.checked_sub(bytes.len() - cursor.len()).ok_or("its length is that of no packet")?;
     let sets = cursor.take(len).ok_or("it is shorter than it says")?;
-    Ok(Packet { header, source, sequence, sets: Cursor(sets), sets_max: usize::MAX })
+    Ok(Packet { header, source, sequence, sets: Cursor(sets) })
 }
 
 /// The records of a packet on their way out.

@@ -19,6 +19,10 @@ const ENTERPRISE: u16 = 1 << 15;
 /// The first number of a template.
 pub(crate) const FIRST_ID: u16 = 256;
 
+/// What a template takes beside itself and its columns, in bytes: the counters of its `Arc`, a slot of a table that is half
+/// full, and what three allocations are rounded up to.
+const OVERHEAD_BYTES: usize = 144;
+
 /// A field of a template, as the exporter describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
@@ -89,7 +93,7 @@ impl Template {
     /// The memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         let column = size_of::<Column>() + size_of::<Option<Arc<Field>>>();
-        size_of::<Self>() + self.columns.len() * column
+        size_of::<Self>() + OVERHEAD_BYTES + self.columns.len() * column
     }
 
     /// What its records are; the scope counts only values that are there, which [`Template::read`] returns.

@@ -89,6 +89,17 @@ fn data_waits_for_its_template_and_comes_in_its_order() {
 }
 
 #[test]
+fn sets_beyond_the_number_of_the_header_are_read() {
+    // softflowd 1.0 counts the flows of the first template only.
+    for count in [0, 1, 2, 9] {
+        let mut packet = v9(1, 5, &[one_field(), one_flow(1)]);
+        packet.0[2..4].copy_from_slice(&u16::to_be_bytes(count));
+        let mut decoder = Decoder::new(settings());
+        assert_eq!(decode(&mut decoder, &packet, router(1), AT(0)).len(), 1, "{count}");
+    }
+}
+
+#[test]
 fn unused_templates_are_forgotten_and_used_ones_stay() {
     let mut decoder = Decoder::new(settings());
     decode(&mut decoder, &v9(1, 1, &[one_field()]), router(1), AT(0));
