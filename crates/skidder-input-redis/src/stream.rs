@@ -12,7 +12,8 @@ use skidder_event::{EventMut, Map, Path, Progress, Value};
 use skidder_input::{InputError, Settled, Source};
 use skidder_os::Monotonic;
 use skidder_redis::{Connection, RespError, write_command};
-use std::collections::{HashSet, VecDeque};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -280,17 +281,30 @@ impl Reader {
         fields.find(|(name, _)| name == field).map(|(_, value)| &value[..])
     }
 
-    /// Puts its id, and what is not its message, into its event. Of fields with one name the last one stays.
+    /// Puts its id, and what is not its message, into its event. Fields with one name become a list.
     fn put(&self, entry: &Entry, event: &mut EventMut<'_>) -> bool {
         let mut is_put = event.put_text(&ID, entry.id.as_bytes()).is_ok();
         let field = self.streams.message_field.as_bytes();
-        let mut others = Map::new();
-        for (name, value) in entry.fields.iter().flatten().filter(|(name, _)| name != field) {
-            let value = String::from_utf8_lossy(value).into_owned();
-            others.insert(&String::from_utf8_lossy(name), value);
+        let fields = || entry.fields.iter().flatten();
+        // Of several messages the first one is that of the event.
+        let message = fields().position(|(name, _)| name == field);
+        let mut others = BTreeMap::<Cow<'_, str>, Vec<Value>>::new();
+        for (at, (name, value)) in fields().enumerate() {
+            if message != Some(at) {
+                let value = Value::from(String::from_utf8_lossy(value).into_owned());
+                others.entry(String::from_utf8_lossy(name)).or_default().push(value);
+            }
         }
         if !others.is_empty() {
-            is_put &= event.put(&FIELDS, &Value::Map(others)).is_ok();
+            let mut map = Map::new();
+            for (name, values) in others {
+                let value = match <[Value; 1]>::try_from(values) {
+                    Ok([value]) => value,
+                    Err(values) => Value::List(values),
+                };
+                map.insert(&name, value);
+            }
+            is_put &= event.put(&FIELDS, &Value::Map(map)).is_ok();
         }
         is_put
     }

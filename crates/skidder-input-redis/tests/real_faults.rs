@@ -246,7 +246,8 @@ async fn entries_of_a_stream_have_their_id_time_and_fields() {
     bench.until("the group is made", |_| is_made()).await;
     redis.cli(&["XADD", "s", "1700000000123-0", "level", "info", "text", "hello", "a.b", "c"]);
     redis.cli(&["XADD", "s", "1700000000124-5", "other", "only"]);
-    bench.until("they come", |bench| bench.events.len() == 2).await;
+    redis.cli(&["XADD", "s", "1700000000125-0", "text", "a", "k", "1", "text", "b", "k", "2"]);
+    bench.until("they come", |bench| bench.events.len() == 3).await;
     let events = bench.stop().await;
     let fields = |event: &serde_json::Value| {
         let mut event = event.clone();
@@ -272,6 +273,8 @@ async fn entries_of_a_stream_have_their_id_time_and_fields() {
             "redis": {"stream": {"key": "s", "id": "1700000000124-5", "fields": {"other": "only"}}},
         })
     );
+    assert_eq!(events[2]["message"], "a");
+    assert_eq!(events[2]["redis"]["stream"]["fields"], json!({"text": "b", "k": ["1", "2"]}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Lists in lists of an answer: those of streams have five.
 const DEPTH_MAX: usize = 8;
+
+/// Bytes of the first line of a value, which has a number, a status or an error.
+const LINE_BYTES_MAX: usize = 1 << 20;
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
 /// Most memory that is kept for the next answer.
@@ -272,11 +275,13 @@ struct Scan {
     at: usize,
     /// So many values are missing.
     missing: usize,
+    /// The last values were so many lists, each the first value of the one before.
+    lists: usize,
 }
 
 impl Default for Scan {
     fn default() -> Self {
-        Self { at: 0, missing: 1 }
+        Self { at: 0, missing: 1, lists: 0 }
     }
 }
 
@@ -287,6 +292,7 @@ impl Scan {
         while self.missing > 0 {
             let Some(line) = line(&bytes[self.at..])? else {
                 let rest = bytes.len() - self.at;
+                let most = most.min(LINE_BYTES_MAX);
                 return if rest > most { Err(RespError::TooLong(most)) } else { Ok(None) };
             };
             let mut end = self.at + line.length;
@@ -295,6 +301,11 @@ impl Scan {
                 b'$' => end += line.size()?.map_or(0, |size| size.saturating_add(2)),
                 b'*' => more = line.size()?.unwrap_or(0),
                 _ => {}
+            }
+            // Lists that begin one in the other are as deep as they are many.
+            self.lists = if more > 0 { self.lists + 1 } else { 0 };
+            if self.lists > DEPTH_MAX {
+                return Err(protocol(line.text));
             }
             // A value has at least three bytes.
             if end > most || more > most / 3 {
@@ -487,5 +498,10 @@ mod tests {
         }
         let line = "+".to_owned() + &"x".repeat(200);
         assert!(matches!(read(line.as_bytes(), 100), Err(RespError::TooLong(100))));
+        let line = "+".to_owned() + &"x".repeat(LINE_BYTES_MAX);
+        let end = |bytes: &[u8]| Scan::default().end(bytes, 1 << 30);
+        assert!(matches!(end(line.as_bytes()), Err(RespError::TooLong(LINE_BYTES_MAX))));
+        let lists = "*1\r\n".repeat(DEPTH_MAX + 1);
+        assert!(matches!(end(lists.as_bytes()), Err(RespError::Protocol(_))));
     }
 }
