@@ -71,6 +71,8 @@ settings! {
         "expressions `FIELD=value`, by names in the journal or in events: different fields must all match, of \
          the same field one value; `+` between them: what stands before it, or what follows",
     );
+    OLD_INCLUDE_MATCHES: Vec<String> = Key::<Vec<String>>::new("include_matches")
+        .about("a list in place of `match` below it, as older versions of Filebeat had it");
     TRANSPORTS: Vec<String> = Key::<Vec<String>>::new("transports").about(
         "only entries of these: `audit`, `driver`, `syslog`, `journal`, `stdout`, `kernel`; as Filebeat, one more \
          condition behind the last `+` of `include_matches`",
@@ -208,7 +210,9 @@ fn read_matches(section: &Section<'_>) -> Option<Matches> {
         is_right = false;
     }
     matches.identifiers(&section.get(&SYSLOG_IDENTIFIERS).optional().unwrap_or_default());
-    let include = section.get(&INCLUDE_MATCHES).try_each(matches::expression);
+    let is_old = section.item(OLD_INCLUDE_MATCHES.name()).is_some_and(|item| item.is_list());
+    let key = if is_old { &OLD_INCLUDE_MATCHES } else { &INCLUDE_MATCHES };
+    let include = section.get(key).try_each(matches::expression);
     is_right &= !include.is_wrong();
     let mut expressions = include.optional().unwrap_or_default();
     for transport in section.get(&TRANSPORTS).optional().unwrap_or_default() {

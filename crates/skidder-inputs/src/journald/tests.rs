@@ -241,6 +241,10 @@ async fn only_what_matches_is_read() {
             "include_matches.match: ['_TRANSPORT=kernel', '+', 'log.syslog.facility.code=4']",
             vec!["b kernel 0 x", "a syslog 4 y"],
         ),
+        (
+            "include_matches: ['_TRANSPORT=kernel', '+', 'log.syslog.facility.code=4']",
+            vec!["b kernel 0 x", "a syslog 4 y"],
+        ),
     ] {
         let mut bench = Bench::start(journal.input(&format!(", {settings}")), 100);
         bench.events(expected.len()).await;
