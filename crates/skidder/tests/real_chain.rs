@@ -238,7 +238,7 @@ impl ThroughKafka {
         let receiver = Receiver::new(&format!(
             "{{type: kafka, id: in, hosts: ['{broker}'], topics: [{topic}], group_id: {topic}, \
              heartbeat_interval: 100ms, session_timeout: 6s, fetch.default: 50KiB, \
-             rebalance.retry_backoff: 100ms}}"
+             rebalance.retry_backoff: 100ms, connect_backoff: 200ms}}"
         ));
         Self {
             kafka,
