@@ -8,8 +8,7 @@ use crate::statistics::summarize;
 use crate::table::Row;
 use anyhow::{Context, Result, ensure};
 use skidder_os::{Clock, SystemClock};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -200,15 +199,43 @@ fn mqtt(stage: &Stage) -> Result<Vec<Row>> {
     );
     // The broker keeps messages for a session that there was before.
     ship_events(stage, &input, "output.discard: {}\n", 0)?;
-    let file = stage.cut(LINE_BYTES, stage.lines.min(MESSAGES_MAX) as usize)?;
-    over_file(stage, &MQTT, &input, |_| {
-        let mut publish = Command::new("mosquitto_pub");
-        publish.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-t", "bench", "-q", "1", "-l"]);
-        publish.stdin(File::open(&file)?);
-        let status = publish.status().context("`mosquitto_pub` is in mosquitto-clients")?;
-        ensure!(status.success(), "`mosquitto_pub` failed");
-        Ok(())
-    })
+    over_file(stage, &MQTT, &input, |text| publish(port, text))
+}
+
+/// Publishes lines with QoS 1. `mosquitto_pub -l` ends before it has sent them all.
+fn publish(port: u16, text: &[u8]) -> Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    // A clean session of MQTT 3.1.1 without pings, by the name of `fill`.
+    stream.write_all(b"\x10\x10\x00\x04MQTT\x04\x02\x00\x00\x00\x04fill")?;
+    let mut accepted = [0; 4];
+    stream.read_exact(&mut accepted)?;
+    ensure!(accepted == [0x20, 2, 0, 0], "the broker refuses: {accepted:?}");
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    let mut answers = vec![0; 4 * PIECE];
+    for piece in lines.strip_suffix(&[&b""[..]]).unwrap_or(&lines).chunks(PIECE) {
+        let all: Vec<u8> = piece.iter().flat_map(|line| packet(b"bench", line)).collect();
+        stream.write_all(&all)?;
+        // Each PUBACK has four bytes.
+        stream.read_exact(&mut answers[..4 * piece.len()])?;
+    }
+    Ok(())
+}
+
+/// A packet that publishes with QoS 1. All have the same identifier, which is free when the packets are answered one
+/// after the other, as Mosquitto does it.
+fn packet(topic: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut length = 2 + topic.len() + 2 + payload.len();
+    let mut packet = vec![0x32];
+    while length >= 0x80 {
+        packet.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    packet.push(length as u8);
+    packet.extend_from_slice(&(topic.len() as u16).to_be_bytes());
+    packet.extend_from_slice(topic);
+    packet.extend_from_slice(&[0, 1]);
+    packet.extend_from_slice(payload);
+    packet
 }
 
 #[cfg(test)]
@@ -218,6 +245,12 @@ mod tests {
     #[test]
     fn commands_have_the_lengths_of_their_words() {
         assert_eq!(command(&[b"DEL", b"\xc3\xa4"]), b"*2\r\n$3\r\nDEL\r\n$2\r\n\xc3\xa4\r\n");
+    }
+
+    #[test]
+    fn packets_have_their_length_in_seven_bits_a_byte() {
+        assert_eq!(packet(b"t", b"ab"), b"\x32\x07\x00\x01t\x00\x01ab");
+        assert_eq!(packet(b"t", &[b'x'; 240])[..4], *b"\x32\xf5\x01\x00");
     }
 
     #[test]
