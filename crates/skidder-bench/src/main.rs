@@ -80,6 +80,12 @@ enum Verb {
     /// Of these, the journal and Kafka alone.
     #[command(hide = true)]
     Sources(RunArguments),
+    /// Of these, the memory of idle inputs alone.
+    #[command(hide = true)]
+    IdleInputs(RunArguments),
+    /// Of these, Redis and MQTT alone.
+    #[command(hide = true)]
+    Brokers(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
     /// Of these, pods that come and go alone, to profile them.
@@ -201,6 +207,8 @@ fn main() -> Result<()> {
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
         Verb::Sources(arguments) => measure(&arguments, rows::sources),
+        Verb::IdleInputs(arguments) => measure(&arguments, rows::idle_inputs),
+        Verb::Brokers(arguments) => measure(&arguments, rows::brokers),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
         Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),

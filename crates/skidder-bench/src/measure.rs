@@ -113,6 +113,11 @@ impl Running {
         Ok(Self { id: child.id(), reaped: false })
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Resident memory, in bytes.
     pub fn memory(&self) -> Result<u64> {
         memory_of(self.id)

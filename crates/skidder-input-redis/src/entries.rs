@@ -9,10 +9,21 @@ const LAST_TIME: i64 = 7_258_118_400_000;
 
 const MILLISECOND: i64 = 1_000_000;
 
+/// Milliseconds, and a counter within them.
+pub(crate) type Number = (u64, u64);
+
+/// The numbers of an id.
+fn number(id: &str) -> Option<Number> {
+    let (time, counter) = id.split_once('-')?;
+    Some((time.parse().ok()?, counter.parse().ok()?))
+}
+
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) id: String,
+    /// The two numbers of the id.
+    pub(crate) number: Number,
     /// Its fields in their order; `None`: it was deleted.
     pub(crate) fields: Option<Vec<(Vec<u8>, Vec<u8>)>>,
 }
@@ -20,9 +31,8 @@ pub(crate) struct Entry {
 impl Entry {
     /// The time of an id that the server made, in nanoseconds since 1970; else `now`.
     pub(crate) fn time(&self, now: i64) -> i64 {
-        let time = self.id.split('-').next().and_then(|time| time.parse::<i64>().ok());
-        match time {
-            Some(time @ FIRST_TIME..=LAST_TIME) => time * MILLISECOND,
+        match i64::try_from(self.number.0) {
+            Ok(time @ FIRST_TIME..=LAST_TIME) => time * MILLISECOND,
             _ => now,
         }
     }
@@ -49,8 +59,8 @@ fn entry(reply: Reply) -> Option<Entry> {
     let fields = match items.next()? {
         Reply::Null => None,
         Reply::List(values) => {
+            let mut fields = Vec::with_capacity(values.len() / 2);
             let mut values = values.into_iter();
-            let mut fields = Vec::new();
             while let Some(name) = values.next() {
                 fields.push((text(name)?, text(values.next()?)?));
             }
@@ -58,7 +68,8 @@ fn entry(reply: Reply) -> Option<Entry> {
         }
         _ => return None,
     };
-    Some(Entry { id, fields })
+    let number = number(&id)?;
+    Some(Entry { id, number, fields })
 }
 
 /// The entries of an answer to `XREADGROUP` with one stream.
@@ -120,9 +131,10 @@ mod tests {
         let expected = [
             Entry {
                 id: "1-0".to_owned(),
+                number: (1, 0),
                 fields: Some(vec![(b"a".to_vec(), b"b".to_vec()), (b"a".to_vec(), b"c".to_vec())]),
             },
-            Entry { id: "2-0".to_owned(), fields: None },
+            Entry { id: "2-0".to_owned(), number: (2, 0), fields: None },
         ];
         assert_eq!(entries(answer()).expect("entries"), expected);
         let stream = Reply::List(vec![Reply::List(vec![value("key"), answer()])]);
@@ -139,7 +151,9 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_none() {
         let odd = Reply::List(vec![Reply::List(vec![value("1-0"), Reply::List(vec![value("a")])])]);
-        for wrong in [Reply::Number(1), value("x"), odd, Reply::List(vec![value("x")])] {
+        let unnumbered = Reply::List(vec![Reply::List(vec![value("1-x"), Reply::Null])]);
+        for wrong in [Reply::Number(1), value("x"), odd, unnumbered, Reply::List(vec![value("x")])]
+        {
             assert_eq!(entries(wrong.clone()), None, "{wrong:?}");
             assert_eq!(claimed(wrong.clone()), None, "{wrong:?}");
             assert_eq!(entries_of_group(wrong.clone()), None, "{wrong:?}");
@@ -149,9 +163,12 @@ mod tests {
 
     #[test]
     fn the_time_is_that_of_the_id_if_the_server_made_it() {
-        let time = |id: &str| Entry { id: id.to_owned(), fields: None }.time(7);
+        let time = |id: &str| {
+            let number = number(id).expect("two numbers");
+            Entry { id: id.to_owned(), number, fields: None }.time(7)
+        };
         assert_eq!(time("1700000000123-4"), 1_700_000_000_123_000_000);
-        for id in ["1-0", "0-5", "99999999999999-0", "x"] {
+        for id in ["1-0", "0-5", "99999999999999-0", "18446744073709551615-18446744073709551615"] {
             assert_eq!(time(id), 7, "{id}");
         }
     }

@@ -3,7 +3,7 @@
 //! What this consumer had in flight when it ended comes first. What another consumer has had for longer than `claim_after`
 //! is claimed; a consumer keeps what it has by claiming it from itself now and then.
 
-use crate::entries::{self, Entry};
+use crate::entries::{self, Entry, Number};
 use crate::events::{Texts, edit, path};
 use crate::place::{Place, ReadError, Reads, STOP_WAIT, ask, read_on, stopping, unproven, waits};
 use crate::scripts;
@@ -68,10 +68,10 @@ struct Reader {
     settled: Arc<Settled>,
     /// Notified with every verdict.
     news: Arc<Notify>,
-    /// Ids of entries that were sent on and are not acknowledged; the first one has the number `first`.
-    in_flight: VecDeque<String>,
+    /// Ids of entries that were sent on and are not acknowledged; `first` is how many were before the first one.
+    in_flight: VecDeque<(String, Number)>,
     /// The same ids.
-    ids: HashSet<String>,
+    ids: HashSet<Number>,
     first: i64,
     /// The last new entry.
     last: Option<String>,
@@ -204,7 +204,8 @@ impl Reader {
         let answer = connection.reply_within(patience).await?;
         self.place.intake.metrics().bytes.add(connection.read_bytes - before);
         let answer = crate::place::good("XREADGROUP", answer)?;
-        entries::entries_of_group(answer.clone()).ok_or_else(|| unproven("XREADGROUP", answer))
+        let outline = answer.outline();
+        entries::entries_of_group(answer).ok_or_else(|| unproven("XREADGROUP", outline))
     }
 
     /// Sends entries. While there is no room for them, verdicts of others are passed on, and what is in flight is kept.
@@ -231,8 +232,8 @@ impl Reader {
         }
         batch.forget_changes();
         for entry in entries {
-            self.ids.insert(entry.id.clone());
-            self.in_flight.push_back(entry.id);
+            self.ids.insert(entry.number);
+            self.in_flight.push_back((entry.id, entry.number));
         }
         let owed = self.settled.batch(self.first + self.in_flight.len() as i64);
         let mut sending = self.source.send(batch, Progress::Acknowledge(owed, bytes));
@@ -256,10 +257,10 @@ impl Reader {
         connection: &mut Connection,
         entries: Vec<Entry>,
     ) -> Result<Vec<Entry>, ReadError> {
-        let entries = entries.into_iter().filter(|entry| !self.ids.contains(&entry.id));
+        let entries = entries.into_iter().filter(|entry| !self.ids.contains(&entry.number));
         let (there, deleted): (Vec<Entry>, Vec<Entry>) =
             entries.partition(|entry| entry.fields.is_some());
-        let ids: Vec<String> = deleted.into_iter().map(|entry| entry.id).collect();
+        let ids: Vec<&str> = deleted.iter().map(|entry| &*entry.id).collect();
         if !ids.is_empty() {
             self.report_deleted(ids.len());
             self.with_ids(connection, "XACK", &[], &ids, &[]).await?;
@@ -315,10 +316,10 @@ impl Reader {
         if settled == 0 {
             return Ok(());
         }
-        let ids: Vec<String> = self.in_flight.iter().take(settled).cloned().collect();
+        let ids: Vec<&str> = self.in_flight.iter().take(settled).map(|(id, _)| &**id).collect();
         self.with_ids(connection, "XACK", &[], &ids, &[]).await?;
-        for id in self.in_flight.drain(..settled) {
-            self.ids.remove(&id);
+        for (_, number) in self.in_flight.drain(..settled) {
+            self.ids.remove(&number);
         }
         self.first += settled as i64;
         Ok(())
@@ -335,9 +336,9 @@ impl Reader {
         if is_first {
             return Ok(());
         }
-        let ids: Vec<String> = self.in_flight.iter().cloned().collect();
-        let consumer = self.place.settings.consumer.clone();
-        self.with_ids(connection, "XCLAIM", &[&consumer, "0"], &ids, &["JUSTID"]).await
+        let ids: Vec<&str> = self.in_flight.iter().map(|(id, _)| &**id).collect();
+        let consumer = &*self.place.settings.consumer;
+        self.with_ids(connection, "XCLAIM", &[consumer, "0"], &ids, &["JUSTID"]).await
     }
 
     /// A command for entries of the group, some at a time.
@@ -346,13 +347,13 @@ impl Reader {
         connection: &mut Connection,
         command: &'static str,
         before: &[&str],
-        ids: &[String],
+        ids: &[&str],
         behind: &[&str],
     ) -> Result<(), ReadError> {
         for some in ids.chunks(IDS_MAX) {
             let mut arguments = vec![command, &*self.place.key, &*self.streams.group];
             arguments.extend(before);
-            arguments.extend(some.iter().map(String::as_str));
+            arguments.extend(some);
             arguments.extend(behind);
             let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).collect();
             ask(connection, command, &arguments).await?;
@@ -378,12 +379,13 @@ impl Reader {
                 Err(ReadError::Refused { error, .. }) if error.starts_with("ERR unknown") => break,
                 answer => answer?,
             };
-            let claimed = entries::claimed(answer.clone());
-            let claimed = claimed.ok_or_else(|| unproven("XAUTOCLAIM", answer))?;
+            let outline = answer.outline();
+            let claimed = entries::claimed(answer);
+            let claimed = claimed.ok_or_else(|| unproven("XAUTOCLAIM", outline))?;
             if claimed.deleted > 0 {
                 self.report_deleted(claimed.deleted);
             }
-            let is_other = |entry: &&Entry| !self.ids.contains(&entry.id);
+            let is_other = |entry: &&Entry| !self.ids.contains(&entry.number);
             let entries = claimed.entries.iter().filter(is_other).count();
             if entries > 0 {
                 let stream = &*self.place.name;

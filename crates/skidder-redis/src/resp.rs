@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 8;
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
-/// Most memory that is kept for the next answer.
+/// Most memory that is kept for the next answer behind a shorter one.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 /// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
@@ -70,6 +70,16 @@ pub enum RespError {
     /// An answer that is longer than it may be.
     #[error("the server's answer is longer than {0} bytes")]
     TooLong(usize),
+}
+
+impl Reply {
+    /// The same, but of a list only how many items it has: what an error shows of an answer.
+    pub fn outline(&self) -> Self {
+        match self {
+            Self::List(items) => Self::List(vec![Self::Null; items.len()]),
+            other => other.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Reply {
@@ -229,7 +239,8 @@ impl Connection {
                 self.start += length;
                 if self.start == self.buffer.len() {
                     self.buffer.clear();
-                    self.buffer.shrink_to(KEPT_BYTES_MAX);
+                    // While long answers come, their memory is kept.
+                    self.buffer.shrink_to(KEPT_BYTES_MAX.max(length.next_power_of_two()));
                     self.start = 0;
                 }
                 return Ok(reply);
@@ -392,7 +403,11 @@ impl Parser<'_> {
                 Some(_) if self.depth == DEPTH_MAX => return Err(protocol(self.rest)),
                 Some(size) => {
                     let mut inner = Parser { rest: behind, depth: self.depth + 1 };
-                    let items = (0..size).map(|_| inner.reply()).collect::<Result<_, _>>()?;
+                    // A value has at least three bytes.
+                    let mut items = Vec::with_capacity(size.min(behind.len() / 3));
+                    for _ in 0..size {
+                        items.push(inner.reply()?);
+                    }
                     self.rest = inner.rest;
                     return Ok(Reply::List(items));
                 }
@@ -407,6 +422,14 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_outline_shows_what_errors_show() {
+        let list = Reply::List(vec![Reply::Value(b"long".to_vec()), Reply::List(Vec::new())]);
+        assert_eq!(list.outline(), Reply::List(vec![Reply::Null; 2]));
+        assert_eq!(list.outline().to_string(), list.to_string());
+        assert_eq!(Reply::Number(7).outline(), Reply::Number(7));
+    }
 
     #[test]
     fn commands_are_arrays_of_texts() {

@@ -5,8 +5,11 @@
 //! ([`unique_name`](crate::servers::unique_name)).
 
 use crate::servers::{ServerError, script};
+use crate::wait_until;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const SCRIPT: &str = "kafka.sh";
 /// Holds the URL.
@@ -14,6 +17,9 @@ const VARIABLE: &str = "SKIDDER_TEST_KAFKA";
 
 /// How often a broker is started that ends at once.
 const STARTS_MAX: u32 = 4;
+
+/// A broker that was killed does not listen any more after this time.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The ports of a broker, all on 127.0.0.1. Users are `test`/`secret`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,7 +141,25 @@ impl Kafka {
         self.perform("stop")
     }
 
-    /// Starts a broker that was stopped, at the same ports with the same data.
+    /// Ends a broker of the test's own by SIGKILL; returns when it does not listen any more.
+    pub fn kill(&self) -> Result<(), ServerError> {
+        assert!(self.own.is_some(), "only a broker of the test's own is killed");
+        let failed = |said: String| ServerError::Start { script: SCRIPT, said };
+        let file = self.directory.join("pid");
+        let text = std::fs::read_to_string(&file).map_err(|error| failed(error.to_string()))?;
+        let pid = text.split(' ').next().unwrap_or_default();
+        let status = Command::new("kill").args(["-KILL", pid]).status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err(failed(format!("cannot kill process {pid}")));
+        }
+        let port = self.ports.plain;
+        wait_until("the broker is gone", KILLED_WITHIN, || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err()
+        });
+        std::fs::remove_file(file).map_err(|error| failed(error.to_string()))
+    }
+
+    /// Starts a broker that was stopped or killed, at the same ports with the same data.
     pub fn start_again(&self) -> Result<(), ServerError> {
         self.perform("again")
     }

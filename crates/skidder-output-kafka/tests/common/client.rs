@@ -25,6 +25,8 @@ use tokio::time::Instant;
 
 /// A test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// Before a broker is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
 /// The error for something that a broker has not made yet.
 const UNKNOWN_TOPIC: i16 = 3;
 
@@ -201,17 +203,32 @@ impl Client {
         assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
     }
 
-    /// The offset that a group has committed.
+    /// The records of a topic, from the first one that it ever had. Nothing if a partition is not there yet.
+    pub(crate) fn records(&mut self, topic: &str) -> Option<usize> {
+        let ends = self.try_ends(topic)?;
+        ends.values().map(|end| usize::try_from(*end).ok()).sum()
+    }
+
+    /// The offsets that a group has committed, of all partitions together. Waits for a broker that has not loaded them.
     pub(crate) fn committed(&mut self, group: &str, topic: &str) -> usize {
-        let topic = OffsetFetchRequestTopic::default()
+        let partitions = self.partitions(topic);
+        let wanted = OffsetFetchRequestTopic::default()
             .with_name(named(topic))
-            .with_partition_indexes(vec![0]);
+            .with_partition_indexes(partitions);
         let request = OffsetFetchRequest::default()
             .with_group_id(text(group).into())
-            .with_topics(Some(vec![topic]));
-        let answer = self.ask(5, &request);
-        let found = answer.topics.first().and_then(|topic| topic.partitions.first());
-        found.map_or(0, |found| usize::try_from(found.committed_offset).unwrap_or(0))
+            .with_topics(Some(vec![wanted]));
+        let begun = Instant::now();
+        let answer = loop {
+            let answer = self.ask(5, &request);
+            if answer.error_code == 0 {
+                break answer;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{group}: error {}", answer.error_code);
+            std::thread::park_timeout(PAUSE);
+        };
+        let found = answer.topics.iter().flat_map(|topic| &topic.partitions);
+        found.map(|found| usize::try_from(found.committed_offset).unwrap_or(0)).sum()
     }
 
     /// Reads records from this offset on; gives the next one.

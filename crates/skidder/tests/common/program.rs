@@ -48,9 +48,10 @@ pub(crate) struct Ledger {
     pub(crate) stored: usize,
 }
 
-/// The program with these arguments, not yet started.
+/// The program with these arguments, not yet started: the one of this build, or that of `SKIDDER_TEST_PROGRAM`.
 pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_skidder"));
+    let given = std::env::var_os("SKIDDER_TEST_PROGRAM");
+    let mut command = Command::new(given.unwrap_or_else(|| env!("CARGO_BIN_EXE_skidder").into()));
     command.args(arguments);
     command
 }
