@@ -112,6 +112,7 @@ pub(super) async fn follow(
             (reading, watch, made)
         })
         .await?;
+        intake.metrics().set_trouble_of(&name, reading.trouble());
         while let Some((batch, part)) = made {
             intake.metrics().bytes.add(part.bytes);
             let sending = reading.source.send(batch, Progress::Cursor(part));
@@ -129,7 +130,10 @@ pub(super) async fn follow(
             .await?;
         }
         if intake.is_once() {
-            return Ok(());
+            return match reading.trouble() {
+                Some(trouble) => Err(InputError(format!("{name}: {trouble}"))),
+                None => Ok(()),
+            };
         }
         let limit = reading.flush_at.map_or(POLL, |at| at.saturating_sub(now.0));
         let waiting = blocking(move || {
