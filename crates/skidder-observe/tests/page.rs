@@ -283,6 +283,13 @@ fn with_autodiscover() -> Arc<Sources> {
     sources.explain = Some(Explain {
         explain: Arc::new(move || explanation.clone()),
         failures: Arc::new(move || failures.clone()),
+        troubles: Arc::new(|| {
+            vec![ProviderTrouble {
+                provider: "provider `docker` (f.yml:2:3)".to_owned(),
+                error: "no socket".to_owned(),
+                remedy: "start it".to_owned(),
+            }]
+        }),
     });
     Arc::new(sources)
 }

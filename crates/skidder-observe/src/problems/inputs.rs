@@ -1,7 +1,7 @@
 //! Problems of inputs: paths without a file, files that cannot be read, compressed files that are read as text.
 
 use super::{NOT_DISCOVERED, Problem, Problems};
-use crate::snapshot::{InputSource, Sources};
+use crate::snapshot::{InputSource, ProviderTrouble, Sources};
 use crate::summary::grouped;
 use skidder_input::{InputState, InputTask};
 use skidder_os::{Clock, Fs, Monotonic};
@@ -85,6 +85,7 @@ impl Problems {
             }
         }
         problems.extend(of_autodiscover(sources));
+        problems.extend(of_providers(sources));
         problems
     }
 }
@@ -102,6 +103,19 @@ fn of_autodiscover(sources: &Sources) -> Option<Problem> {
     };
     let remedy = "`skidder autodiscover explain` has all of them";
     Some(Problem::error(NOT_DISCOVERED, what).because(reason).remedy(remedy))
+}
+
+/// Providers of autodiscover that do not learn what there is.
+fn of_providers(sources: &Sources) -> Vec<Problem> {
+    let troubles = sources.explain.iter().flat_map(|explain| (explain.troubles)());
+    let problem = |trouble: ProviderTrouble| {
+        let what = format!(
+            "autodiscover: the {} does not see new containers; it tries again",
+            trouble.provider
+        );
+        Problem::error("provider_trouble", what).because(trouble.error).remedy(trouble.remedy)
+    };
+    troubles.map(problem).collect()
 }
 
 fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {

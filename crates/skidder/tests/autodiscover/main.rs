@@ -10,6 +10,7 @@ mod engines;
 mod kubelet;
 mod leases;
 mod pipelines;
+mod troubles;
 
 use cluster::Cluster;
 use common::lines::judge;
