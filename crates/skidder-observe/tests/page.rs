@@ -7,7 +7,7 @@ use common::{Run, batch};
 use serde_json::Value as Json;
 use skidder_config::Secret;
 use skidder_net::BoundAddress;
-use skidder_observe::{Endpoint, Explain, HttpAuth, HttpConfig, Sources, serve};
+use skidder_observe::{Endpoint, Explain, HttpAuth, HttpConfig, ProviderTrouble, Sources, serve};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
