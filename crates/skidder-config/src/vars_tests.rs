@@ -195,6 +195,18 @@ fn a_template_is_expanded_when_its_values_are_known() {
 }
 
 #[test]
+fn secrets_of_kubernetes_wait_for_autodiscover_also_with_a_default() {
+    let variable = "${kubernetes.shop.login.token:none}";
+    let root = expanded(&format!(
+        "filebeat.autodiscover.t: '{variable}'\noutput.x: '{variable}'\nfilebeat.autodiscover.o: '${{other.b.c.d:x}}'"
+    ));
+    let at = |path: &str| tree::find(&root, path).unwrap().clone();
+    assert!(at("filebeat.autodiscover.t").is_unresolved());
+    assert_eq!(at("output.x").to_value(), text("none"));
+    assert_eq!(at("filebeat.autodiscover.o").to_value(), text("x"));
+}
+
+#[test]
 fn secrets_of_the_keystore_are_never_shown() {
     let root = expanded("a: ${SECRET}\nb: 'x ${SECRET}'\nc: ${a}");
     let yaml = crate::export::to_yaml(&root);
