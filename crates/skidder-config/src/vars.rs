@@ -39,6 +39,22 @@ pub(crate) struct Lookups<'a> {
     pub(crate) data_comes_later: bool,
 }
 
+/// How the message about a variable without a value begins and ends.
+const USES: &str = "uses `${";
+const NOT_SET: &str = "}`, which is not set";
+
+/// The names of variables that are not set, in a text of [`Problem`]s: each once, in the order of the text.
+pub fn unset_variables(problems: &str) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (at, _) in problems.match_indices(USES) {
+        let rest = &problems[at + USES.len()..];
+        let name = rest.split_once(NOT_SET).map(|(name, _)| name);
+        let name = name.filter(|name| !name.contains(['`', '\n']) && !names.contains(name));
+        names.extend(name);
+    }
+    names
+}
+
 /// What to do about a text whose variables are malformed.
 const TO_ESCAPE: &str = "write `$${` for a `${` that is not a variable";
 
@@ -238,8 +254,8 @@ impl Expander<'_> {
             let reason = format!("refers to itself: `{chain}` → `{name}`");
             return Err(unresolved(reason, ""));
         }
-        let state = if value.is_some() { "empty" } else { "not set" };
-        let reason = format!("uses `${{{name}}}`, which is {state}");
+        let end = if value.is_some() { "}`, which is empty" } else { NOT_SET };
+        let reason = format!("{USES}{name}{end}");
         Err(unresolved(reason, &hint_to_set(name)))
     }
 
