@@ -290,6 +290,14 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Reports an error of code that knows a setting only by its name in this section: its full path takes the place of
+    /// the name.
+    pub fn problem_named(&self, key: &str, error: &dyn std::fmt::Display) {
+        let message = error.to_string();
+        let full = format!("`{}`", self.path_of(key));
+        self.problem(key, message.replace(&format!("`{key}`"), &full), "");
+    }
+
     /// Reports that `key` must be there: unless it is found under a misspelt name.
     pub fn missing(&self, key: &str, what: &str, hint: &str) {
         if self.is_reported {
