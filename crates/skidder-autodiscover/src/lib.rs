@@ -23,6 +23,7 @@ mod drafts;
 mod event;
 mod explain;
 mod fact;
+mod fact_names;
 mod hint_places;
 mod hints;
 mod hints_input;
