@@ -35,7 +35,7 @@ fn an_error_that_names_a_setting_gets_its_full_path() {
             &"cannot read `ssl.key` from `x`: it is no `ssl.key`, and no `ssl.key_x`",
         );
     });
-    let expected = "error: filebeat.yml:1:11: cannot read `a.ssl.key` from `x`: it is no `a.ssl.key`, and no `ssl.key_x`";
+    let expected = "error: filebeat.yml:1:16: cannot read `a.ssl.key` from `x`: it is no `a.ssl.key`, and no `ssl.key_x`";
     assert_eq!(problems, expected);
 }
 
