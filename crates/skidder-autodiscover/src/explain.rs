@@ -30,13 +30,15 @@ pub struct ExplainedProvider {
     pub objects: Vec<ExplainedObject>,
 }
 
-/// Why a provider learns of no changes now, which it tries again.
+/// Why a provider learns of no changes now, or not of all, which it tries again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainedTrouble {
     /// The last error.
     pub error: String,
     /// What to do; empty if there is nothing to advise.
     pub remedy: String,
+    /// New containers are not seen; otherwise their events only lack metadata.
+    pub blocks: bool,
 }
 
 /// A container, a pod, or another object.
@@ -116,7 +118,9 @@ impl Autodiscover {
 
     fn explain_troubles(&self, number: usize) -> Vec<ExplainedTrouble> {
         let troubles = self.troubles.get(number).into_iter().flat_map(BTreeMap::values).cloned();
-        troubles.map(|Trouble { error, remedy }| ExplainedTrouble { error, remedy }).collect()
+        let explained =
+            |Trouble { error, remedy, blocks }| ExplainedTrouble { error, remedy, blocks };
+        troubles.map(explained).collect()
     }
 
     fn explain_object(&self, number: usize, id: &str, object: &Object) -> ExplainedObject {
@@ -155,7 +159,8 @@ impl fmt::Display for Explanation {
         for provider in &self.providers {
             writeln!(out, "provider {} ({})", provider.kind, provider.position)?;
             for trouble in &provider.troubles {
-                writeln!(out, "  ! {}; it is tried again", trouble.error)?;
+                let mark = if trouble.blocks { '!' } else { '-' };
+                writeln!(out, "  {mark} {}; it is tried again", trouble.error)?;
                 for line in trouble.remedy.lines() {
                     writeln!(out, "    → {line}")?;
                 }

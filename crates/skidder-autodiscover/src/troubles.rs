@@ -1,4 +1,4 @@
-//! Why a provider learns of no changes now: its API cannot be reached, or refuses.
+//! Why a provider learns of no changes now, or not of all: its API cannot be reached, or refuses.
 
 use crate::provider::Provider;
 use crate::state::Autodiscover;
@@ -11,6 +11,8 @@ pub struct Trouble {
     pub error: String,
     /// What to do; empty if there is nothing to advise.
     pub remedy: String,
+    /// New containers are not seen; otherwise their events only lack metadata.
+    pub blocks: bool,
 }
 
 /// The troubles of one provider, by what has them: a list of the API, an engine, a lease.
@@ -26,13 +28,14 @@ impl Autodiscover {
         };
     }
 
-    /// The first trouble of each provider that has one, with the name of the provider and its place.
+    /// The worst trouble of each provider that has one, with the name of the provider and its place.
     pub fn troubles(&self) -> Vec<(String, Trouble)> {
         let name = |of: &Provider| format!("provider `{}` ({})", of.kind.name(), of.position);
         let all = self.providers.iter().zip(&self.troubles);
         all.filter_map(|(provider, troubles)| {
-            let (_, first) = troubles.first_key_value()?;
-            Some((name(provider), first.clone()))
+            let worst =
+                troubles.values().find(|it| it.blocks).or_else(|| troubles.values().next())?;
+            Some((name(provider), worst.clone()))
         })
         .collect()
     }

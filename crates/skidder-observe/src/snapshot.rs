@@ -160,6 +160,8 @@ pub struct ProviderTrouble {
     pub error: String,
     /// What to do.
     pub remedy: String,
+    /// New containers are not seen; otherwise their events only lack metadata.
+    pub blocks: bool,
 }
 
 /// Where all numbers of a run are.

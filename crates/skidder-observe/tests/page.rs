@@ -288,6 +288,7 @@ fn with_autodiscover() -> Arc<Sources> {
                 provider: "provider `docker` (f.yml:2:3)".to_owned(),
                 error: "no socket".to_owned(),
                 remedy: "start it".to_owned(),
+                blocks: true,
             }]
         }),
     });

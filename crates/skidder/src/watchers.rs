@@ -388,16 +388,16 @@ fn follow_lists(
     let (around, mut main) = (FirstLists::default(), None);
     for (path, fact) in wanted.lists(node) {
         let make = move |object| fact(object).into();
-        let what = trouble::kind_of(&path);
-        let right = format!("list and watch {what}");
-        let trouble = trouble::of_kubernetes(what, &right, report.clone());
-        let objects = Objects::new(api.clone(), path, wanted.sync_period, make).reporting(trouble);
         let is_main = matches!(
             (fact(Json::Null), wanted.resource),
             (Fact::Pod(_), Resource::Pod)
                 | (Fact::Service(_), Resource::Service)
                 | (Fact::Node(_), Resource::Node)
         );
+        let what = trouble::kind_of(&path);
+        let right = format!("list and watch {what}");
+        let trouble = trouble::of_kubernetes(what, &right, is_main, report.clone());
+        let objects = Objects::new(api.clone(), path, wanted.sync_period, make).reporting(trouble);
         if is_main {
             main = Some(objects);
         } else {

@@ -477,7 +477,7 @@ impl<T: 'static> Objects<T> {
 }
 
 /// The same request would be refused again: there is no permission, or no such kind of object.
-fn is_refusal(error: &HttpError) -> bool {
+pub fn is_refusal(error: &HttpError) -> bool {
     matches!(error, HttpError::Status { status, .. } if matches!(status.as_u16(), 403 | 404))
 }
 

@@ -109,11 +109,16 @@ fn of_autodiscover(sources: &Sources) -> Option<Problem> {
 fn of_providers(sources: &Sources) -> Vec<Problem> {
     let troubles = sources.explain.iter().flat_map(|explain| (explain.troubles)());
     let problem = |trouble: ProviderTrouble| {
-        let what = format!(
-            "autodiscover: the {} does not see new containers; it tries again",
-            trouble.provider
-        );
-        Problem::error("provider_trouble", what).because(trouble.error).remedy(trouble.remedy)
+        let ProviderTrouble { provider, error, remedy, blocks } = trouble;
+        let problem = if blocks {
+            let what =
+                format!("autodiscover: the {provider} does not see new containers; it tries again");
+            Problem::error("provider_trouble", what)
+        } else {
+            let what = format!("autodiscover: the {provider} lacks metadata; it tries again");
+            Problem::warning("provider_metadata", what)
+        };
+        problem.because(error).remedy(remedy)
     };
     troubles.map(problem).collect()
 }

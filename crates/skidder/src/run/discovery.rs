@@ -412,10 +412,11 @@ pub(super) fn explain(machine: Arc<Mutex<Autodiscover>>) -> Explain {
     let troubles = move || {
         let troubles = lock(&other).troubles().into_iter();
         troubles
-            .map(|(provider, Trouble { error, remedy })| ProviderTrouble {
+            .map(|(provider, Trouble { error, remedy, blocks })| ProviderTrouble {
                 provider,
                 error,
                 remedy,
+                blocks,
             })
             .collect()
     };

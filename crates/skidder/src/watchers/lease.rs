@@ -67,7 +67,8 @@ pub(super) async fn follow_lease(
         retry_period: lease.retry_period,
     };
     let about = format!("the lease `{}`", settings.name);
-    let trouble = trouble::of_kubernetes(about, "create, read and update leases", report.clone());
+    let trouble =
+        trouble::of_kubernetes(about, "create, get and update leases", true, report.clone());
     let mut lease = Lease::new(api, settings, clock, trouble);
     // An id is not used again.
     let (mut term, mut id) = (0_u64, String::new());

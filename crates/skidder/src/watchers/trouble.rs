@@ -2,7 +2,7 @@
 
 use super::Report;
 use skidder_autodiscover::Trouble;
-use skidder_lookups::kubernetes::objects::ReportError;
+use skidder_lookups::kubernetes::objects::{ReportError, is_refusal};
 use skidder_lookups::nomad::api::NomadError;
 use skidder_net::HttpError;
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ pub(super) fn of_docker(host: &str, error: &HttpError) -> Trouble {
         HttpError::Socket { .. } | HttpError::Connection(_) => error.to_string(),
         _ => format!("`{host}`: {error}"),
     };
-    Trouble { error, remedy: remedy.to_owned() }
+    Trouble { error, remedy: remedy.to_owned(), blocks: true }
 }
 
 /// Of an agent of Nomad.
@@ -41,16 +41,23 @@ pub(super) fn of_nomad(host: &str, error: &NomadError) -> Trouble {
         // These errors name the setting.
         NomadError::Node(_) | NomadError::NoList(_) => "",
     };
-    Trouble { error: format!("`{host}`: {error}"), remedy: remedy.to_owned() }
+    Trouble { error: format!("`{host}`: {error}"), remedy: remedy.to_owned(), blocks: true }
 }
 
-/// Reports the errors of requests about objects of Kubernetes. `right` is what a role has to allow.
-pub(super) fn of_kubernetes(about: String, right: &str, report: Report) -> ReportError {
+/// Reports the errors of requests about objects of Kubernetes. `right` is what a role has to allow. Others than the main
+/// ones are of metadata, and pods are read without those that are refused.
+pub(super) fn of_kubernetes(
+    about: String,
+    right: &str,
+    is_main: bool,
+    report: Report,
+) -> ReportError {
     let right = right.to_owned();
     Box::new(move |error| {
         let trouble = error.map(|error| Trouble {
             error: format!("{about}: {error}"),
             remedy: kubernetes_remedy(error, &right),
+            blocks: is_main || !is_refusal(error),
         });
         report.trouble(&about, trouble);
     })

@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::common::Place;
 use super::common::server::BulkServer;
+use super::kubelet::Pod;
 use super::{kubernetes, place};
 use serde_json::Value as Json;
 
@@ -91,5 +92,30 @@ fn an_api_server_that_refuses_or_is_away_is_a_problem_until_it_answers() {
         &place,
         &["cannot connect to 127.0.0.1:1", "→ check that the API server can be reached"],
     );
+    program.terminate().succeeded();
+}
+
+#[test]
+fn metadata_that_is_refused_is_a_warning_since_the_pods_are_read() {
+    let server = BulkServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(folder.path());
+    let place = place(&server, &kubernetes(folder.path()));
+    cluster.refuse_nodes(true);
+    let mut program = place.start(&[]);
+    let mut pod = Pod::create(&cluster, "pod", 1, serde_json::json!({}));
+    pod.write(3);
+    pod.run(&cluster);
+    program.await_that("the pod is read", || server.count() == 3);
+    let ended = place.run(&["status", "--seconds", "0.1"]).succeeded();
+    for part in [
+        "- autodiscover: the provider `kubernetes` (",
+        ") lacks metadata; it tries again: nodes: answered 403 Forbidden: nodes is forbidden: cannot list",
+        "→ allow the service account of skidder to list and watch nodes in a ClusterRole",
+    ] {
+        assert!(ended.out.contains(part), "{part} is not in {}", ended.out);
+    }
+    let explained = place.run(&["autodiscover", "explain"]).succeeded();
+    assert!(explained.out.contains("  - nodes: answered 403"), "{}", explained.out);
     program.terminate().succeeded();
 }
