@@ -53,6 +53,8 @@ const KUBERNETES: &[&str] = &[
     "kubernetes.daemonset.name",
     "kubernetes.job.name",
     "kubernetes.cronjob.name",
+    // Of the lease.
+    "unique",
 ];
 
 /// Warns of facts in a condition that no object of a provider of this type has. Those of Nomad and Jolokia are as their
