@@ -1,5 +1,6 @@
 //! `appenders`: settings that are added to the inputs of containers that meet a condition.
 
+use crate::fact_names;
 use crate::settings::common as keys;
 use skidder_config::{Node, Section};
 use skidder_processors::Condition;
@@ -15,8 +16,8 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Reads all appenders of a provider.
-    pub(crate) fn read_all(provider: &Section<'_>) -> Vec<Self> {
+    /// Reads all appenders of a provider of the type `of`.
+    pub(crate) fn read_all(provider: &Section<'_>, of: &str) -> Vec<Self> {
         let mut all = Vec::new();
         for (item, section) in provider.part_items(&keys::APPENDERS) {
             let kind = section.get(&keys::APPENDER_TYPE).required();
@@ -26,6 +27,9 @@ impl Appender {
             }
             let condition = section.item_of(&keys::APPENDER_CONDITION);
             let condition = condition.and_then(|condition| Condition::read(&condition));
+            if let Some(condition) = &condition {
+                fact_names::check(of, &section, keys::APPENDER_CONDITION.name(), condition);
+            }
             let Some(config) = section.any(&keys::APPENDED).filter(|config| config.is_map()) else {
                 let message = format!("`{}` has no map `config`", item.path());
                 section.problem(

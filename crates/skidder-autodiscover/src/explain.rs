@@ -4,7 +4,9 @@ use crate::arbitrate::Verdict;
 use crate::objects::{Object, Objects, State};
 use crate::provider::Provider;
 use crate::state::{Autodiscover, name_of, state_words};
+use crate::troubles::Trouble;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Every object that is known, the rules that matched it, and the inputs that they made.
@@ -21,8 +23,22 @@ pub struct ExplainedProvider {
     pub kind: String,
     /// Where it stands: `filebeat.yml:3:5`.
     pub position: String,
+    /// Why it learns of no changes now.
+    #[serde(default)]
+    pub troubles: Vec<ExplainedTrouble>,
     /// Sorted by id.
     pub objects: Vec<ExplainedObject>,
+}
+
+/// Why a provider learns of no changes now, or not of all, which it tries again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainedTrouble {
+    /// The last error.
+    pub error: String,
+    /// What to do; empty if there is nothing to advise.
+    pub remedy: String,
+    /// New containers are not seen; otherwise their events only lack metadata.
+    pub blocks: bool,
 }
 
 /// A container, a pod, or another object.
@@ -89,6 +105,7 @@ impl Autodiscover {
             |(number, (provider, objects)): (usize, (&Provider, &Objects))| ExplainedProvider {
                 kind: provider.kind.name().to_owned(),
                 position: provider.position.to_string(),
+                troubles: self.explain_troubles(number),
                 objects: objects
                     .all
                     .iter()
@@ -97,6 +114,13 @@ impl Autodiscover {
                     .collect(),
             };
         Explanation { providers: all.map(provider).collect() }
+    }
+
+    fn explain_troubles(&self, number: usize) -> Vec<ExplainedTrouble> {
+        let troubles = self.troubles.get(number).into_iter().flat_map(BTreeMap::values).cloned();
+        let explained =
+            |Trouble { error, remedy, blocks }| ExplainedTrouble { error, remedy, blocks };
+        troubles.map(explained).collect()
     }
 
     fn explain_object(&self, number: usize, id: &str, object: &Object) -> ExplainedObject {
@@ -134,6 +158,13 @@ impl fmt::Display for Explanation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for provider in &self.providers {
             writeln!(out, "provider {} ({})", provider.kind, provider.position)?;
+            for trouble in &provider.troubles {
+                let mark = if trouble.blocks { '!' } else { '-' };
+                writeln!(out, "  {mark} {}; it is tried again", trouble.error)?;
+                for line in trouble.remedy.lines() {
+                    writeln!(out, "    → {line}")?;
+                }
+            }
             if provider.objects.is_empty() {
                 writeln!(out, "  knows no containers")?;
             }

@@ -10,7 +10,7 @@ use crate::hints_settings::{AllowList, HintSettings, OUTSIDE};
 use crate::limits::{HINT_INPUTS_MAX, RAW_LEVELS_MAX};
 use crate::resolve::{Resolver, names_container};
 use serde_json::{Map as Object, Value as Json, json};
-use skidder_config::{Lists, Node, Position, Problems};
+use skidder_config::{Lists, Node, Position, Problems, nearest};
 use std::collections::BTreeMap;
 
 /// Hints that mean something for logs.
@@ -164,7 +164,10 @@ impl Builder<'_> {
         for name in
             hints.values.keys().filter(|name| !KNOWN.contains(&name.as_str()) && !is_number(name))
         {
-            made.warn(format!("the hint `{prefix}.{key}/{name}` has no effect on logs"));
+            let meant = nearest(name, KNOWN).map_or_else(String::new, |meant| {
+                format!("; did you mean `{prefix}.{key}/{meant}`?")
+            });
+            made.warn(format!("the hint `{prefix}.{key}/{name}` has no effect on logs{meant}"));
         }
     }
 

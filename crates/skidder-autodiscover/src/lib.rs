@@ -23,6 +23,7 @@ mod drafts;
 mod event;
 mod explain;
 mod fact;
+mod fact_names;
 mod hint_places;
 mod hints;
 mod hints_input;
@@ -43,10 +44,12 @@ mod secrets;
 mod settings;
 mod state;
 mod templates;
+mod troubles;
 
 pub use drafts::Draft;
 pub use explain::{
-    ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, Explanation,
+    ExplainedEvent, ExplainedInput, ExplainedObject, ExplainedProvider, ExplainedTrouble,
+    Explanation,
 };
 pub use fact::Fact;
 pub use hint_places::{is_of_hint, is_unknown_hint, with_hints};
@@ -61,3 +64,4 @@ pub use provider::{
 pub use secrets::{SecretAnswer, WantedSecret};
 pub use settings::AUTODISCOVER;
 pub use state::{Autodiscover, Context, Environment, Filesets};
+pub use troubles::Trouble;

@@ -53,11 +53,11 @@ fn read_provider(item: &Item<'_>, section: &Section<'_>, context: &Context) -> O
         }
     }
     section.declared_by(&common::COMMON);
-    let templates = Template::read_all(section);
+    let templates = Template::read_all(section, &name);
     // Agents of Jolokia have no labels, and end for good after their grace period.
     let is_jolokia = name == "jolokia";
     let hints = if is_jolokia { None } else { HintSettings::read(section, &name) };
-    let appenders = Appender::read_all(section);
+    let appenders = Appender::read_all(section, &name);
     let cleanup = section.get(&common::CLEANUP_TIMEOUT);
     let cleanup_timeout =
         if is_jolokia { cleanup.optional().unwrap_or_default() } else { cleanup.value() };

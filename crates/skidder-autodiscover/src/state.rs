@@ -12,6 +12,7 @@ use crate::made::{Made, Saved};
 use crate::objects::{AroundKind, Failure, Object, Objects, State};
 use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
 use crate::secrets::{SecretAnswer, Secrets, WantedSecret};
+use crate::troubles::Troubles;
 use serde_json::Value as Json;
 use skidder_config::Settings;
 use skidder_os::Monotonic;
@@ -48,6 +49,8 @@ pub struct Autodiscover {
     pub(crate) context: Context,
     pub(crate) providers: Vec<Provider>,
     pub(crate) objects: Vec<Objects>,
+    /// Of each provider.
+    pub(crate) troubles: Vec<Troubles>,
     secrets: Secrets,
     /// Why keys were refused when their settings were read.
     refused: BTreeMap<String, String>,
@@ -67,10 +70,12 @@ pub struct Autodiscover {
 impl Autodiscover {
     pub(crate) fn new(context: Context, providers: Vec<Provider>) -> Self {
         let objects = providers.iter().map(|_| Objects::default()).collect();
+        let troubles = providers.iter().map(|_| Troubles::default()).collect();
         Self {
             context,
             providers,
             objects,
+            troubles,
             secrets: Secrets::default(),
             refused: BTreeMap::new(),
             warnings: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! `templates`: inputs for the containers that meet a condition.
 
+use crate::fact_names;
 use crate::settings::common as keys;
 use skidder_config::{Node, Position, Section};
 use skidder_processors::Condition;
@@ -14,8 +15,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Reads all templates of a provider.
-    pub(crate) fn read_all(provider: &Section<'_>) -> Vec<Self> {
+    /// Reads all templates of a provider of the type `kind`.
+    pub(crate) fn read_all(provider: &Section<'_>, kind: &str) -> Vec<Self> {
         let mut all = Vec::new();
         for (item, section) in provider.part_items(&keys::TEMPLATES) {
             let configs = section.items_of(&keys::CONFIG);
@@ -35,8 +36,12 @@ impl Template {
                 config.node().report_malformed(config.path(), section.problems());
             }
             let condition = section.item_of(&keys::CONDITION_OF);
+            let condition = condition.and_then(|condition| Condition::read(&condition));
+            if let Some(condition) = &condition {
+                fact_names::check(kind, &section, keys::CONDITION_OF.name(), condition);
+            }
             all.push(Self {
-                condition: condition.and_then(|condition| Condition::read(&condition)),
+                condition,
                 configs: configs
                     .iter()
                     .map(|config| (config.path().to_owned(), config.node().clone()))

@@ -132,3 +132,18 @@ filebeat.autodiscover.providers:
     all.secret(login(), with("token"));
     assert_eq!(config(&all.decide(at(2))[0])["pipeline"], "hush");
 }
+
+#[test]
+fn a_secret_wins_over_the_default_of_its_variable_which_holds_without_it() {
+    let text = BESIDE_HINTS.replace("login.token}", "login.token:none}");
+    let token = |made: &[Arc<Made>]| config(&made[0])["fields"]["token"].clone();
+    let mut all = waiting(&text);
+    all.secret(login(), with("token"));
+    let made = all.decide(at(2));
+    assert_eq!((ids(&made), token(&made)), (vec![json!("template")], json!("hush")));
+    for answer in [SecretAnswer::Missing, with("another")] {
+        let mut all = waiting(&text);
+        all.secret(login(), answer);
+        assert_eq!(token(&all.decide(at(2))), "none");
+    }
+}

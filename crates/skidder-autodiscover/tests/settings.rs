@@ -173,3 +173,37 @@ fn a_section_without_providers_is_none() {
     assert!(made.is_none());
     assert_eq!(problems, "");
 }
+
+#[test]
+fn a_condition_on_a_fact_that_no_container_has_is_a_warning() {
+    let with = |kind: &str, condition: &str| {
+        problems(&format!(
+            "{{type: {kind}, templates: {{condition: {condition}, config: {{type: tcp}}}}}}"
+        ))
+    };
+    let text = with(
+        "docker",
+        "{or: [{equals.docker.container.nmae: a}, {equals.docker.container.name: a}]}",
+    );
+    for part in [
+        "warning: filebeat.yml:2:",
+        "`filebeat.autodiscover.providers[0].templates.condition` looks at `docker.container.nmae`, which no object of the \
+         provider `docker` has",
+        "did you mean `docker.container.name`?",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(text.matches("looks at").count(), 1, "{text}");
+    let text = with("kubernetes", "{not.equals.kubernetes.lables.app: a}");
+    assert!(text.contains("did you mean `kubernetes.labels.app`?"), "{text}");
+    for (kind, condition) in [
+        ("kubernetes", "{equals.kubernetes.labels.app: a}"),
+        ("docker", "{has_fields: [docker.container.labels.a.b]}"),
+        ("nomad", "{equals.nomad.task.any: a}"),
+    ] {
+        assert_eq!(with(kind, condition), "", "{condition}");
+    }
+    let appender = "{type: docker, hints.enabled: true, appenders: [{type: config, condition: {equals.dokcer.x: a}, \
+                    config: {fields.a: b}}]}";
+    assert!(problems(appender).contains("looks at `dokcer.x`"));
+}

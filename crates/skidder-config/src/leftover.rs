@@ -29,8 +29,8 @@ impl Section<'_> {
     fn push_unknown(&self, key: &str, entry: &Entry, hint: &str) {
         let message = format!("unknown setting `{}`", self.path_of(key));
         let place = entry.key_position.clone();
-        let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
-        let is_mild = self.is_off.get() || self.forgives.get();
+        let problem = Problem::error(place.clone(), message).about(Subject::Unknown).hint(hint);
+        let is_mild = self.is_off.get() || self.forgives_at(&place);
         let severity = if is_mild { Severity::Warning } else { self.problems.unknown_severity() };
         self.problems.push(Problem { severity, ..problem });
     }

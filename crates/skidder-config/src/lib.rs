@@ -114,3 +114,4 @@ pub use section::Section;
 pub use setting::{Bounded, DefaultFor, Setting};
 pub use settings::{PLACES, Paths, Settings};
 pub use suggest::nearest;
+pub use vars::unset_variables;

@@ -290,6 +290,14 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Reports an error of code that knows a setting only by its name in this section: its full path takes the place of
+    /// the name.
+    pub fn problem_named(&self, key: &str, error: &dyn std::fmt::Display) {
+        let message = error.to_string();
+        let full = format!("`{}`", self.path_of(key));
+        self.problem(key, message.replace(&format!("`{key}`"), &full), "");
+    }
+
     /// Reports that `key` must be there: unless it is found under a misspelt name.
     pub fn missing(&self, key: &str, what: &str, hint: &str) {
         if self.is_reported {
@@ -374,9 +382,16 @@ impl<'a> Section<'a> {
         self.is_off.set(true);
     }
 
-    /// Unknown settings are only warnings, because a program wrote them, and not the user.
+    /// Unknown settings in the file where this section begins are only warnings, because a program wrote that file, and
+    /// not the user. Those that the user laid over it are errors.
     pub fn forgive(&self) {
         self.forgives.set(true);
+    }
+
+    /// Whether a program wrote the setting at `place`.
+    pub(crate) fn forgives_at(&self, place: &Position) -> bool {
+        let own = self.position.as_ref();
+        self.forgives.get() && own.is_some_and(|own| own.source().name() == place.source().name())
     }
 
     /// Ends the reading without looking at the keys that are left, for a section that is read elsewhere.

@@ -26,6 +26,20 @@ fn bad<T>(text: &str, get: impl FnOnce(&Section<'_>) -> Option<T>) -> String {
 }
 
 #[test]
+fn an_error_that_names_a_setting_gets_its_full_path() {
+    let ((), problems) = read("a: {ssl: {key: x}}", |root| {
+        let section = root.section("a");
+        section.accept("ssl.key");
+        section.problem_named(
+            "ssl.key",
+            &"cannot read `ssl.key` from `x`: it is no `ssl.key`, and no `ssl.key_x`",
+        );
+    });
+    let expected = "error: filebeat.yml:1:16: cannot read `a.ssl.key` from `x`: it is no `a.ssl.key`, and no `ssl.key_x`";
+    assert_eq!(problems, expected);
+}
+
+#[test]
 fn getters_read_values_as_users_write_them() {
     assert!(good("yes", |s| s.bool("k").or(false)));
     assert!(!good("'off'", |s| s.bool("k").or(true)));

@@ -34,8 +34,25 @@ pub(crate) struct Lookups<'a> {
     pub(crate) keystore: &'a dyn Fn(&str) -> Option<String>,
     /// Environment variables by name. An empty one counts as not set, as in Filebeat.
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Whether values come later for `data.*`, which autodiscover knows: such a variable stays, also with a default.
+    /// Whether values come later for what autodiscover knows: `data.*`, and in its section secrets of Kubernetes. Such a
+    /// variable stays, also with a default.
     pub(crate) data_comes_later: bool,
+}
+
+/// How the message about a variable without a value begins and ends.
+const USES: &str = "uses `${";
+const NOT_SET: &str = "}`, which is not set";
+
+/// The names of variables that are not set, in a text of [`Problem`]s: each once, in the order of the text.
+pub fn unset_variables(problems: &str) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (at, _) in problems.match_indices(USES) {
+        let rest = &problems[at + USES.len()..];
+        let name = rest.split_once(NOT_SET).map(|(name, _)| name);
+        let name = name.filter(|name| !name.contains(['`', '\n']) && !names.contains(name));
+        names.extend(name);
+    }
+    names
 }
 
 /// What to do about a text whose variables are malformed.
@@ -49,7 +66,8 @@ pub(crate) fn malformed(text: &str, path: &str, position: &Position) -> Option<P
 
 /// A copy of `node` with its variables replaced; names of settings are looked up in `root`.
 pub(crate) fn expand(node: &Node, root: &Node, lookups: Lookups<'_>) -> Node {
-    let mut expander = Expander { root, lookups, work_left: WORK_MAX, chain: Vec::new() };
+    let mut expander =
+        Expander { root, lookups, work_left: WORK_MAX, chain: Vec::new(), in_autodiscover: false };
     expander.node(node)
 }
 
@@ -59,6 +77,8 @@ struct Expander<'a> {
     work_left: usize,
     /// Names of the settings being looked up, outermost first.
     chain: Vec<String>,
+    /// In the section of autodiscover, whose templates can name secrets of Kubernetes.
+    in_autodiscover: bool,
 }
 
 impl Expander<'_> {
@@ -70,7 +90,10 @@ impl Expander<'_> {
             Content::Map(map) => {
                 let mut expanded = Map::default();
                 for entry in map.iter() {
+                    let outside = self.in_autodiscover;
+                    self.in_autodiscover |= entry.key == "autodiscover";
                     let value = self.node(&entry.value);
+                    self.in_autodiscover = outside;
                     let (key, key_position) = (entry.key.clone(), entry.key_position.clone());
                     expanded.insert(Entry { key, key_position, value, indexed: entry.indexed });
                 }
@@ -156,7 +179,7 @@ impl Expander<'_> {
         if let Variable { operator: Operator::Plain, .. } = variable {
             return found;
         }
-        if self.lookups.data_comes_later && name.starts_with("data.") && found.is_err() {
+        if found.is_err() && self.comes_later(&name) {
             return found;
         }
         let filled = found.ok().filter(|value| value.text.as_deref() != Some(""));
@@ -179,6 +202,13 @@ impl Expander<'_> {
                 Err(unresolved(reason, &hint_to_set(&name)))
             }
         }
+    }
+
+    /// Whether autodiscover may know the value of a variable.
+    fn comes_later(&self, name: &str) -> bool {
+        let is_secret = || name.starts_with("kubernetes.") && name.split('.').count() == 4;
+        self.lookups.data_comes_later
+            && (name.starts_with("data.") || (self.in_autodiscover && is_secret()))
     }
 
     /// A setting, else an extra value, else an environment variable that is not empty, else a
@@ -224,8 +254,8 @@ impl Expander<'_> {
             let reason = format!("refers to itself: `{chain}` → `{name}`");
             return Err(unresolved(reason, ""));
         }
-        let state = if value.is_some() { "empty" } else { "not set" };
-        let reason = format!("uses `${{{name}}}`, which is {state}");
+        let end = if value.is_some() { "}`, which is empty" } else { NOT_SET };
+        let reason = format!("{USES}{name}{end}");
         Err(unresolved(reason, &hint_to_set(name)))
     }
 

@@ -195,6 +195,31 @@ fn a_template_is_expanded_when_its_values_are_known() {
 }
 
 #[test]
+fn variables_that_are_not_set_are_found_in_messages() {
+    let root = expanded("a: ${ABSENT}\nb: 'x ${ABSENT}'\nc: ${OTHER}\nd: ${EMPTY}\ne: ${HOST}");
+    let map = root.as_map().unwrap();
+    let problem = |key: &str| map.get(key).unwrap().value.unresolved_problem(key);
+    let text: Vec<String> = ["a", "b", "c", "d", "e"]
+        .into_iter()
+        .filter_map(problem)
+        .map(|it| it.to_string())
+        .collect();
+    assert_eq!(unset_variables(&text.join("\n")), ["ABSENT", "OTHER"], "{text:?}");
+}
+
+#[test]
+fn secrets_of_kubernetes_wait_for_autodiscover_also_with_a_default() {
+    let variable = "${kubernetes.shop.login.token:none}";
+    let root = expanded(&format!(
+        "filebeat.autodiscover.t: '{variable}'\noutput.x: '{variable}'\nfilebeat.autodiscover.o: '${{other.b.c.d:x}}'"
+    ));
+    let at = |path: &str| tree::find(&root, path).unwrap().clone();
+    assert!(at("filebeat.autodiscover.t").is_unresolved());
+    assert_eq!(at("output.x").to_value(), text("none"));
+    assert_eq!(at("filebeat.autodiscover.o").to_value(), text("x"));
+}
+
+#[test]
 fn secrets_of_the_keystore_are_never_shown() {
     let root = expanded("a: ${SECRET}\nb: 'x ${SECRET}'\nc: ${a}");
     let yaml = crate::export::to_yaml(&root);

@@ -40,8 +40,13 @@ mod join;
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
     /// No broker can be reached.
-    #[error("no broker can be reached: {0}{advice}", advice = advice(.0))]
-    Connect(AskError),
+    #[error("no broker can be reached, at last `{host}`: {error}{advice}", advice = advice(.error))]
+    Connect {
+        /// The broker that was tried last.
+        host: String,
+        /// Its error.
+        error: AskError,
+    },
     /// The coordinator fails, or refuses.
     #[error("{0}{advice}", advice = advice(.0))]
     Ask(#[from] AskError),
@@ -167,7 +172,7 @@ impl Member {
 
     fn pause_after(&self, error: &SessionError, failures: u32) -> Duration {
         let settings = &self.settings;
-        let is_refused = !matches!(error, SessionError::Connect(_));
+        let is_refused = !matches!(error, SessionError::Connect { .. });
         if is_refused && failures <= settings.rebalance_retries.max(1) {
             return settings.rebalance_backoff;
         }

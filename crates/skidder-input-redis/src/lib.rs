@@ -16,7 +16,7 @@ mod stream;
 
 pub use settings::{REDIS_INPUT, read};
 
-use place::{Place, Troubles};
+use place::Place;
 use settings::{Kind, Settings};
 use skidder_input::{Input, InputError, InputFuture, Intake};
 use skidder_redis::Target;
@@ -65,12 +65,11 @@ impl Input for Redis {
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
-            let troubles = Arc::<Troubles>::default();
             let mut readers = JoinSet::new();
             for server in &self.servers {
                 let place = |key: &str| {
                     let (settings, server) = (Arc::clone(&self.settings), Arc::clone(server));
-                    Place::new(intake.clone(), settings, server, Arc::clone(&troubles), key)
+                    Place::new(intake.clone(), settings, server, key)
                 };
                 match &self.settings.kind {
                     Kind::SlowLog => {

@@ -3,9 +3,8 @@
 use crate::settings::{Settings, name_of};
 use skidder_input::{InputError, Intake, Sending, Source, Stopped};
 use skidder_redis::{Connection, Failure, Reply, RespError, Target, with_advice};
-use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -61,10 +60,6 @@ impl From<RespError> for ReadError {
     }
 }
 
-/// What is wrong now, by the name of its source.
-#[derive(Debug, Default)]
-pub(crate) struct Troubles(Mutex<BTreeMap<String, String>>);
-
 /// See the module's text.
 pub(crate) struct Place {
     pub(crate) intake: Intake,
@@ -74,7 +69,6 @@ pub(crate) struct Place {
     pub(crate) key: String,
     /// The server and the key, in messages.
     pub(crate) name: String,
-    troubles: Arc<Troubles>,
     /// Failures in a row.
     failures: u32,
 }
@@ -84,12 +78,11 @@ impl Place {
         intake: Intake,
         settings: Arc<Settings>,
         server: Arc<Target>,
-        troubles: Arc<Troubles>,
         key: &str,
     ) -> Self {
         let host = name_of(&server);
         let name = if key.is_empty() { host } else { format!("{host} {key}") };
-        Self { intake, settings, server, key: key.to_owned(), name, troubles, failures: 0 }
+        Self { intake, settings, server, key: key.to_owned(), name, failures: 0 }
     }
 
     /// A connection that is logged in.
@@ -143,13 +136,7 @@ impl Place {
     }
 
     fn set_trouble(&self, error: Option<&str>) {
-        let mut troubles = self.troubles.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match error {
-            Some(error) => troubles.insert(self.name.clone(), error.to_owned()),
-            None => troubles.remove(&self.name),
-        };
-        let shown = troubles.iter().next().map(|(name, error)| format!("{name}: {error}"));
-        self.intake.metrics().set_trouble(shown.as_deref());
+        self.intake.metrics().set_trouble_of(&self.name, error);
     }
 }
 

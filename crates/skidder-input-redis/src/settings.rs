@@ -272,7 +272,7 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
             match TlsClient::new(&settings, Arc::clone(fs)) {
                 Ok(client) => Some(client),
                 Err(error) => {
-                    section.problem(error.setting(), error.to_string(), "");
+                    section.problem_named(error.setting(), &error);
                     return None;
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::facts::OpenSources;
 use skidder_event::{Counter, Gauge, Sample};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -28,7 +29,8 @@ pub struct InputMetrics {
     pub sources: OpenSources,
     /// Of an input that listens.
     pub listening: Listening,
-    trouble: Mutex<Option<Arc<str>>>,
+    /// Current problems, by what has them; the one of the whole input has no name.
+    troubles: Mutex<BTreeMap<Box<str>, Arc<str>>>,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
 }
@@ -157,21 +159,55 @@ impl InputMetrics {
         Self { lost_before, ..Self::default() }
     }
 
-    /// The current problem of the input; it retries by itself.
+    /// The current problem of the input, or of one of its sources; it retries by itself.
     pub fn trouble(&self) -> Option<Arc<str>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let (name, trouble) = troubles.iter().next()?;
+        let more = match troubles.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        Some(match &**name {
+            "" if more.is_empty() => Arc::clone(trouble),
+            "" => format!("{trouble}{more}").into(),
+            name => format!("{name}: {trouble}{more}").into(),
+        })
     }
 
-    /// Sets or ends what [`InputMetrics::trouble`] reports.
+    /// Sets or ends the problem of the whole input.
     pub fn set_trouble(&self, trouble: Option<&str>) {
-        let trouble = trouble.map(Arc::from);
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        self.set_trouble_of("", trouble);
+    }
+
+    /// Sets or ends the problem of a part of the input: a container, a journal, a key of Redis.
+    pub fn set_trouble_of(&self, name: &str, trouble: Option<&str>) {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        match trouble {
+            Some(trouble) => troubles.insert(name.into(), trouble.into()),
+            None => troubles.remove(name),
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_part_of_an_input_has_a_trouble_of_its_own() {
+        let metrics = InputMetrics::default();
+        let trouble = || metrics.trouble().map(|text| text.to_string());
+        assert_eq!(trouble(), None);
+        metrics.set_trouble_of("b", Some("refused"));
+        metrics.set_trouble_of("a", Some("away"));
+        assert_eq!(trouble().as_deref(), Some("a: away (and 1 more)"));
+        metrics.set_trouble_of("a", None);
+        assert_eq!(trouble().as_deref(), Some("b: refused"));
+        metrics.set_trouble(Some("all of it"));
+        assert_eq!(trouble().as_deref(), Some("all of it (and 1 more)"));
+        metrics.set_trouble_of("b", None);
+        assert_eq!(trouble().as_deref(), Some("all of it"));
+    }
 
     #[test]
     fn what_was_lost_goes_on_in_the_next_input_and_is_in_the_sum_once() {

@@ -64,7 +64,7 @@ pub(crate) fn read_tls(
     match TlsServer::new(&settings, Arc::clone(&context.fs)) {
         Ok(server) => Ok(Some((settings, server))),
         Err(error) => {
-            section.problem(error.setting(), error.to_string(), "");
+            section.problem_named(error.setting(), &error);
             Err(Reported)
         }
     }

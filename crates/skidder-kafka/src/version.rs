@@ -5,6 +5,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u16; 4]);
 
+/// The first part of the newest version.
+const NEWEST: u16 = 4;
+
 impl Version {
     /// Default of `version`.
     pub const DEFAULT: Self = Self([2, 1, 0, 0]);
@@ -20,9 +23,14 @@ impl Version {
 
     /// Reads `2.1.0`, `0.10.2.1`, or the beginning of one, as in `2`: omitted parts mean the newest.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no version of Kafka; expected for example `2.1.0`");
+        let wrong = || "no version of Kafka; expected for example `2.1.0`".to_owned();
         let parts: Vec<u16> =
             text.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        if parts.first().is_some_and(|first| *first > NEWEST) {
+            return Err(format!(
+                "no version of Kafka that is known; the newest is {NEWEST}, for example `{NEWEST}.0.0`"
+            ));
+        }
         let is_old = parts.first() == Some(&0);
         if parts.is_empty() || parts.len() > if is_old { 4 } else { 3 } || text.contains('+') {
             return Err(wrong());
@@ -41,7 +49,7 @@ impl Version {
         let version = Self(version);
         let oldest = Self([0, 8, 2, 0]);
         if version < oldest {
-            return Err(format!("`{text}` is too old; expected `0.8.2.0` or later"));
+            return Err("too old; expected `0.8.2.0` or later".to_owned());
         }
         Ok(version)
     }
@@ -70,7 +78,7 @@ mod tests {
             assert_eq!(version >= Version::HEADERS, headers, "{text}");
             assert_eq!(version >= Version::ZSTD, zstd, "{text}");
         }
-        for text in ["", "x", "2.", "1.2.3.4", "0.8.1", "0.8.2.0.1", "+2", "-1"] {
+        for text in ["", "x", "2.", "1.2.3.4", "0.8.1", "0.8.2.0.1", "+2", "-1", "5", "9", "40.1"] {
             Version::parse(text).expect_err(text);
         }
     }

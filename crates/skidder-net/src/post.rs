@@ -114,7 +114,7 @@ impl Poster {
                     return None;
                 }
                 Err(error) => {
-                    section.problem(error.setting(), error.to_string(), "");
+                    section.problem_named(error.setting(), &error);
                     return None;
                 }
             }

@@ -42,7 +42,8 @@ pub use profiles::Profiling;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use reload::{ReloadNumbers, Reloads};
 pub use snapshot::{
-    Describe, Explain, InputSource, OutputSource, Program, Snapshot, Sources, Start, Step, StepCost,
+    Describe, Explain, InputSource, OutputSource, Program, ProviderTrouble, Snapshot, Sources,
+    Start, Step, StepCost,
 };
 pub use states::{InputState, OutputState};
 pub use stats::{info, inputs, state, stats};

@@ -147,6 +147,21 @@ pub struct Explain {
     pub explain: Arc<dyn Fn() -> serde_json::Value + Send + Sync>,
     /// Answers which should run and cannot: for each container or pod, what it is and why.
     pub failures: Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+    /// Answers which providers learn of no changes now.
+    pub troubles: Arc<dyn Fn() -> Vec<ProviderTrouble> + Send + Sync>,
+}
+
+/// A provider of autodiscover whose API cannot be reached, or refuses.
+#[derive(Clone, Debug)]
+pub struct ProviderTrouble {
+    /// Its type and where it stands.
+    pub provider: String,
+    /// The last error.
+    pub error: String,
+    /// What to do.
+    pub remedy: String,
+    /// New containers are not seen; otherwise their events only lack metadata.
+    pub blocks: bool,
 }
 
 /// Where all numbers of a run are.

@@ -7,7 +7,7 @@ use common::{Run, batch};
 use serde_json::Value as Json;
 use skidder_config::Secret;
 use skidder_net::BoundAddress;
-use skidder_observe::{Endpoint, Explain, HttpAuth, HttpConfig, Sources, serve};
+use skidder_observe::{Endpoint, Explain, HttpAuth, HttpConfig, ProviderTrouble, Sources, serve};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -283,6 +283,14 @@ fn with_autodiscover() -> Arc<Sources> {
     sources.explain = Some(Explain {
         explain: Arc::new(move || explanation.clone()),
         failures: Arc::new(move || failures.clone()),
+        troubles: Arc::new(|| {
+            vec![ProviderTrouble {
+                provider: "provider `docker` (f.yml:2:3)".to_owned(),
+                error: "no socket".to_owned(),
+                remedy: "start it".to_owned(),
+                blocks: true,
+            }]
+        }),
     });
     Arc::new(sources)
 }

@@ -23,7 +23,8 @@ impl Work {
             match answer {
                 Ok(found) => self.learn(&numbers, found),
                 Err(error) => {
-                    self.report_trouble("any", &error);
+                    let hosts = self.config.hosts.join(", ");
+                    self.report_trouble(&hosts, &error);
                     for number in numbers {
                         self.not_known(number, None);
                     }
@@ -365,7 +366,8 @@ impl Work {
                 }
             }
             Some(Err(error)) => {
-                self.report_trouble("any", &error);
+                let hosts = self.config.hosts.join(", ");
+                self.report_trouble(&hosts, &error);
                 if let Some(producer) = &mut self.producer {
                     producer.ask_at = Some(now + producer.backoff.next_wait());
                 }

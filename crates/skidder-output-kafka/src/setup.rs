@@ -98,7 +98,7 @@ pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
     let output = match Kafka::new(config, context.clone()) {
         Ok(output) => output,
         Err(error) => {
-            section.problem(error.setting(), error.to_string(), "");
+            section.problem_named(error.setting(), &error);
             return None;
         }
     };

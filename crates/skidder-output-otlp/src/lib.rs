@@ -172,7 +172,7 @@ pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
             Some(Built { output: Box::new(output), tuning: Err(NO_TRIAL), queue })
         }
         Err(error) => {
-            section.problem(error.setting(), error.to_string(), "");
+            section.problem_named(error.setting(), &error);
             None
         }
     }

@@ -3,7 +3,7 @@
 use crate::config_files;
 use crate::outputs::Outputs;
 use crate::root_settings::{MODULES, MODULES_PATH};
-use skidder_config::{Item, Node, Problem, Problems, Section, Settings};
+use skidder_config::{Item, Node, Problem, Problems, Section, Settings, Subject};
 use skidder_modules::{Builtins, Fileset, ModulePlace, Modules, Overrides, Version, modules_in};
 use skidder_os::{FileKind, Fs};
 use skidder_output_elasticsearch::{Pipeline, PipelineGroup, PipelineSource};
@@ -187,7 +187,9 @@ fn refuse_without_folder(beat: &Section<'_>, settings: &Settings, first: Option<
     let hint =
         "set `filebeat.modules_path` to the folder `module` of a Filebeat, or turn the modules off";
     let position = first.map(|item| item.node().position().clone());
-    let problem = Problem::error(position.or_else(|| beat.position().cloned()), message).hint(hint);
+    let problem = Problem::error(position.or_else(|| beat.position().cloned()), message)
+        .about(Subject::Unsupported)
+        .hint(hint);
     let severity = beat.problems().unknown_severity();
     beat.problems().push(Problem { severity, ..problem });
 }

@@ -38,11 +38,10 @@ use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
 use outcome::{Settles, Undelivered};
 use output::{Start, open_registry};
-use serde_json::json;
 use skidder_autodiscover::Autodiscover;
 use skidder_event::DropReason;
 use skidder_net::Sockets;
-use skidder_observe::{Explain, Reloads, grouped, span_text};
+use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{Patience, Settle};
 use std::io::IsTerminal as _;
@@ -129,7 +128,7 @@ pub(crate) fn run(
     let mut running = Running::start(parts, system, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page_token::token(&*system.fs, &data, &http);
-    let explain = discovery.clone().map(explain);
+    let explain = discovery.clone().map(discovery::explain);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, explain, system)?;
     watch.ship(monitoring, &running);
     watch.export(otlp, &running);
@@ -204,19 +203,6 @@ const ENDED_MAX: Duration = Duration::from_hours(24);
 fn ended_since(agent: &Agent, clock: &dyn Clock) -> Timestamp {
     let ago = i64::try_from(ENDED_MAX.as_nanos()).unwrap_or(i64::MAX);
     agent.first_start.max(Timestamp(clock.wall().0.saturating_sub(ago)))
-}
-
-/// Answers why which inputs of autodiscover run.
-fn explain(machine: Arc<Mutex<Autodiscover>>) -> Explain {
-    let shared = Arc::clone(&machine);
-    let failures = move || {
-        let failures = discovery::lock(&shared).failures();
-        failures.into_iter().map(|failure| (failure.about, failure.reason)).collect()
-    };
-    Explain {
-        explain: Arc::new(move || json!(discovery::lock(&machine).explain())),
-        failures: Arc::new(failures),
-    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.

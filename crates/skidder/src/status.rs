@@ -21,9 +21,10 @@ use crate::problems;
 use crate::system::System;
 use crate::table::{or_dash, path_width, shortened, table};
 use crate::terminal::{eprint, print};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use look::{FileLook, OutputLook};
 use serde_json::{Value, json};
+use skidder_config::unset_variables;
 use skidder_observe::{HttpConfig, bytes_text, grouped, is_well};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -111,16 +112,14 @@ pub(crate) fn running(global: &Global, system: &System) -> Result<Result<Running
         Ok(parts) => (parts.http, parts.data, None),
         Err(error) => match read_endpoint(&settings) {
             Some((http, data)) if http.enabled => (http, data, Some(error)),
-            _ => return Err(error),
+            _ => return Err(with_shell_hint(error)),
         },
     };
     match (agent::is_running(&*system.fs, &data)?, mistakes) {
         (true, None) => {}
-        (true, Some(error)) => eprint(&format!(
-            "the configuration has mistakes, so that what runs is an earlier one:\nerror: {error:#}\n"
-        )),
+        (true, Some(error)) => eprint(&mistakes_text(&error)),
         (false, None) => return Ok(Err(system.directory.join(&data))),
-        (false, Some(error)) => return Err(error),
+        (false, Some(error)) => return Err(with_shell_hint(error)),
     }
     if !http.enabled {
         bail!(
@@ -132,6 +131,35 @@ pub(crate) fn running(global: &Global, system: &System) -> Result<Result<Running
     let id = agent::kept_id(&*system.fs, &data);
     endpoint::check(&http, id.as_deref())?;
     Ok(Ok(RunningProgram { http, data }))
+}
+
+/// What is wrong with the configuration, although a program runs with it or with an earlier one.
+fn mistakes_text(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let why = shell_hint(&text).unwrap_or_else(|| {
+        "the configuration has mistakes, so that what runs is an earlier one".to_owned()
+    });
+    format!("{why}:\nerror: {text}\n")
+}
+
+/// The error, with what to do if a variable is only missing here.
+fn with_shell_hint(error: anyhow::Error) -> anyhow::Error {
+    let text = format!("{error:#}");
+    match shell_hint(&text) {
+        Some(hint) => anyhow!("{text}\nhint: {hint}"),
+        None => error,
+    }
+}
+
+/// Where the running program may have the variables that the configuration needs; `None` if none is missing.
+fn shell_hint(text: &str) -> Option<String> {
+    let names = unset_variables(text);
+    let (list, first) = (names.join("`, `"), names.first()?);
+    Some(format!(
+        "not set in this shell: `{list}`; the program that runs may have it. Give it to this command, too, as in \
+         `{first}=… skidder status`; `systemctl show skidder -p Environment -p EnvironmentFiles` shows where a service \
+         has it from"
+    ))
 }
 
 /// All of it on one screen.

@@ -3,6 +3,7 @@
 mod jolokia;
 mod lease;
 mod nomad;
+mod trouble;
 
 use crate::system::System;
 use anyhow::{Context as _, Result, anyhow};
@@ -13,7 +14,7 @@ use lease::{HeldLease, Holding, follow_lease};
 use serde_json::{Value as Json, json};
 use skidder_autodiscover::{
     DockerProvider, Fact, KubernetesProvider, LeaderLease, Provider, ProviderKind, Resource, Scope,
-    SecretAnswer, ShortFact, WantedSecret,
+    SecretAnswer, ShortFact, Trouble, WantedSecret,
 };
 use skidder_lookups::background::Background;
 use skidder_lookups::docker::containers::{Change as DockerChange, Containers, put_details};
@@ -58,6 +59,8 @@ pub(crate) enum What {
     Secret(WantedSecret, SecretAnswer),
     /// A secret was missing or could not be read; it should be requested again if it is still named.
     SecretIsDue(WantedSecret),
+    /// What the provider asks of this cannot be done now, or can be done again.
+    Trouble(String, Option<Trouble>),
 }
 
 /// The watchers of all providers. They end when this is dropped.
@@ -97,7 +100,7 @@ impl Watchers {
             let started = match &provider.kind {
                 ProviderKind::Docker(docker) => {
                     let server = docker_server(docker, &system.fs)?;
-                    let work = follow_docker(server, since.clone(), report);
+                    let work = follow_docker(docker.host.clone(), server, since.clone(), report);
                     Background::start(name, work)
                 }
                 ProviderKind::Nomad(provider) => {
@@ -160,6 +163,11 @@ impl Report {
         drop(self.send.send(News { provider: self.provider, what }));
         (self.wake)();
     }
+
+    /// Sets or ends the trouble with `about`.
+    fn trouble(&self, about: &str, trouble: Option<Trouble>) {
+        self.report(What::Trouble(about.to_owned(), trouble));
+    }
 }
 
 fn docker_server(docker: &DockerProvider, fs: &Arc<dyn Fs>) -> Result<HttpClient> {
@@ -169,23 +177,28 @@ fn docker_server(docker: &DockerProvider, fs: &Arc<dyn Fs>) -> Result<HttpClient
 }
 
 /// Follows the containers of an engine.
-async fn follow_docker(server: HttpClient, since: Option<String>, report: Report) {
+async fn follow_docker(host: String, server: HttpClient, since: Option<String>, report: Report) {
     let mut containers = Containers::new(server.clone(), true).with_ended_since(since);
     let mut is_broken = false;
     loop {
         match containers.next().await {
             Ok(Some(change)) => {
                 if std::mem::replace(&mut is_broken, false) {
-                    tracing::info!(host = ?server, "Docker is followed again");
+                    tracing::info!(host, "Docker is followed again");
+                    report.trouble(&host, None);
                 }
                 report_docker(change, &server, &report).await;
                 continue;
             }
             Ok(None) => {}
-            Err(error) if !std::mem::replace(&mut is_broken, true) => {
-                tracing::warn!(host = ?server, %error, "Docker cannot be followed; trying again");
+            Err(error) => {
+                report.trouble(&host, Some(trouble::of_docker(&host, &error)));
+                if std::mem::replace(&mut is_broken, true) {
+                    tracing::debug!(%error, "Docker cannot be followed still");
+                } else {
+                    tracing::warn!(host, %error, "Docker cannot be followed; trying again");
+                }
             }
-            Err(error) => tracing::debug!(%error, "Docker cannot be followed still"),
         }
         tokio::time::sleep(DOCKER_PAUSE).await;
     }
@@ -375,13 +388,16 @@ fn follow_lists(
     let (around, mut main) = (FirstLists::default(), None);
     for (path, fact) in wanted.lists(node) {
         let make = move |object| fact(object).into();
-        let objects = Objects::new(api.clone(), path, wanted.sync_period, make);
         let is_main = matches!(
             (fact(Json::Null), wanted.resource),
             (Fact::Pod(_), Resource::Pod)
                 | (Fact::Service(_), Resource::Service)
                 | (Fact::Node(_), Resource::Node)
         );
+        let what = trouble::kind_of(&path);
+        let right = format!("list and watch {what}");
+        let trouble = trouble::of_kubernetes(what, &right, is_main, report.clone());
+        let objects = Objects::new(api.clone(), path, wanted.sync_period, make).reporting(trouble);
         if is_main {
             main = Some(objects);
         } else {

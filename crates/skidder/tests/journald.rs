@@ -108,6 +108,37 @@ fn what_was_removed_before_it_was_read_is_reported() {
 }
 
 #[test]
+fn a_journal_that_is_not_there_is_a_problem_until_it_is_and_fails_a_run_with_once() {
+    let server = BulkServer::start();
+    let mut writer = Writer::new();
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none");
+    let paths = format!("{}', '{}", missing.display(), writer.directory.path().display());
+    let place = place(&server, Path::new(&paths), "");
+    writer.write(10);
+    let ended = place.once(&[]);
+    let trouble = format!("{}: No such file or directory (os error 2)", missing.display());
+    assert_eq!((ended.code(), server.count()), (Some(1), 10), "{}", ended.log);
+    assert!(ended.log.contains(&format!("input `journal`: {trouble}")), "{}", ended.log);
+
+    place.open_endpoint();
+    let mut program = place.start(&[]);
+    let status = || place.run(&["status", "--seconds", "0.1"]);
+    let expected = format!("! input `journal`: {trouble}; it is tried again");
+    program.await_that("a problem", || {
+        let ended = status();
+        ended.code() == Some(1) && ended.out.contains(&expected)
+    });
+    std::fs::create_dir(&missing).unwrap();
+    let expected = format!("{}: there is no file of a journal; see `paths`", missing.display());
+    program.await_that("another problem", || status().out.contains(&expected));
+    std::fs::copy(writer.directory.path().join("system.journal"), missing.join("a.journal"))
+        .unwrap();
+    program.await_that("no problem", || status().out.contains("all is well"));
+    program.terminate().succeeded();
+}
+
+#[test]
 #[ignore = "needs journald"]
 fn a_real_journal_is_read_through_rotations_vacuum_and_kills() {
     let journald = Server::own_journald().unwrap();

@@ -77,6 +77,32 @@ fn lines(numbers: std::ops::Range<usize>) -> String {
 }
 
 #[test]
+fn modules_without_a_folder_are_in_the_way() {
+    let it = Installation::new("");
+    fs::create_dir_all(it.path("etc/modules.d")).unwrap();
+    let module = "- module: nginx\n  access: {enabled: true}\n";
+    fs::write(it.path("etc/modules.d/nginx.yml"), module).unwrap();
+    let lists = "filebeat.modules:\n- {module: nginx, access: {enabled: true}}\n";
+    for more in [lists, "filebeat.config.modules.path: ${path.config}/modules.d/*.yml\n"] {
+        it.configure(more);
+        for arguments in [&["--dry-run"][..], &[]] {
+            let ended = it.migrate(arguments);
+            assert_eq!(ended.code(), Some(1), "{more}: {}", ended.out);
+            for part in [
+                ", 1 in the way (!)",
+                "modules are on, but none of `",
+                "set `filebeat.modules_path` to the folder `module` of a Filebeat, or turn the modules off",
+                "nothing was written: what is marked with ! stands in the way",
+            ] {
+                assert!(ended.out.contains(part), "{more}: {part} is not in {}", ended.out);
+            }
+            assert!(it.written().is_empty(), "{more}");
+        }
+    }
+    it.migrate(&["--lenient"]).succeeded();
+}
+
+#[test]
 fn a_dry_run_tells_everything_and_writes_nothing() {
     let it = Installation::new("queue.mem.events: 4096\n");
     let ended = it.migrate(&["--dry-run"]).succeeded();
@@ -264,7 +290,7 @@ fn configurations_that_people_have_start_or_say_what_is_missing() {
                 assert_eq!(lenient.code(), Some(0), "{name}: {}", lenient.log);
                 "modules are on, but none of"
             }
-            "certificates" => "cannot read `ssl.certificate_authorities`",
+            "certificates" => "ssl.certificate_authorities` from `",
             "typo" => "did you mean `ignore_older`?",
             other => panic!("{name}: {other}"),
         };

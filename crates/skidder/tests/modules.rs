@@ -247,6 +247,19 @@ fn mistakes_name_module_fileset_template_and_line() {
             &["unknown setting `filebeat.modules[0].access.vra"],
         ),
         ("{module: web, access: {input.type: nonsense}}", &["input type `nonsense`"]),
+        (
+            "{module: web, access: {input: {messag_max_bytes: 1}}}",
+            &[
+                "error: ",
+                "unknown setting `",
+                "messag_max_bytes`",
+                "did you mean `message_max_bytes`",
+            ],
+        ),
+        (
+            "{module: web, access: {input: {prospector.scanner.symlink: true}}}",
+            &["error: ", "prospector.scanner.symlink`", "did you mean `symlinks`"],
+        ),
         ("{access: {}}", &["filebeat.modules[0].module"]),
         ("web", &["a module is a map"]),
     ] {

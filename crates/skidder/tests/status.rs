@@ -5,7 +5,7 @@ mod common;
 
 use common::Place;
 use common::lines::{Log, lines};
-use common::program::command;
+use common::program::{Program, command};
 use common::server::{Act, BulkServer};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
@@ -259,4 +259,29 @@ fn top_draws_in_a_terminal_until_a_key_ends_it() {
     let ended = place.run(&["top"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.log.contains("`top` needs a terminal"), "{}", ended.log);
+}
+
+#[test]
+fn a_variable_that_only_the_program_has_is_not_blamed_on_the_configuration() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    let text = place.configuration();
+    place.configure(&format!("{text}name: '${{OF_THE_SERVICE}}'\n"));
+    let program = Program::start(place.command(&[]).env("OF_THE_SERVICE", "x"));
+    program.await_log("skidder is running");
+    let ended = place.run(&["status", "--seconds", "0.1"]).succeeded();
+    for part in [
+        "not set in this shell: `OF_THE_SERVICE`; the program that runs",
+        "OF_THE_SERVICE=… skidder status",
+    ] {
+        assert!(ended.log.contains(part), "{part} is not in {}", ended.log);
+    }
+    assert!(!ended.log.contains("earlier one"), "{}", ended.log);
+    program.terminate().succeeded();
+    let ended = place.run(&["status"]);
+    assert!(
+        ended.code() == Some(1) && ended.log.contains("not set in this shell"),
+        "{}",
+        ended.log
+    );
 }

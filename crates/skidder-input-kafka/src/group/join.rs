@@ -19,20 +19,23 @@ impl Member {
         settings: &Settings,
         dialer: &Dialer,
     ) -> Result<Connection, SessionError> {
-        let mut last = None;
+        let mut last = (String::new(), AskError::Ended);
         for host in &settings.hosts {
+            let mut at = host.clone();
             let found = async {
                 let mut connection = Connection::open(dialer, host).await?;
                 let node = api::find_coordinator(&mut connection, &settings.group_id).await?;
+                at.clone_from(&node);
                 Connection::open(dialer, &node).await
             };
             match found.await {
                 Ok(connection) => return Ok(connection),
                 Err(error @ AskError::Code(_)) => return Err(error.into()),
-                Err(error) => last = Some(error),
+                Err(error) => last = (at, error),
             }
         }
-        Err(SessionError::Connect(last.unwrap_or(AskError::Ended)))
+        let (host, error) = last;
+        Err(SessionError::Connect { host, error })
     }
 
     /// Joins; returns the partitions of this member, and what is committed of them. It may be dropped.

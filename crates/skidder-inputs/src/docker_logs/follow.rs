@@ -110,16 +110,19 @@ pub(super) async fn follow(
         let pause = match result {
             Ok(Look::End) => return Ok(()),
             Ok(Look::New) => {
+                intake.metrics().set_trouble_of(&name, None);
                 (failures, quiet, is_reported) = (0, 0, false);
                 PAUSES[0]
             }
             Ok(Look::Nothing) => {
+                intake.metrics().set_trouble_of(&name, None);
                 (failures, is_reported) = (0, false);
                 quiet += 1;
                 PAUSES[quiet.min(PAUSES.len() - 1)]
             }
             Err(ReadError::Input(error)) => return Err(error),
             Err(error) => {
+                intake.metrics().set_trouble_of(&name, Some(&error.to_string()));
                 report(reading.as_ref(), &name, &error, std::mem::replace(&mut is_reported, true));
                 let has_read = reading.as_ref().map(|reading| reading.offset) != before;
                 failures = if has_read { 0 } else { failures + 1 };

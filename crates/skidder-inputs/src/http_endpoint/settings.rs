@@ -343,17 +343,22 @@ fn read_validator(section: &Section<'_>) -> Option<Validator> {
         both(section, (SECRET_HEADER.name(), header), (SECRET_VALUE.name(), value)).ok()?;
     let header = read_header_name(section, &HMAC_HEADER);
     let key = read_secret(section, &HMAC_KEY);
-    let kind = section.get(&HMAC_TYPE).optional();
+    let kind = section.get(&HMAC_TYPE);
+    let has_kind = kind.is_set();
+    let kind = kind.optional();
     let prefix = section.get(&HMAC_PREFIX).value();
     let hmac = match both(section, (HMAC_HEADER.name(), header), (HMAC_KEY.name(), key)).ok()? {
         None => None,
         Some((header, key)) => {
             let Some(kind) = kind else {
-                section.missing(
-                    HMAC_TYPE.name(),
-                    "`sha256` or `sha1`",
-                    "without it Filebeat checks no signature at all",
-                );
+                // A wrong one is reported as such.
+                if !has_kind {
+                    section.missing(
+                        HMAC_TYPE.name(),
+                        "is missing; expected `sha256` or `sha1`",
+                        "without it Filebeat checks no signature at all",
+                    );
+                }
                 return None;
             };
             Some(Hmac { header, key, kind, prefix })

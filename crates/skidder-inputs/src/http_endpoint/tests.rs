@@ -429,7 +429,12 @@ fn settings_are_those_of_filebeat() {
         ("{secret.value: S}", "`secret.value` needs `secret.header`"),
         ("{secret: {header: 'a b', value: v}}", "expected a header"),
         ("{hmac.key: k}", "`hmac.key` needs `hmac.header`"),
+        ("{hmac: {key: k, header: H}}", "`hmac.type` is missing; expected `sha256` or `sha1`"),
         ("{hmac: {key: k, header: H}}", "Filebeat checks no signature"),
+        (
+            "{hmac: {key: k, header: H, type: md5}}",
+            "`hmac.type` is `md5`; expected `sha256` or `sha1`",
+        ),
         ("{hmac.type: md5}", "`hmac.type`"),
         ("{crc.provider: other, crc.secret: s}", "expected `zoom`"),
         ("{crc.secret: s}", "`crc.secret` needs `crc.provider`"),

@@ -109,6 +109,8 @@ pub(super) struct Entries {
     pub(super) directories: Vec<PathBuf>,
     /// Files were found: others have appeared since then.
     has_scanned: bool,
+    /// Why there is nothing to read, as of the last scan.
+    pub(super) trouble: Option<String>,
     /// Paths of which a problem was reported.
     reported: BTreeSet<PathBuf>,
     /// The file with the next entry, and the first entry of all others.
@@ -140,6 +142,7 @@ impl Entries {
             done: HashMap::new(),
             directories: Vec::new(),
             has_scanned: false,
+            trouble: None,
             reported: BTreeSet::new(),
             current: None,
             offsets: Vec::new(),
@@ -150,6 +153,7 @@ impl Entries {
     /// Looks for new files, and forgets those that are read and gone. Returns the position of each file that is open.
     pub(super) fn scan(&mut self, report: Report<'_>) -> BTreeMap<Id, u64> {
         let mut there = BTreeSet::new();
+        self.trouble = None;
         // A rotation gives a file another name and creates one: what was renamed between two looks is in neither list, and
         // its entries come before those of the new file.
         for _ in 0..LISTS_MAX {
@@ -165,6 +169,10 @@ impl Entries {
             !is_gone && !done.contains_key(&open.id)
         });
         self.current = None;
+        if !self.open.is_empty() || !self.done.is_empty() {
+            // A file that is damaged is reported, and the others are read.
+            self.trouble = None;
+        }
         if !self.has_scanned && !self.open.is_empty() {
             self.has_scanned = true;
             self.check_resumed(report);
@@ -184,6 +192,9 @@ impl Entries {
             self.report_once(&path, &error.to_string(), report);
         }
         self.directories = listed.directories;
+        if listed.files.is_empty() && self.trouble.is_none() {
+            self.trouble = Some(self.place.no_file());
+        }
         let is_read = |open: &Open| {
             open.head.is_none()
                 && open.next >= open.file.len()
@@ -213,6 +224,11 @@ impl Entries {
     }
 
     fn report_once(&mut self, path: &Path, error: &str, report: Report<'_>) {
+        if self.trouble.is_none() {
+            let is_named = self.place.is_at(path);
+            let text = if is_named { String::new() } else { format!("{}: ", path.display()) };
+            self.trouble = Some(text + error);
+        }
         if self.reported.insert(path.to_owned()) {
             report(path, error);
         }

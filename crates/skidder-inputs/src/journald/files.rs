@@ -33,6 +33,27 @@ impl Place {
         Ok(Self::Path { path, pattern })
     }
 
+    /// Whether this is the configured path.
+    pub(super) fn is_at(&self, at: &Path) -> bool {
+        matches!(self, Self::Path { path, .. } if path == at)
+    }
+
+    /// The message if there is no file of a journal.
+    pub(super) fn no_file(&self) -> String {
+        match self {
+            Self::System { root, .. } => {
+                let [first, second] =
+                    SYSTEM.map(|directory| root.join(directory.trim_start_matches('/')));
+                format!(
+                    "there is no journal of this machine in {} and {}; in a container, mount them, or set `paths`",
+                    first.display(),
+                    second.display()
+                )
+            }
+            Self::Path { .. } => "there is no file of a journal; see `paths`".to_owned(),
+        }
+    }
+
     /// Directories and files that there are now. `problem` gets what cannot be read.
     pub(super) fn list(&self, fs: &dyn Fs, problem: &mut dyn FnMut(&Path, io::Error)) -> Listed {
         let mut listed = Listed::default();

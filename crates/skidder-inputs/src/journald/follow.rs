@@ -83,6 +83,12 @@ async fn blocking<T: Send + 'static>(
     spawn_blocking(step).await.map_err(|error| InputError(error.to_string()))
 }
 
+/// How a run with `once` ends for a journal: with an error if there was nothing to read from.
+fn read_once(name: &str, reading: &Reading) -> Result<(), InputError> {
+    let trouble = reading.trouble();
+    trouble.map_or(Ok(()), |trouble| Err(InputError(format!("{name}: {trouble}"))))
+}
+
 /// Reads the journal until the input must end.
 pub(super) async fn follow(
     settings: Arc<Settings>,
@@ -112,6 +118,7 @@ pub(super) async fn follow(
             (reading, watch, made)
         })
         .await?;
+        intake.metrics().set_trouble_of(&name, reading.trouble());
         while let Some((batch, part)) = made {
             intake.metrics().bytes.add(part.bytes);
             let sending = reading.source.send(batch, Progress::Cursor(part));
@@ -129,7 +136,7 @@ pub(super) async fn follow(
             .await?;
         }
         if intake.is_once() {
-            return Ok(());
+            return read_once(&name, &reading);
         }
         let limit = reading.flush_at.map_or(POLL, |at| at.saturating_sub(now.0));
         let waiting = blocking(move || {

@@ -246,10 +246,16 @@ impl Input for Journald {
                 let (settings, intake) = (Arc::clone(&self.settings), intake.clone());
                 sources.spawn(follow::follow(settings, intake, name, place));
             }
+            let mut result = Ok(());
             while let Some(ended) = sources.join_next().await {
-                ended.map_err(|error| InputError(error.to_string()))??;
+                let ended = ended.map_err(|error| InputError(error.to_string())).flatten();
+                result = result.and(ended);
+                // With `once`, what can be read of the others is read.
+                if result.is_err() && !intake.is_once() {
+                    break;
+                }
             }
-            Ok(())
+            result
         })
     }
 }

@@ -86,6 +86,11 @@ impl Reading {
         &self.entries.directories
     }
 
+    /// Why there is nothing to read, as of the last scan.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.entries.trouble.as_deref()
+    }
+
     /// Looks for new entries.
     pub(super) fn refresh(&mut self) {
         let source = &self.source;

@@ -286,7 +286,7 @@ fn read_tls(
     match TlsClient::new(&tls, Arc::clone(fs)) {
         Ok(client) => Ok(Some(client)),
         Err(error) => {
-            section.problem(error.setting(), error.to_string(), "");
+            section.problem_named(error.setting(), &error);
             Err(())
         }
     }

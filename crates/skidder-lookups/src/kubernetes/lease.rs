@@ -3,7 +3,7 @@
 //! As in client-go, no clock of another machine is trusted: a lease is over when it was not renewed for its duration by
 //! the time of this machine. A holder that cannot renew it in time gives it up before that.
 
-use super::objects::Api;
+use super::objects::{Api, ReportError};
 use serde_json::{Value as Json, json};
 use skidder_net::{HttpError, percent_encoded};
 use skidder_os::Clock;
@@ -38,6 +38,7 @@ pub struct Lease {
     seen: Option<(Json, Instant)>,
     /// When this program renewed it last; `None` if it does not hold it.
     renewed: Option<Instant>,
+    report: ReportError,
 }
 
 impl std::fmt::Debug for Lease {
@@ -47,16 +48,23 @@ impl std::fmt::Debug for Lease {
 }
 
 impl Lease {
-    /// Not held.
-    pub fn new(api: Api, settings: LeaseSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { api, settings, clock, seen: None, renewed: None }
+    /// Not held. `report` is called after each attempt, with its error if it has one.
+    pub fn new(
+        api: Api,
+        settings: LeaseSettings,
+        clock: Arc<dyn Clock>,
+        report: ReportError,
+    ) -> Self {
+        Self { api, settings, clock, seen: None, renewed: None, report }
     }
 
     /// Waits until it is held, or is held no longer; returns which.
     pub async fn changed(&mut self) -> bool {
         loop {
             let was_held = self.renewed.is_some();
-            match self.attempt().await {
+            let attempt = self.attempt().await;
+            (self.report)(attempt.as_ref().err());
+            match attempt {
                 Ok(true) => self.renewed = Some(Instant::now()),
                 Ok(false) => self.renewed = None,
                 Err(error) => {

@@ -224,7 +224,11 @@ pub struct Objects<T> {
     is_broken: bool,
     /// Others wait until the list has been read once.
     first: Option<FirstList>,
+    report: Option<ReportError>,
 }
+
+/// Is called with each error, and with `None` when it is over.
+pub type ReportError = Box<dyn FnMut(Option<&HttpError>) + Send + Sync>;
 
 enum State<T> {
     /// The next page of the list.
@@ -281,7 +285,13 @@ impl<T: 'static> Objects<T> {
             has_brought: false,
             is_broken: false,
             first: None,
+            report: None,
         }
+    }
+
+    /// Calls `report` with each error, and with `None` when the server answers again.
+    pub fn reporting(self, report: ReportError) -> Self {
+        Self { report: Some(report), ..self }
     }
 
     /// Others wait for `first`: it is dropped when everything in the list has been given out, or the server refused it.
@@ -299,6 +309,7 @@ impl<T: 'static> Objects<T> {
                     if is_refusal(&error) {
                         self.first = None;
                     }
+                    self.report(Some(&error));
                     if std::mem::replace(&mut self.is_broken, true) {
                         tracing::debug!(path = self.path, %error, "Kubernetes cannot be followed still");
                     } else {
@@ -360,6 +371,7 @@ impl<T: 'static> Objects<T> {
                 match self.api.open(&watch).await {
                     Ok(stream) => {
                         (self.opened_at, self.has_brought) = (tokio::time::Instant::now(), false);
+                        self.report(None);
                         self.state = State::Watch(stream);
                     }
                     Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => {
@@ -450,6 +462,12 @@ impl<T: 'static> Objects<T> {
         if after < AT_ONCE { Err(HttpError::Ended) } else { Ok(None) }
     }
 
+    fn report(&mut self, error: Option<&HttpError>) {
+        if let Some(report) = &mut self.report {
+            report(error);
+        }
+    }
+
     /// The server answers.
     fn is_followed_again(&mut self) {
         if std::mem::replace(&mut self.is_broken, false) {
@@ -459,7 +477,7 @@ impl<T: 'static> Objects<T> {
 }
 
 /// The same request would be refused again: there is no permission, or no such kind of object.
-fn is_refusal(error: &HttpError) -> bool {
+pub fn is_refusal(error: &HttpError) -> bool {
     matches!(error, HttpError::Status { status, .. } if matches!(status.as_u16(), 403 | 404))
 }
 

@@ -1,7 +1,7 @@
 //! Problems of inputs: paths without a file, files that cannot be read, compressed files that are read as text.
 
 use super::{NOT_DISCOVERED, Problem, Problems};
-use crate::snapshot::{InputSource, Sources};
+use crate::snapshot::{InputSource, ProviderTrouble, Sources};
 use crate::summary::grouped;
 use skidder_input::{InputState, InputTask};
 use skidder_os::{Clock, Fs, Monotonic};
@@ -85,6 +85,7 @@ impl Problems {
             }
         }
         problems.extend(of_autodiscover(sources));
+        problems.extend(of_providers(sources));
         problems
     }
 }
@@ -102,6 +103,24 @@ fn of_autodiscover(sources: &Sources) -> Option<Problem> {
     };
     let remedy = "`skidder autodiscover explain` has all of them";
     Some(Problem::error(NOT_DISCOVERED, what).because(reason).remedy(remedy))
+}
+
+/// Providers of autodiscover that do not learn what there is.
+fn of_providers(sources: &Sources) -> Vec<Problem> {
+    let troubles = sources.explain.iter().flat_map(|explain| (explain.troubles)());
+    let problem = |trouble: ProviderTrouble| {
+        let ProviderTrouble { provider, error, remedy, blocks } = trouble;
+        let problem = if blocks {
+            let what =
+                format!("autodiscover: the {provider} does not see new containers; it tries again");
+            Problem::error("provider_trouble", what)
+        } else {
+            let what = format!("autodiscover: the {provider} lacks metadata; it tries again");
+            Problem::warning("provider_metadata", what)
+        };
+        problem.because(error).remedy(remedy)
+    };
+    troubles.map(problem).collect()
 }
 
 fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {

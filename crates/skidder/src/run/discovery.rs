@@ -15,12 +15,14 @@ use crate::inputs::Input;
 use crate::made_fields::MadeFields;
 use crate::modules::{ModulePipelines, ModuleRenderer, Started};
 use crate::watchers::{News, Watchers, What};
+use serde_json::json;
 use skidder_autodiscover::{
-    Autodiscover, Made, Saved, WantedSecret, is_of_hint, is_unknown_hint, with_hints,
+    Autodiscover, Made, Saved, Trouble, WantedSecret, is_of_hint, is_unknown_hint, with_hints,
 };
 use skidder_config::{Node, Problem, Problems, Settings, Severity};
 use skidder_input_file::Ending;
 use skidder_modules::{FILESET_NAME, MODULE_NAME};
+use skidder_observe::{Explain, ProviderTrouble};
 use skidder_os::Monotonic;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,6 +166,7 @@ impl Discovery {
                 What::Gone(id, Some(version)) => machine.gone_at(provider, &id, &version, now),
                 What::Gone(id, None) => machine.gone(provider, &id, now),
                 What::Listed(ids) => machine.listed(provider, &ids, now),
+                What::Trouble(about, trouble) => machine.set_trouble(provider, &about, trouble),
                 What::Secret(secret, answer) => {
                     self.requested.remove(&secret);
                     machine.secret(secret, answer);
@@ -401,6 +404,31 @@ fn lost_multiline(of_modules: &[Arc<Settings>]) -> Vec<String> {
 /// The machine, which the endpoint looks at, too.
 pub(crate) fn lock(machine: &Mutex<Autodiscover>) -> MutexGuard<'_, Autodiscover> {
     machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers why which inputs of autodiscover run.
+pub(super) fn explain(machine: Arc<Mutex<Autodiscover>>) -> Explain {
+    let (shared, other) = (Arc::clone(&machine), Arc::clone(&machine));
+    let troubles = move || {
+        let troubles = lock(&other).troubles().into_iter();
+        troubles
+            .map(|(provider, Trouble { error, remedy, blocks })| ProviderTrouble {
+                provider,
+                error,
+                remedy,
+                blocks,
+            })
+            .collect()
+    };
+    let failures = move || {
+        let failures = lock(&shared).failures();
+        failures.into_iter().map(|failure| (failure.about, failure.reason)).collect()
+    };
+    Explain {
+        explain: Arc::new(move || json!(lock(&machine).explain())),
+        failures: Arc::new(failures),
+        troubles: Arc::new(troubles),
+    }
 }
 
 /// The inputs of a module that hints name.

@@ -1,6 +1,6 @@
 //! The lease of a provider with `unique`: one of several programs holds it, and releases it when it ends.
 
-use super::{Report, What};
+use super::{Report, What, trouble};
 use skidder_autodiscover::{Fact, LeaderLease, WantedSecret};
 use skidder_lookups::kubernetes::lease::{Lease, LeaseSettings};
 use skidder_lookups::kubernetes::objects::Api;
@@ -66,7 +66,10 @@ pub(super) async fn follow_lease(
         renew_deadline: lease.renew_deadline,
         retry_period: lease.retry_period,
     };
-    let mut lease = Lease::new(api, settings, clock);
+    let about = format!("the lease `{}`", settings.name);
+    let trouble =
+        trouble::of_kubernetes(about, "create, get and update leases", true, report.clone());
+    let mut lease = Lease::new(api, settings, clock, trouble);
     // An id is not used again.
     let (mut term, mut id) = (0_u64, String::new());
     loop {

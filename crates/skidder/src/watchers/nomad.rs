@@ -1,6 +1,6 @@
 //! The watcher of a provider `nomad`.
 
-use super::{Report, What};
+use super::{Report, What, trouble};
 use anyhow::{Result, anyhow};
 use skidder_autodiscover::{Fact, NomadProvider, Scope};
 use skidder_lookups::nomad::allocations::{Allocations, Change, Following};
@@ -56,6 +56,7 @@ pub(super) async fn follow(mut allocations: Allocations, report: Report) {
             Ok(change) => {
                 if pause.take().is_some() {
                     tracing::info!(host = allocations.host(), "Nomad is followed again");
+                    report.trouble(allocations.host(), None);
                 }
                 let what = match change {
                     Change::Seen(allocation) => What::Seen(Fact::Nomad(allocation).into()),
@@ -66,11 +67,15 @@ pub(super) async fn follow(mut allocations: Allocations, report: Report) {
                 report.report(what);
                 continue;
             }
-            Err(error) if pause.is_none() => {
+            Err(error) => {
                 let host = allocations.host();
-                tracing::warn!(host, %error, "Nomad cannot be followed; trying again");
+                report.trouble(host, Some(trouble::of_nomad(host, &error)));
+                if pause.is_none() {
+                    tracing::warn!(host, %error, "Nomad cannot be followed; trying again");
+                } else {
+                    tracing::debug!(%error, "Nomad cannot be followed still");
+                }
             }
-            Err(error) => tracing::debug!(%error, "Nomad cannot be followed still"),
         }
         let next = pause.map_or(PAUSE, |pause: Duration| (pause * 2).min(PAUSE_MAX));
         pause = Some(next);

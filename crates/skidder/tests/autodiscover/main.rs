@@ -10,6 +10,7 @@ mod engines;
 mod kubelet;
 mod leases;
 mod pipelines;
+mod troubles;
 
 use cluster::Cluster;
 use common::lines::judge;
@@ -318,7 +319,7 @@ fn what_an_annotation_breaks_stops_only_its_own_input() {
     assert!(log.contains("bad0"), "what does not run is named: {log}");
     let ignored = "the hint `raw` is ignored: it is no JSON";
     assert!(log.contains(ignored), "a broken hint without effect is named: {log}");
-    let mistaken = "the hint `co.elastic.logs/enable` has no effect on logs";
+    let mistaken = "the hint `co.elastic.logs/enable` has no effect on logs; did you mean `co.elastic.logs/enabled`?";
     assert!(log.contains(mistaken), "{log}");
     let explained = place.get("/autodiscover");
     for part in [

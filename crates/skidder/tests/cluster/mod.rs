@@ -35,6 +35,10 @@ struct State {
     opened: usize,
     /// Watches are refused with 403.
     refuses_watches: bool,
+    /// Lists of pods are refused with 403.
+    refuses_lists: bool,
+    /// Lists of nodes are refused with 403.
+    refuses_nodes: bool,
     /// Secrets are refused with 403.
     refuses_secrets: bool,
 }
@@ -99,6 +103,12 @@ impl State {
             }
             return Answer::Chunks(chunks);
         }
+        if self.refuses_lists && is_pods {
+            return Answer::Now(403, "pods is forbidden: cannot list".to_owned());
+        }
+        if self.refuses_nodes && target.starts_with("/api/v1/nodes?") {
+            return Answer::Now(403, "nodes is forbidden: cannot list".to_owned());
+        }
         if self.refuses_secrets && target.contains("/secrets/") {
             return Answer::Now(403, "{}".to_owned());
         }
@@ -157,6 +167,16 @@ impl Cluster {
     /// Whether watches are refused.
     pub(crate) fn refuse_watches(&self, refuse: bool) {
         self.state.lock().unwrap().refuses_watches = refuse;
+    }
+
+    /// Whether lists of pods are refused.
+    pub(crate) fn refuse_lists(&self, refuse: bool) {
+        self.state.lock().unwrap().refuses_lists = refuse;
+    }
+
+    /// Whether lists of nodes are refused.
+    pub(crate) fn refuse_nodes(&self, refuse: bool) {
+        self.state.lock().unwrap().refuses_nodes = refuse;
     }
 
     /// Whether secrets are refused.

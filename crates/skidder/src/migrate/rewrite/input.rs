@@ -51,6 +51,10 @@ pub(super) struct Input<'a> {
     pub(super) all: &'a [Key],
     /// The file.
     pub(super) text: &'a str,
+    /// How many parts of the paths of its options lead to it.
+    pub(super) base: usize,
+    /// In a template, the variable with the id of the container, which is in its `id`, too; otherwise empty.
+    pub(super) container: &'a str,
 }
 
 /// An option of a parser: its name, and its value with the colon before it.
@@ -87,11 +91,19 @@ impl Input<'_> {
         if self.find("id").is_none() {
             let why = "each `filestream` input has an `id` of its own; never change it";
             added.push(Edits::marked(column, why));
-            let mut ids = self.numbers.clone().map(|number| format!("{kind}-{number}"));
+            let container = match self.container {
+                "" => String::new(),
+                container => format!("-{container}"),
+            };
+            let mut ids = self.numbers.clone().map(|number| format!("{kind}-{number}{container}"));
             let id = ids.find(|id| !self.ids.contains(id.as_str())).unwrap_or_default();
             added.push(format!("{pad}id: {id}"));
         }
         added.push(format!("{pad}take_over.enabled: true"));
+        if kind == "container" && self.find("symlinks").is_none() {
+            // As for the type `container`: the kubelet names logs with links.
+            added.push(format!("{pad}prospector.scanner.symlinks: true"));
+        }
         if kind == "docker" && self.find("paths").is_none() {
             added.extend(self.paths(&pad));
         }
@@ -113,10 +125,12 @@ impl Input<'_> {
     /// Options with another name, or without a place.
     fn options(&self, edits: &mut Edits) {
         for key in self.keys {
-            let name = option(key);
+            let name = self.option(key);
             if let Some((_, to)) = OPTIONS.iter().find(|(from, _)| *from == name) {
                 edits.rename(key, to, &format!("`{name}` of `log` inputs"));
-            } else if let Some((_, why)) = OPTIONS_GONE.iter().find(|(from, _)| is_of(key, from)) {
+            } else if let Some((_, why)) =
+                OPTIONS_GONE.iter().find(|(from, _)| self.is_of(key, from))
+            {
                 edits.take_out(key, why);
             } else if name == "tail_files" && bare(&key.value) == "true" {
                 let to = "ignore_inactive: since_first_start";
@@ -127,8 +141,18 @@ impl Input<'_> {
         }
     }
 
+    /// The name of an option.
+    fn option(&self, key: &Key) -> String {
+        key.path[self.base..].join(".")
+    }
+
+    fn is_of(&self, key: &Key, name: &str) -> bool {
+        let own = self.option(key);
+        own == name || own.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+    }
+
     fn find(&self, name: &str) -> Option<&Key> {
-        self.keys.iter().find(|key| option(key) == name).copied()
+        self.keys.iter().find(|key| self.option(key) == name).copied()
     }
 
     /// A key at any depth of the input, by the end of its path.
@@ -169,7 +193,8 @@ impl Input<'_> {
     /// A parser that is made of the options of `name`, which are taken out.
     fn parser(&self, name: &str, parser: &str, pad: &str, edits: &mut Edits) -> Vec<String> {
         let mut options: Vec<Moved<'_>> = Vec::new();
-        let own: Vec<&Key> = self.keys.iter().copied().filter(|key| is_of(key, name)).collect();
+        let own: Vec<&Key> =
+            self.keys.iter().copied().filter(|key| self.is_of(key, name)).collect();
         if own.is_empty() {
             return Vec::new();
         }
@@ -226,17 +251,6 @@ impl Input<'_> {
         });
         inner.map(one).collect()
     }
-}
-
-/// The name of an option of an input.
-fn option(key: &Key) -> String {
-    let at = key.path.iter().rposition(|part| part == "[]").map_or(0, |at| at + 1);
-    key.path[at..].join(".")
-}
-
-fn is_of(key: &Key, name: &str) -> bool {
-    let own = option(key);
-    own == name || own.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The parts of a text in braces: commas inside of quotes and of further brackets do not count.

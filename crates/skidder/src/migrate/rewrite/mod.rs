@@ -4,6 +4,7 @@
 mod edits;
 mod input;
 mod keys;
+mod templates;
 
 use edits::Edits;
 use input::Input;
@@ -105,8 +106,10 @@ pub(super) fn rewrite(text: &str) -> Option<String> {
         .collect();
     for (at, keys) in items.values().enumerate() {
         let numbers = (at + 1..).step_by(items.len());
-        Input { numbers, ids: &ids, keys, all: &found, text }.rewrite(&mut edits);
+        let of = Input { numbers, ids: &ids, keys, all: &found, text, base: 3, container: "" };
+        of.rewrite(&mut edits);
     }
+    templates::rewrite(&found, text, &mut edits);
     (!edits.is_empty()).then(|| edits.apply(text))
 }
 

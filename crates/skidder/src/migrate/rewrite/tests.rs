@@ -138,6 +138,58 @@ fn a_dash_alone_in_its_line_begins_an_input() {
 }
 
 #[test]
+fn inputs_of_templates_and_of_hints_are_written_anew_with_an_id_for_each_container() {
+    let text = "filebeat.autodiscover:
+  providers:
+    - type: kubernetes
+      hints.enabled: true
+      hints:
+        default_config:
+          type: container
+          paths: ['/var/log/containers/*${data.kubernetes.container.id}.log']
+      templates:
+        - condition.equals.kubernetes.labels.app: web
+          config:
+            - type: container
+              stream: stdout
+              paths:
+                - /l/${data.container.id}.log
+              multiline.pattern: '^x'
+            - module: nginx
+              access.enabled: true
+            - type: log
+              paths: [/none]
+";
+    let new = rewrite(text).unwrap();
+    for part in [
+        "          type: filestream\n          paths: ['/var/log/containers/*${data.kubernetes.container.id}.log']\n",
+        "          id: container-1-${data.kubernetes.container.id}\n          take_over.enabled: true\n          \
+         prospector.scanner.symlinks: true\n          # skidder migrate: what was said of lines and records is done by \
+         parsers\n          parsers:\n            - container: ~\n      templates:\n",
+        "            - type: filestream\n              # skidder migrate: it is an option of the parser `container`\n              \
+         # stream: stdout\n              paths:\n                - /l/${data.container.id}.log\n",
+        "              id: container-2-${data.container.id}\n",
+        "                - container:\n                    stream: stdout\n                - multiline:\n                    \
+         pattern: '^x'\n            - module: nginx\n              access.enabled: true\n            - type: log\n",
+    ] {
+        assert!(new.contains(part), "{part}\nis not in\n{new}");
+    }
+    assert_eq!(new.matches("type: filestream").count(), 2, "{new}");
+    assert_eq!(rewrite(&new), None, "it is of today");
+}
+
+#[test]
+fn the_links_of_container_inputs_are_followed_on() {
+    let of = |more: &str| {
+        rewrite(&format!("filebeat.inputs:\n- type: container\n  paths: [/a]\n{more}")).unwrap()
+    };
+    assert!(of("").contains("\n  prospector.scanner.symlinks: true\n"));
+    let own = of("  symlinks: false\n");
+    assert!(own.contains("\n  prospector.scanner.symlinks: false\n"), "{own}");
+    assert_eq!(own.matches("symlinks: ").count(), 1, "{own}");
+}
+
+#[test]
 fn a_new_id_is_no_other_inputs() {
     let text = "filebeat.inputs:\n- type: log\n  paths: [/a]\n- type: log\n  id: log-1\n  paths: [/b]\n- type: log\n  paths: [/c]\n";
     let new = rewrite(text).unwrap();
