@@ -81,6 +81,13 @@ pub(super) fn ends_of(roles: &Roles) -> Ends {
     Ends { source, destination, related }
 }
 
+/// Type and code of ICMP. Filebeat has none in a Community ID of NetFlow.
+pub(super) fn icmp_of(roles: &Roles) -> (u8, u8) {
+    use Role::{IcmpCodeIpv4, IcmpCodeIpv6, IcmpTypeIpv4, IcmpTypeIpv6};
+    let number = |v4, v6| roles.number(v4).or_else(|| roles.number(v6)).unwrap_or(0) as u8;
+    (number(IcmpTypeIpv4, IcmpTypeIpv6), number(IcmpCodeIpv4, IcmpCodeIpv6))
+}
+
 /// The same for both directions of a flow.
 pub(super) fn flow_id(source: (IpAddr, u16), destination: (IpAddr, u16), protocol: u8) -> String {
     let (first, second) =

@@ -1,10 +1,10 @@
 //! The event of a flow or of a record of options: `netflow.*`, and for flows the fields of the Elastic Common Schema.
 
-use super::ends::{End, Ends, ends_of, flow_id};
+use super::ends::{End, Ends, ends_of, flow_id, icmp_of};
 use super::keys::{Key, Keys, Word};
 use super::roles::Roles;
 use skidder_event::{Arena, Cell, EventMut, FieldList, NodeId, Text};
-use skidder_netflow::{Extra, Field, Flow, FlowKind, Header, Role, Value};
+use skidder_netflow::{Extra, Field, Flow, FlowKind, Header, Protocol, Role, Value};
 use skidder_processors::{Network, community_id};
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -137,6 +137,11 @@ impl<'a, 'b> Writer<'a, 'b> {
                     octets.iter().map(|octet| format!("{octet:02X}")).collect();
                 Cell::Str(self.event.store_text(pairs.join("-").as_bytes()))
             }
+            Value::Numbers(numbers) => {
+                let cells: Vec<Cell> =
+                    numbers.iter().map(|number| Cell::Int(i64::from(number))).collect();
+                self.event.store_list(&cells)
+            }
             Value::AclId(bytes) => {
                 let part = |at: usize| {
                     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -170,8 +175,11 @@ impl<'a, 'b> Writer<'a, 'b> {
     pub(super) fn write(mut self, flow: &Flow<'_>, created: i64, exporter: Text, observer: Text) {
         let mut roles = Roles::default();
         let (mut root, mut netflow, mut event) = (Object::EMPTY, Object::EMPTY, Object::EMPTY);
+        let is_sflow = flow.header.protocol == Protocol::Sflow;
         let (word, scope) = match flow.kind {
+            FlowKind::Flow if is_sflow => (Word::SflowFlow, None),
             FlowKind::Flow => (Word::NetflowFlow, None),
+            FlowKind::Options { scope } if is_sflow => (Word::SflowCounters, Some(scope)),
             FlowKind::Options { scope } => (Word::NetflowOptions, Some(scope)),
         };
         if let Some(scope) = scope {
@@ -199,7 +207,7 @@ impl<'a, 'b> Writer<'a, 'b> {
             let connection = self.words(&[Word::Connection]);
             self.put(&mut event, Key::Type, connection);
             self.times(&mut event, flow.header, &roles);
-            if self.flow(&mut root, &roles) {
+            if self.flow(&mut root, flow.header, &roles) {
                 category = &[Word::Network, Word::Session];
             }
         }
@@ -220,7 +228,7 @@ impl<'a, 'b> Writer<'a, 'b> {
     fn exporter(&mut self, header: &Header, address: Text) -> Object {
         let mut object = Object::EMPTY;
         let mut put = |key, value: u64| self.put(&mut object, key, number(value));
-        put(Key::Version, header.protocol as u64);
+        put(Key::Version, header.protocol.version());
         put(Key::UptimeMillis, header.uptime.into());
         match header.extra {
             Extra::None => {}
@@ -236,8 +244,11 @@ impl<'a, 'b> Writer<'a, 'b> {
                 put(Key::AggregationVersion, version.into());
             }
             Extra::Source(source) => put(Key::SourceId, source.into()),
+            Extra::Agent { sub_agent, .. } => put(Key::SourceId, sub_agent.into()),
         }
-        self.put(&mut object, Key::Timestamp, Cell::Time(header.time));
+        if let Some(time) = header.time {
+            self.put(&mut object, Key::Timestamp, Cell::Time(time));
+        }
         self.put(&mut object, Key::Address, Cell::Str(address));
         object
     }
@@ -251,7 +262,7 @@ impl<'a, 'b> Writer<'a, 'b> {
         let at = |role| {
             let (then, now) = (roles.number(role)?, uptime?);
             let before = i64::try_from(now.checked_sub(then)?).ok()?;
-            header.time.checked_sub(before.checked_mul(MILLISECOND)?)
+            header.time?.checked_sub(before.checked_mul(MILLISECOND)?)
         };
         let (mut start, mut end) = (at(Role::FlowStartSysUpTime), at(Role::FlowEndSysUpTime));
         let mut duration = start.zip(end).map(|(start, end)| end - start);
@@ -277,7 +288,7 @@ impl<'a, 'b> Writer<'a, 'b> {
     }
 
     /// `source`, `destination`, `network`, `flow` and `related`; returns whether it is a flow in both directions.
-    fn flow(&mut self, root: &mut Object, roles: &Roles) -> bool {
+    fn flow(&mut self, root: &mut Object, header: &Header, roles: &Roles) -> bool {
         let mut ends = ends_of(roles);
         let (port, other_port) =
             (ends.source.port.unwrap_or(0), ends.destination.port.unwrap_or(0));
@@ -293,7 +304,8 @@ impl<'a, 'b> Writer<'a, 'b> {
         self.put(&mut of_flow, Key::Locality, locality);
         self.put_object(root, Key::Flow, of_flow);
         let mut network = self.network(&mut ends, roles, transport);
-        let id = community_id(source, destination, protocol);
+        let icmp = if header.protocol == Protocol::Sflow { icmp_of(roles) } else { (0, 0) };
+        let id = community_id(source, destination, protocol, icmp);
         let id = Cell::Str(self.event.store_text(&id));
         self.put(&mut network, Key::CommunityId, id);
         self.put_object(root, Key::Network, network);

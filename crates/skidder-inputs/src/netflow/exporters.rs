@@ -8,9 +8,9 @@ use foldhash::fast::RandomState;
 use skidder_event::{Batch, Map, Progress, Text};
 use skidder_input::{Flows, Intake, Source};
 use skidder_net::Datagram;
-use skidder_netflow::{Decoder, Flow, Settings};
+use skidder_netflow::{Decoder, Extra, Flow, Settings};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ struct Filling {
     /// The exporter's address with and without its port, in the batch.
     address: Text,
     ip: Text,
+    /// The agent of sFlow that sent last through this exporter, if it has another address.
+    agent: Option<(IpAddr, Text)>,
     bytes: u64,
 }
 
@@ -183,6 +185,8 @@ impl Exporters {
             (&shown.templates_refused, counts.templates_refused),
             (&shown.templates_forgotten, counts.templates_forgotten),
             (&shown.resets, counts.resets),
+            (&shown.skipped, counts.skipped),
+            (&shown.lost, counts.lost),
         ] {
             gauge.set(number);
         }
@@ -192,6 +196,25 @@ impl Exporters {
         if now.saturating_sub(self.expired) >= EXPIRY_INTERVAL {
             self.expired = now;
             self.decoder.expire(now);
+        }
+    }
+}
+
+impl Filling {
+    /// The address of the device that has seen the flow: an agent of sFlow says it, and need not be the one that sends.
+    fn observer(&mut self, flow: &Flow<'_>) -> Text {
+        let Extra::Agent { address: Some(agent), .. } = flow.header.extra else { return self.ip };
+        let agent = agent.to_canonical();
+        if agent == self.exporter.ip() {
+            return self.ip;
+        }
+        match self.agent {
+            Some((known, text)) if known == agent => text,
+            _ => {
+                let text = self.batch.append(agent.to_string().as_bytes());
+                self.agent = Some((agent, text));
+                text
+            }
         }
     }
 }
@@ -215,14 +238,15 @@ impl Known {
             let keys = Keys::append(&mut batch);
             let address = batch.append(flow.from.to_string().as_bytes());
             let ip = batch.append(flow.from.ip().to_string().as_bytes());
-            Filling { batch, keys, exporter: flow.from, address, ip, bytes: 0 }
+            Filling { batch, keys, exporter: flow.from, address, ip, agent: None, bytes: 0 }
         });
-        let Filling { batch, keys, address, ip, bytes: all, .. } = filling;
+        let ip = filling.observer(flow);
+        let Filling { batch, keys, address, bytes: all, .. } = filling;
         *all += u64::from(bytes);
-        let row = source.push(batch, Text::default(), bytes, flow.header.time);
+        let row = source.push(batch, Text::default(), bytes, flow.header.time.unwrap_or(created));
         let base = Arc::clone(batch.base());
         let mut event = batch.event_mut(row, &base);
-        Writer::new(&mut event, keys, internal, scratch).write(flow, created, *address, *ip);
+        Writer::new(&mut event, keys, internal, scratch).write(flow, created, *address, ip);
     }
 
     fn is_large(&self) -> bool {

@@ -91,9 +91,11 @@ pub(super) enum Word {
     Tcp,
     Udp,
     Ipv6Icmp,
+    SflowFlow,
+    SflowCounters,
 }
 
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 17] = [
     "event",
     "network",
     "session",
@@ -109,6 +111,8 @@ const WORDS: [&str; 15] = [
     "tcp",
     "udp",
     "ipv6-icmp",
+    "sflow_flow",
+    "sflow_counters",
 ];
 
 /// The name of a field of the flow, as it stands in the batch.
@@ -218,6 +222,7 @@ mod tests {
         assert_eq!(NAMES[Key::Version as usize], "\"version\":");
         assert_eq!(WORDS[Word::Ipv6Icmp as usize], "ipv6-icmp");
         assert_eq!(WORDS[Word::NetflowOptions as usize], "netflow_options");
+        assert_eq!(WORDS[Word::SflowCounters as usize], "sflow_counters");
         assert!(NAMES.is_sorted());
         let all = NAMES.concat();
         for (name, place) in NAMES.iter().zip(PLACES) {
