@@ -102,7 +102,7 @@ impl Decoder {
         let is_same = self.settings.share_templates == settings.share_templates;
         let (counts, pending) = (self.counts, std::mem::take(&mut self.pending));
         let agents = std::mem::take(&mut self.agents);
-        *self = Self { pending, counts, agents, ..Self::new(settings) };
+        *self = Self { pending, agents, counts, ..Self::new(settings) };
         if is_same {
             self.restore(&saved, now).expect("it was written just now");
         }
@@ -146,9 +146,8 @@ impl Decoder {
     ) -> Result<(), PacketError> {
         let version = Cursor(bytes).u16().ok_or(PacketError::NoVersion(bytes.len()))?;
         let protocol = Protocol::of(version).filter(|it| self.settings.protocols.contains(it));
-        let protocol = protocol.ok_or_else(|| match sflow::is_sflow(bytes) {
-            true => PacketError::Sflow,
-            false => PacketError::Version(version),
+        let protocol = protocol.ok_or_else(|| {
+            if sflow::is_sflow(bytes) { PacketError::Sflow } else { PacketError::Version(version) }
         })?;
         if protocol == Protocol::Sflow {
             return self.sflow(bytes, from, now, each).map_err(PacketError::SflowDamaged);

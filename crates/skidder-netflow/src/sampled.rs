@@ -12,7 +12,7 @@ macro_rules! fields {
     ($($id:ident = $name:literal),* $(,)?) => {
         /// A field of sFlow.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Id {
+        pub(crate) enum Name {
             $($id),*
         }
 
@@ -134,12 +134,12 @@ impl<'a> Values<'a> {
         &self.list
     }
 
-    pub(crate) fn has(&self, id: Id) -> bool {
+    pub(crate) fn has(&self, id: Name) -> bool {
         self.seen & (1 << id as u32) != 0
     }
 
     /// Adds a value. The last one of a field counts.
-    pub(crate) fn set(&mut self, id: Id, value: Value<'a>) {
+    pub(crate) fn set(&mut self, id: Name, value: Value<'a>) {
         let field = &self.fields[id as usize];
         if self.has(id) {
             let before = self.list.iter_mut().find(|(known, _)| std::ptr::eq(*known, field));
@@ -150,7 +150,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    pub(crate) fn number(&mut self, id: Id, number: impl Into<u64>) {
+    pub(crate) fn number(&mut self, id: Name, number: impl Into<u64>) {
         self.set(id, Value::Unsigned(number.into()));
     }
 }
@@ -189,28 +189,28 @@ pub(crate) fn network_record<'a>(
     let (source, destination) = (address()?, address()?);
     let (source_port, destination_port) = (record.u32()?, record.u32()?);
     let (flags, service) = (record.u32()?, record.u32()?);
-    values.number(Id::OctetDeltaCount, len);
-    values.number(Id::IpVersion, if is_v6 { 6_u32 } else { 4 });
+    values.number(Name::OctetDeltaCount, len);
+    values.number(Name::IpVersion, if is_v6 { 6_u32 } else { 4 });
     addresses(source, destination, values);
-    values.number(Id::IpClassOfService, service);
+    values.number(Name::IpClassOfService, service);
     let protocol = protocol as u8;
-    values.number(Id::ProtocolIdentifier, protocol);
+    values.number(Name::ProtocolIdentifier, protocol);
     if has_ports(protocol) {
         // A port has two bytes, whatever the agent says.
-        values.number(Id::SourceTransportPort, source_port as u16);
-        values.number(Id::DestinationTransportPort, destination_port as u16);
+        values.number(Name::SourceTransportPort, source_port as u16);
+        values.number(Name::DestinationTransportPort, destination_port as u16);
     }
     if protocol == TCP {
-        values.number(Id::TcpControlBits, flags);
+        values.number(Name::TcpControlBits, flags);
     }
     Some(())
 }
 
 fn addresses(source: IpAddr, destination: IpAddr, values: &mut Values<'_>) {
     let (from, to) = if source.is_ipv6() {
-        (Id::SourceIpv6Address, Id::DestinationIpv6Address)
+        (Name::SourceIpv6Address, Name::DestinationIpv6Address)
     } else {
-        (Id::SourceIpv4Address, Id::DestinationIpv4Address)
+        (Name::SourceIpv4Address, Name::DestinationIpv4Address)
     };
     values.set(from, Value::Address(source));
     values.set(to, Value::Address(destination));
@@ -252,8 +252,8 @@ pub(crate) fn sampled_packet<'a>(
     values: &mut Values<'a>,
 ) {
     // Until an IP header has a better one.
-    if !values.has(Id::OctetDeltaCount) {
-        values.number(Id::OctetDeltaCount, frame_len);
+    if !values.has(Name::OctetDeltaCount) {
+        values.number(Name::OctetDeltaCount, frame_len);
     }
     let mut cursor = Cursor(header);
     // A `None` on the way is where the packet was cut.
@@ -277,8 +277,8 @@ pub(crate) fn sampled_packet<'a>(
 /// Reads to the header behind that of Ethernet; returns the version of IP if it is one.
 fn ethernet<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> {
     let (destination, source) = (cursor.array()?, cursor.array()?);
-    values.set(Id::SourceMacAddress, Value::Mac(source));
-    values.set(Id::DestinationMacAddress, Value::Mac(destination));
+    values.set(Name::SourceMacAddress, Value::Mac(source));
+    values.set(Name::DestinationMacAddress, Value::Mac(destination));
     let mut ethernet_type = cursor.u16()?;
     for tag in 0..TAGS_MAX {
         if !TYPE_VLAN.contains(&ethernet_type) {
@@ -287,8 +287,8 @@ fn ethernet<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> 
         let control = cursor.u16()?;
         // Outer and inner one; there are no names for more.
         let ids = match tag {
-            0 => Some((Id::Dot1qVlanId, Id::Dot1qPriority)),
-            1 => Some((Id::Dot1qCustomerVlanId, Id::Dot1qCustomerPriority)),
+            0 => Some((Name::Dot1qVlanId, Name::Dot1qPriority)),
+            1 => Some((Name::Dot1qCustomerVlanId, Name::Dot1qCustomerPriority)),
             _ => None,
         };
         if let Some((vlan, priority)) = ids {
@@ -297,7 +297,7 @@ fn ethernet<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> 
         }
         ethernet_type = cursor.u16()?;
     }
-    values.number(Id::EthernetType, ethernet_type);
+    values.number(Name::EthernetType, ethernet_type);
     match ethernet_type {
         TYPE_IPV4 => Some(4),
         TYPE_IPV6 => Some(6),
@@ -311,7 +311,7 @@ fn mpls<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> {
     for at in 0..TAGS_MAX {
         let label = cursor.u32()?;
         if at == 0 {
-            values.number(Id::MplsTopLabel, label >> 12);
+            values.number(Name::MplsTopLabel, label >> 12);
         }
         if label & 0x100 != 0 {
             return cursor.0.first().map(|byte| byte >> 4);
@@ -330,16 +330,16 @@ fn ipv4<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Optio
     if version >> 4 != 4 || header_len < 20 {
         return None;
     }
-    values.number(Id::IpVersion, 4_u32);
-    values.number(Id::OctetDeltaCount, if len == 0 { rest } else { len.into() });
+    values.number(Name::IpVersion, 4_u32);
+    values.number(Name::OctetDeltaCount, if len == 0 { rest } else { len.into() });
     addresses(source.into(), destination.into(), values);
-    values.number(Id::IpClassOfService, service);
-    values.number(Id::IpTtl, ttl);
+    values.number(Name::IpClassOfService, service);
+    values.number(Name::IpTtl, ttl);
     if fragment & 0x3fff != 0 {
-        values.number(Id::FragmentIdentification, identification);
-        values.number(Id::FragmentOffset, fragment & 0x1fff);
+        values.number(Name::FragmentIdentification, identification);
+        values.number(Name::FragmentOffset, fragment & 0x1fff);
     }
-    values.number(Id::ProtocolIdentifier, protocol);
+    values.number(Name::ProtocolIdentifier, protocol);
     if fragment & 0x1fff != 0 {
         // The ports are in the first fragment.
         return Some(());
@@ -363,12 +363,12 @@ fn ipv6<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Optio
         return None;
     }
     let has_len = len != 0 || protocol == NO_NEXT;
-    values.number(Id::IpVersion, 6_u32);
-    values.number(Id::OctetDeltaCount, if has_len { u64::from(len) + 40 } else { rest });
+    values.number(Name::IpVersion, 6_u32);
+    values.number(Name::OctetDeltaCount, if has_len { u64::from(len) + 40 } else { rest });
     addresses(source.into(), destination.into(), values);
-    values.number(Id::IpClassOfService, (first >> 20) & 0xff);
-    values.number(Id::IpTtl, ttl);
-    values.number(Id::FlowLabelIpv6, first & 0x000f_ffff);
+    values.number(Name::IpClassOfService, (first >> 20) & 0xff);
+    values.number(Name::IpTtl, ttl);
+    values.number(Name::FlowLabelIpv6, first & 0x000f_ffff);
     // Each of them has bytes.
     let mut is_cut = false;
     let mut offset = 0;
@@ -389,8 +389,8 @@ fn ipv6<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Optio
         if protocol == FRAGMENT {
             offset = u16::from_be_bytes([body[0], body[1]]) >> 3;
             let identification = u32::from_be_bytes([body[2], body[3], body[4], body[5]]);
-            values.number(Id::FragmentIdentification, identification);
-            values.number(Id::FragmentOffset, offset);
+            values.number(Name::FragmentIdentification, identification);
+            values.number(Name::FragmentOffset, offset);
         }
         protocol = after;
         if offset != 0 {
@@ -398,14 +398,14 @@ fn ipv6<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Optio
         }
     }
     // Behind a cut the number is that of the header that was cut.
-    values.number(Id::ProtocolIdentifier, protocol);
+    values.number(Name::ProtocolIdentifier, protocol);
     if is_cut || offset != 0 { Some(()) } else { transport(cursor, protocol, values) }
 }
 
 fn transport<'a>(mut cursor: Cursor<'a>, protocol: u8, values: &mut Values<'a>) -> Option<()> {
     let icmp = match protocol {
-        ICMP => Some((Id::IcmpTypeIpv4, Id::IcmpCodeIpv4)),
-        ICMP_V6 => Some((Id::IcmpTypeIpv6, Id::IcmpCodeIpv6)),
+        ICMP => Some((Name::IcmpTypeIpv4, Name::IcmpCodeIpv4)),
+        ICMP_V6 => Some((Name::IcmpTypeIpv6, Name::IcmpCodeIpv6)),
         _ => None,
     };
     if let Some((kind, code)) = icmp {
@@ -415,13 +415,13 @@ fn transport<'a>(mut cursor: Cursor<'a>, protocol: u8, values: &mut Values<'a>) 
     }
     if has_ports(protocol) {
         let (source, destination) = (cursor.u16()?, cursor.u16()?);
-        values.number(Id::SourceTransportPort, source);
-        values.number(Id::DestinationTransportPort, destination);
+        values.number(Name::SourceTransportPort, source);
+        values.number(Name::DestinationTransportPort, destination);
     }
     if protocol == TCP {
         // Sequence number, acknowledgement, length of the header.
         cursor.take(9)?;
-        values.number(Id::TcpControlBits, cursor.u8()?);
+        values.number(Name::TcpControlBits, cursor.u8()?);
     }
     Some(())
 }

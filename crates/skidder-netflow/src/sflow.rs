@@ -7,7 +7,7 @@
 
 use crate::cursor::Cursor;
 use crate::protocol::{Extra, Flow, FlowKind, Header, Protocol};
-use crate::sampled::{Id, Values, as_path, network_record, numbers, sampled_packet};
+use crate::sampled::{Name, Values, as_path, network_record, numbers, sampled_packet};
 use crate::value::Value;
 use std::net::{IpAddr, SocketAddr};
 
@@ -67,14 +67,16 @@ pub(crate) fn is_sflow(bytes: &[u8]) -> bool {
     Cursor(bytes).u32().is_some_and(|version| (2..=VERSION).contains(&version))
 }
 
-/// An address with its type before it. `Some(None)` for one that the agent does not know.
-fn address(cursor: &mut Cursor<'_>) -> Option<Option<IpAddr>> {
-    Some(match cursor.u32()? {
+/// An address with its type before it; nothing if the agent does not know it.
+struct Address(Option<IpAddr>);
+
+fn address(cursor: &mut Cursor<'_>) -> Option<Address> {
+    Some(Address(match cursor.u32()? {
         UNKNOWN => None,
         IPV4 => Some(IpAddr::from(cursor.array::<4>()?)),
         IPV6 => Some(IpAddr::from(cursor.array::<16>()?)),
         _ => return None,
-    })
+    }))
 }
 
 /// Reads the header of a datagram. `Err` says what is wrong with it.
@@ -84,7 +86,7 @@ pub(crate) fn datagram(bytes: &[u8]) -> Result<Datagram<'_>, &'static str> {
         return Err("its version is not 5, the only one that is decoded");
     }
     let mut header = || {
-        let agent = address(&mut cursor)?;
+        let Address(agent) = address(&mut cursor)?;
         let (sub_agent, sequence, uptime) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
         let extra = Extra::Agent { address: agent, sub_agent };
         Some((Header { protocol: Protocol::Sflow, time: None, uptime, extra }, sequence))
@@ -148,14 +150,22 @@ impl Datagram<'_> {
 /// The class and the number of a data source.
 fn data_source(cursor: &mut Cursor<'_>, is_expanded: bool) -> Option<(u32, u32)> {
     let first = cursor.u32()?;
-    if is_expanded { Some((first, cursor.u32()?)) } else { Some((first >> 24, first & 0x00ff_ffff)) }
+    if is_expanded {
+        Some((first, cursor.u32()?))
+    } else {
+        Some((first >> 24, first & 0x00ff_ffff))
+    }
 }
 
 /// The format and the value of an interface: 0 for its number, 1 for the reason why the packet went nowhere, 2 for how many
 /// it went to.
 fn interface(cursor: &mut Cursor<'_>, is_expanded: bool) -> Option<(u32, u32)> {
     let first = cursor.u32()?;
-    if is_expanded { Some((first, cursor.u32()?)) } else { Some((first >> 30, first & 0x3fff_ffff)) }
+    if is_expanded {
+        Some((first, cursor.u32()?))
+    } else {
+        Some((first >> 30, first & 0x3fff_ffff))
+    }
 }
 
 fn flow_sample<'a>(
@@ -170,31 +180,31 @@ fn flow_sample<'a>(
     let input = interface(&mut body, is_expanded)?;
     let output = interface(&mut body, is_expanded)?;
     for (id, number) in [
-        (Id::SampleSequence, sequence),
-        (Id::DataSourceClass, class),
-        (Id::DataSourceIndex, index),
-        (Id::SamplingInterval, rate),
-        (Id::SamplePool, pool),
-        (Id::SampleDrops, drops),
+        (Name::SampleSequence, sequence),
+        (Name::DataSourceClass, class),
+        (Name::DataSourceIndex, index),
+        (Name::SamplingInterval, rate),
+        (Name::SamplePool, pool),
+        (Name::SampleDrops, drops),
     ] {
         values.number(id, number);
     }
     // The sample is one packet.
-    values.number(Id::PacketDeltaCount, 1_u32);
+    values.number(Name::PacketDeltaCount, 1_u32);
     if let (0, number) = input {
-        values.number(Id::IngressInterface, number);
+        values.number(Name::IngressInterface, number);
     }
     match output {
-        (0, number) => values.number(Id::EgressInterface, number),
-        (1, reason) => values.number(Id::DiscardReason, reason),
-        (2, count) => values.number(Id::EgressInterfaces, count),
+        (0, number) => values.number(Name::EgressInterface, number),
+        (1, reason) => values.number(Name::DiscardReason, reason),
+        (2, count) => values.number(Name::EgressInterfaces, count),
         _ => {}
     }
     if class == IF_INDEX {
         if input == (0, index) {
-            values.number(Id::FlowDirection, 0_u32);
+            values.number(Name::FlowDirection, 0_u32);
         } else if output == (0, index) {
-            values.number(Id::FlowDirection, 1_u32);
+            values.number(Name::FlowDirection, 1_u32);
         }
     }
     let count = body.u32()?;
@@ -216,9 +226,9 @@ fn flow_record<'a>(
             let (protocol, frame_len) = (record.u32()?, record.u32()?);
             let (stripped, len) = (record.u32()?, record.u32()?);
             let header = record.take(usize::try_from(len).ok()?)?;
-            values.number(Id::HeaderProtocol, protocol);
-            values.number(Id::DataLinkFrameSize, frame_len);
-            values.number(Id::StrippedOctets, stripped);
+            values.number(Name::HeaderProtocol, protocol);
+            values.number(Name::DataLinkFrameSize, frame_len);
+            values.number(Name::StrippedOctets, stripped);
             sampled_packet(protocol, header, frame_len, values);
         }
         SAMPLED_ETHERNET => sampled_ethernet(&mut record, values)?,
@@ -226,17 +236,17 @@ fn flow_record<'a>(
             network_record(&mut record, format == SAMPLED_IPV6, values)?;
         }
         EXTENDED_SWITCH => {
-            for id in [Id::VlanId, Id::VlanPriority, Id::PostVlanId, Id::PostVlanPriority] {
+            for id in [Name::VlanId, Name::VlanPriority, Name::PostVlanId, Name::PostVlanPriority] {
                 values.number(id, record.u32()?);
             }
         }
         EXTENDED_ROUTER => {
-            let next_hop = address(&mut record)?;
+            let Address(next_hop) = address(&mut record)?;
             let is_v6 = next_hop.is_some_and(|address| address.is_ipv6());
             let ids = if is_v6 {
-                [Id::NextHopIpv6, Id::SourceIpv6PrefixLength, Id::DestinationIpv6PrefixLength]
+                [Name::NextHopIpv6, Name::SourceIpv6PrefixLength, Name::DestinationIpv6PrefixLength]
             } else {
-                [Id::NextHopIpv4, Id::SourceIpv4PrefixLength, Id::DestinationIpv4PrefixLength]
+                [Name::NextHopIpv4, Name::SourceIpv4PrefixLength, Name::DestinationIpv4PrefixLength]
             };
             if let Some(address) = next_hop {
                 values.set(ids[0], Value::Address(address));
@@ -259,63 +269,63 @@ fn sampled_ethernet<'a>(record: &mut Cursor<'a>, values: &mut Values<'a>) -> Opt
     let destination = record.array::<6>()?;
     record.take(fill)?;
     let ethernet_type = record.u32()?;
-    values.number(Id::DataLinkFrameSize, len);
+    values.number(Name::DataLinkFrameSize, len);
     // The length of an IP packet is a better one.
-    if !values.has(Id::OctetDeltaCount) {
-        values.number(Id::OctetDeltaCount, len);
+    if !values.has(Name::OctetDeltaCount) {
+        values.number(Name::OctetDeltaCount, len);
     }
-    values.set(Id::SourceMacAddress, Value::Mac(source));
-    values.set(Id::DestinationMacAddress, Value::Mac(destination));
-    values.number(Id::EthernetType, ethernet_type);
+    values.set(Name::SourceMacAddress, Value::Mac(source));
+    values.set(Name::DestinationMacAddress, Value::Mac(destination));
+    values.number(Name::EthernetType, ethernet_type);
     Some(())
 }
 
 fn extended_gateway<'a>(record: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<()> {
-    match address(record)? {
-        Some(address @ IpAddr::V4(_)) => values.set(Id::BgpNextHopIpv4, Value::Address(address)),
-        Some(address @ IpAddr::V6(_)) => values.set(Id::BgpNextHopIpv6, Value::Address(address)),
+    match address(record)?.0 {
+        Some(address @ IpAddr::V4(_)) => values.set(Name::BgpNextHopIpv4, Value::Address(address)),
+        Some(address @ IpAddr::V6(_)) => values.set(Name::BgpNextHopIpv6, Value::Address(address)),
         None => {}
     }
-    for id in [Id::RouterAsNumber, Id::BgpSourceAsNumber, Id::BgpPrevAdjacentAsNumber] {
+    for id in [Name::RouterAsNumber, Name::BgpSourceAsNumber, Name::BgpPrevAdjacentAsNumber] {
         values.number(id, record.u32()?);
     }
     let path = as_path(record)?;
     if let Some(first) = path.iter().next() {
-        values.number(Id::BgpNextAdjacentAsNumber, first);
+        values.number(Name::BgpNextAdjacentAsNumber, first);
     }
     if let Some(last) = path.iter().last() {
-        values.number(Id::BgpDestinationAsNumber, last);
-        values.set(Id::AsPath, Value::Numbers(path));
+        values.number(Name::BgpDestinationAsNumber, last);
+        values.set(Name::AsPath, Value::Numbers(path));
     }
     let communities = numbers(record)?;
     if communities.iter().next().is_some() {
-        values.set(Id::BgpCommunity, Value::Numbers(communities));
+        values.set(Name::BgpCommunity, Value::Numbers(communities));
     }
-    values.number(Id::LocalPreference, record.u32()?);
+    values.number(Name::LocalPreference, record.u32()?);
     Some(())
 }
 
 /// The counters of an interface, with the bytes of each; the first one says which interface it is.
-const COUNTERS: [(Id, u8); 19] = [
-    (Id::IfIndex, 4),
-    (Id::IfType, 4),
-    (Id::IfSpeed, 8),
-    (Id::IfDirection, 4),
-    (Id::IfStatus, 4),
-    (Id::IfInOctets, 8),
-    (Id::IfInUcastPkts, 4),
-    (Id::IfInMulticastPkts, 4),
-    (Id::IfInBroadcastPkts, 4),
-    (Id::IfInDiscards, 4),
-    (Id::IfInErrors, 4),
-    (Id::IfInUnknownProtos, 4),
-    (Id::IfOutOctets, 8),
-    (Id::IfOutUcastPkts, 4),
-    (Id::IfOutMulticastPkts, 4),
-    (Id::IfOutBroadcastPkts, 4),
-    (Id::IfOutDiscards, 4),
-    (Id::IfOutErrors, 4),
-    (Id::IfPromiscuousMode, 4),
+const COUNTERS: [(Name, u8); 19] = [
+    (Name::IfIndex, 4),
+    (Name::IfType, 4),
+    (Name::IfSpeed, 8),
+    (Name::IfDirection, 4),
+    (Name::IfStatus, 4),
+    (Name::IfInOctets, 8),
+    (Name::IfInUcastPkts, 4),
+    (Name::IfInMulticastPkts, 4),
+    (Name::IfInBroadcastPkts, 4),
+    (Name::IfInDiscards, 4),
+    (Name::IfInErrors, 4),
+    (Name::IfInUnknownProtos, 4),
+    (Name::IfOutOctets, 8),
+    (Name::IfOutUcastPkts, 4),
+    (Name::IfOutMulticastPkts, 4),
+    (Name::IfOutBroadcastPkts, 4),
+    (Name::IfOutDiscards, 4),
+    (Name::IfOutErrors, 4),
+    (Name::IfPromiscuousMode, 4),
 ];
 
 /// Values that say what the counters are about: the data source and the interface.
@@ -338,13 +348,13 @@ fn counters_sample<'a>(
             continue;
         }
         values.clear();
-        values.number(Id::DataSourceClass, class);
-        values.number(Id::DataSourceIndex, index);
+        values.number(Name::DataSourceClass, class);
+        values.number(Name::DataSourceIndex, index);
         for (id, len) in COUNTERS {
             let number = if len == 8 { record.u64()? } else { record.u32()?.into() };
             values.number(id, number);
         }
-        values.number(Id::SampleSequence, sequence);
+        values.number(Name::SampleSequence, sequence);
         outcome.flows += 1;
         each(&values, COUNTERS_SCOPE);
     }

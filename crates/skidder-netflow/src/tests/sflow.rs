@@ -1,6 +1,8 @@
 //! sFlow: what is in its samples, what is skipped, and what hostile datagrams do.
 
-use super::agents::{counters, datagram, expanded_flow_sample, flow_sample, header, opaque, packets};
+use super::agents::{
+    counters, datagram, expanded_flow_sample, flow_sample, header, opaque, packets,
+};
 use super::packets::{Bytes, v9};
 use super::{AT, decode, router, settings};
 use crate::*;
@@ -13,9 +15,8 @@ const AGENT: &[u8] = &[10, 9, 9, 9];
 const ROUNDS: u64 = 2000;
 
 fn all(decoder: &mut Decoder) -> Vec<Vec<String>> {
-    let each = |(from, packet): (&str, Bytes)| {
-        decode(decoder, &packet, from.parse().unwrap(), AT(1))
-    };
+    let each =
+        |(from, packet): (&str, Bytes)| decode(decoder, &packet, from.parse().unwrap(), AT(1));
     packets().into_iter().map(each).collect()
 }
 
@@ -37,7 +38,10 @@ fn first_bytes_of_packets_say_addresses_ports_and_lengths() {
         (0, vec!["source_ipv4_address=Address(10.1.0.1)".into(), u("data_link_frame_size", 1500)]),
         (0, vec!["source_mac_address=Mac([2, 0, 0, 0, 0, 1])".into(), u("flow_direction", 0)]),
         // UDP behind a tag and options
-        (1, vec![u("dot1q_vlan_id", 100), u("dot1q_priority", 5), u("source_transport_port", 5353)]),
+        (
+            1,
+            vec![u("dot1q_vlan_id", 100), u("dot1q_priority", 5), u("source_transport_port", 5353)],
+        ),
         // ICMP behind two tags
         (2, vec![u("dot1q_vlan_id", 1), u("dot1q_customer_vlan_id", 2), u("icmp_type_ipv4", 8)]),
         (3, vec![u("fragment_offset", 5), u("fragment_identification", 77)]),
@@ -96,8 +100,14 @@ fn switches_routers_and_gateways_add_what_they_know() {
     assert_has(&expanded[0], &["data_source_index=Unsigned(70000)", "ip_version=Unsigned(6)"]);
     assert_has(&expanded[1], &["discard_reason=Unsigned(256)", "tcp_control_bits=Unsigned(18)"]);
     assert_has(&expanded[1], &["ingress_interface=Unsigned(80000)"]);
-    assert_has(&expanded[2], &["flow_direction=Unsigned(1)", "source_transport_port=Unsigned(5353)"]);
-    assert_has(&expanded[3], &["source_mac_address=Mac([2, 0, 0, 0, 0, 3])", "ethernet_type=Unsigned(35020)"]);
+    assert_has(
+        &expanded[2],
+        &["flow_direction=Unsigned(1)", "source_transport_port=Unsigned(5353)"],
+    );
+    assert_has(
+        &expanded[3],
+        &["source_mac_address=Mac([2, 0, 0, 0, 0, 3])", "ethernet_type=Unsigned(35020)"],
+    );
     assert_eq!((decoder.counts().packets, decoder.counts().errors), (4, 0));
 }
 
@@ -140,7 +150,8 @@ fn counters_of_an_interface_are_a_record_and_other_formats_are_counted() {
     decode(&mut decoder, &datagram(AGENT, 0, 7000, &[]), "192.0.2.7:50000".parse().unwrap(), AT(2));
     decode(&mut decoder, &datagram(AGENT, 0, 1, &[]), "192.0.2.7:50000".parse().unwrap(), AT(3));
     assert_eq!((decoder.counts().lost, decoder.counts().resets), (2 + 6994, 1));
-    let unknown = datagram(AGENT, 0, 2, &[opaque(5, &Bytes(vec![1; 9])), opaque(0x1001, &Bytes(vec![]))]);
+    let unknown =
+        datagram(AGENT, 0, 2, &[opaque(5, &Bytes(vec![1; 9])), opaque(0x1001, &Bytes(vec![]))]);
     assert_eq!(decode(&mut decoder, &unknown, router(1), AT(3)), [""; 0]);
     assert_eq!((decoder.counts().skipped, decoder.counts().errors), (3, 0));
 }
@@ -170,13 +181,33 @@ fn a_damaged_sample_costs_itself_and_no_count_is_believed() {
         (between(many(36, &good)), cut_sample, 2),
         (between(many(16, &counters(1))), cut_sample, 3),
         // Four billion bytes of a sample, of a record, and of a header.
-        (between(many(4, &good)), "a datagram of sFlow is damaged: it has fewer samples than it says", 1),
+        (
+            between(many(4, &good)),
+            "a datagram of sFlow is damaged: it has fewer samples than it says",
+            1,
+        ),
         (between(many(44, &good)), cut_sample, 2),
         (between(many(60, &good)), cut_sample, 2),
-        (many(24, &datagram(AGENT, 0, 1, &[good.clone()])), "a datagram of sFlow is damaged: it has fewer samples than it says", 1),
-        (Bytes(datagram(AGENT, 0, 1, &[]).0[..20].to_vec()), "a datagram of sFlow is damaged: it is shorter than its header", 0),
-        (many(4, &datagram(AGENT, 0, 1, &[])), "a datagram of sFlow is damaged: it is shorter than its header", 0),
-        (Bytes::default().u32(4).u32(1).u32(0), "a datagram of sFlow is damaged: its version is not 5, the only one that is decoded", 0),
+        (
+            many(24, &datagram(AGENT, 0, 1, std::slice::from_ref(&good))),
+            "a datagram of sFlow is damaged: it has fewer samples than it says",
+            1,
+        ),
+        (
+            Bytes(datagram(AGENT, 0, 1, &[]).0[..20].to_vec()),
+            "a datagram of sFlow is damaged: it is shorter than its header",
+            0,
+        ),
+        (
+            many(4, &datagram(AGENT, 0, 1, &[])),
+            "a datagram of sFlow is damaged: it is shorter than its header",
+            0,
+        ),
+        (
+            Bytes::default().u32(4).u32(1).u32(0),
+            "a datagram of sFlow is damaged: its version is not 5, the only one that is decoded",
+            0,
+        ),
     ] {
         assert_eq!(error(&packet), (expected.to_owned(), flows));
     }
@@ -184,7 +215,9 @@ fn a_damaged_sample_costs_itself_and_no_count_is_believed() {
 
 #[test]
 fn a_path_with_four_billion_segments_ends_with_the_datagram() {
-    for numbers in [[u32::MAX, 0, 0, 0], [1, 2, u32::MAX, 0], [0, u32::MAX, 0, 0], [0, 0x4000_0001, 0, 0]] {
+    for numbers in
+        [[u32::MAX, 0, 0, 0], [1, 2, u32::MAX, 0], [0, u32::MAX, 0, 0], [0, 0x4000_0001, 0, 0]]
+    {
         let body = Bytes::default().u32(0).u32(1).u32(2).u32(3);
         let body = numbers.iter().fold(body, |body, number| body.u32(*number));
         let packet = datagram(AGENT, 0, 1, &[flow_sample(1, &[opaque(1003, &body)])]);
@@ -223,7 +256,10 @@ fn judge(bytes: &[u8]) {
         }
     });
     let counts = decoder.counts();
-    assert_eq!((counts.packets, counts.errors), (u64::from(decoded.is_ok()), u64::from(decoded.is_err())));
+    assert_eq!(
+        (counts.packets, counts.errors),
+        (u64::from(decoded.is_ok()), u64::from(decoded.is_err()))
+    );
     assert_eq!(counts.flows, flows);
     // A sample has 40 bytes and seven values more than its records; these have no more values than bytes.
     assert!(values <= bytes.len() && counts.skipped <= bytes.len() as u64 / 8);
