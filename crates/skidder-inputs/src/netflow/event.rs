@@ -106,8 +106,8 @@ impl<'a, 'b> Writer<'a, 'b> {
         Cell::Str(self.keys.word(word))
     }
 
-    fn words(&mut self, words: &[Word]) -> Cell {
-        let cells: Vec<Cell> = words.iter().map(|word| self.word(*word)).collect();
+    fn words<const N: usize>(&mut self, words: [Word; N]) -> Cell {
+        let cells = words.map(|word| self.word(word));
         self.event.store_list(&cells)
     }
 
@@ -115,6 +115,25 @@ impl<'a, 'b> Writer<'a, 'b> {
         self.scratch.clear();
         write!(self.scratch, "{value}").expect("a `String` takes everything");
         self.event.store_text(self.scratch.as_bytes())
+    }
+
+    /// An address as text. Every flow has some of IPv4, for which the formatter of the library takes long.
+    fn address(&mut self, address: IpAddr) -> Text {
+        let IpAddr::V4(address) = address else { return self.store(&address) };
+        let (mut text, mut len) = ([0; 15], 0);
+        for (at, octet) in address.octets().into_iter().enumerate() {
+            if at > 0 {
+                text[len] = b'.';
+                len += 1;
+            }
+            for (from, unit) in [(100, 100), (10, 10), (0, 1)] {
+                if octet >= from {
+                    text[len] = b'0' + octet / unit % 10;
+                    len += 1;
+                }
+            }
+        }
+        self.event.store_text(&text[..len])
     }
 
     /// The value of a field in the batch.
@@ -126,16 +145,20 @@ impl<'a, 'b> Writer<'a, 'b> {
             Value::Bool(value) => Cell::Bool(*value),
             Value::Time(time) => Cell::Time(*time),
             Value::Text(text) => Cell::Str(self.event.store_text(text)),
-            Value::Address(address) => Cell::Str(self.store(&address.to_canonical())),
+            Value::Address(address) => Cell::Str(self.address(address.to_canonical())),
             Value::Bytes(bytes) => {
                 let cells: Vec<Cell> =
                     bytes.iter().map(|byte| Cell::Int(i64::from(*byte))).collect();
                 self.event.store_list(&cells)
             }
             Value::Mac(octets) => {
-                let pairs: Vec<String> =
-                    octets.iter().map(|octet| format!("{octet:02X}")).collect();
-                Cell::Str(self.event.store_text(pairs.join("-").as_bytes()))
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                let mut text = [b'-'; 17];
+                for (pair, octet) in text.chunks_mut(3).zip(octets) {
+                    pair[0] = DIGITS[usize::from(octet >> 4)];
+                    pair[1] = DIGITS[usize::from(octet & 15)];
+                }
+                Cell::Str(self.event.store_text(&text))
             }
             Value::Numbers(numbers) => {
                 let cells: Vec<Cell> =
@@ -202,16 +225,18 @@ impl<'a, 'b> Writer<'a, 'b> {
         self.put(&mut event, Key::Created, Cell::Time(created));
         let word = self.word(Word::Event);
         self.put(&mut event, Key::Kind, word);
-        let mut category = &[Word::Network][..];
+        let mut is_session = false;
         if scope.is_none() {
-            let connection = self.words(&[Word::Connection]);
+            let connection = self.words([Word::Connection]);
             self.put(&mut event, Key::Type, connection);
             self.times(&mut event, flow.header, &roles);
-            if self.flow(&mut root, flow.header, &roles) {
-                category = &[Word::Network, Word::Session];
-            }
+            is_session = self.flow(&mut root, flow.header, &roles);
         }
-        let category = self.words(category);
+        let category = if is_session {
+            self.words([Word::Network, Word::Session])
+        } else {
+            self.words([Word::Network])
+        };
         self.put(&mut event, Key::Category, category);
         let mut device = Object::EMPTY;
         self.put(&mut device, Key::Ip, Cell::Str(observer));
@@ -297,8 +322,7 @@ impl<'a, 'b> Writer<'a, 'b> {
         let transport = roles.number(Role::ProtocolIdentifier);
         let protocol = transport.unwrap_or(0) as u8;
         let mut of_flow = Object::EMPTY;
-        let id =
-            Cell::Str(self.event.store_text(flow_id(source, destination, protocol).as_bytes()));
+        let id = Cell::Str(self.event.store_text(&flow_id(source, destination, protocol)));
         self.put(&mut of_flow, Key::Id, id);
         let locality = self.word(self.internal.word(&[source.0, destination.0]));
         self.put(&mut of_flow, Key::Locality, locality);
@@ -314,13 +338,15 @@ impl<'a, 'b> Writer<'a, 'b> {
         if is_biflow && biflow == Some(REVERSE_INITIATOR) {
             std::mem::swap(&mut ends.source, &mut ends.destination);
         }
-        let mut all = vec![(Key::Source, ends.source), (Key::Destination, ends.destination)];
-        if is_biflow {
-            all.extend([(Key::Client, ends.source), (Key::Server, ends.destination)]);
-        }
-        for (key, end) in all {
-            let end = self.end(&end);
+        for (key, end) in [(Key::Source, &ends.source), (Key::Destination, &ends.destination)] {
+            let end = self.end(end);
             self.put_object(root, key, end);
+        }
+        if is_biflow {
+            for (key, end) in [(Key::Client, &ends.source), (Key::Server, &ends.destination)] {
+                let end = self.end(end);
+                self.put_object(root, key, end);
+            }
         }
         self.related(root, ends.related);
         is_biflow
@@ -352,9 +378,11 @@ impl<'a, 'b> Writer<'a, 'b> {
             return;
         }
         // IPv4 before IPv6 that begins with the same bytes, as of lists of bytes.
-        addresses.sort_by_key(|(address, _)| match address {
-            IpAddr::V4(address) => address.octets().to_vec(),
-            IpAddr::V6(address) => address.octets().to_vec(),
+        addresses.sort_by(|(one, _), (other, _)| match (one, other) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => one.cmp(other),
+            (IpAddr::V6(one), IpAddr::V6(other)) => one.cmp(other),
+            (IpAddr::V4(one), IpAddr::V6(other)) => one.octets()[..].cmp(&other.octets()[..]),
+            (IpAddr::V6(one), IpAddr::V4(other)) => one.octets()[..].cmp(&other.octets()[..]),
         });
         addresses.dedup_by_key(|(address, _)| address.to_canonical());
         let cells: Vec<Cell> = addresses.iter().map(|(_, text)| Cell::Str(*text)).collect();

@@ -3,7 +3,7 @@
 use super::event::{Internal, Writer};
 use super::keep::{Keep, Place};
 use super::keys::Keys;
-use crate::datagram::{Kept, Sink};
+use crate::datagram::{Kept, Pool, Sink};
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Map, Progress, Text};
 use skidder_input::{Flows, Intake, Source};
@@ -60,6 +60,7 @@ pub(super) struct Exporters {
     /// Of this round.
     bytes: u64,
     events: u64,
+    pool: Arc<Pool>,
     scratch: String,
     expired: Duration,
     errors: Reports,
@@ -119,6 +120,7 @@ impl Exporters {
             round: 1,
             bytes: 0,
             events: 0,
+            pool: Arc::default(),
             scratch: String::new(),
             expired: now,
             errors: Reports::default(),
@@ -226,7 +228,7 @@ impl Known {
         flow: &Flow<'_>,
         bytes: u32,
         created: i64,
-        (internal, scratch): (&Internal, &mut String),
+        (internal, pool, scratch): (&Internal, &Arc<Pool>, &mut String),
     ) {
         // Of the exporters that share a source one after the other is in a batch.
         if self.filling.as_ref().is_some_and(|filling| filling.exporter != flow.from) {
@@ -234,7 +236,8 @@ impl Known {
         }
         let Self { source, filling, .. } = self;
         let filling = filling.get_or_insert_with(|| {
-            let mut batch = source.batch(Vec::new(), 0);
+            let mut batch = source.batch_of(pool.take(), 0);
+            batch.set_recycle(Arc::clone(pool) as _);
             let keys = Keys::append(&mut batch);
             let address = batch.append(flow.from.to_string().as_bytes());
             let ip = batch.append(flow.from.ip().to_string().as_bytes());
@@ -270,12 +273,12 @@ impl Sink for Exporters {
         self.bytes += u64::from(len);
         let before = self.decoder.counts();
         self.know(exporter);
-        let Self { decoder, known, others, internal, scratch, round, .. } = self;
+        let Self { decoder, known, others, internal, pool, scratch, round, .. } = self;
         let to = known.get_mut(&exporter).unwrap_or(others);
         to.round = *round;
         let mut bytes = len;
         let decoded = decoder.packet(datagram.bytes, exporter, now, &mut |flow| {
-            to.add(flow, std::mem::take(&mut bytes), created, (internal, scratch));
+            to.add(flow, std::mem::take(&mut bytes), created, (internal, pool, scratch));
             if to.is_large() {
                 to.offer();
             }
