@@ -80,6 +80,9 @@ enum Verb {
     /// Of these, the journal and Kafka alone.
     #[command(hide = true)]
     Sources(RunArguments),
+    /// Of these, NetFlow alone, beside the collectors that are in `PATH`.
+    #[command(hide = true)]
+    Flows(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
     /// Of these, pods that come and go alone, to profile them.
@@ -201,6 +204,7 @@ fn main() -> Result<()> {
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
         Verb::Sources(arguments) => measure(&arguments, rows::sources),
+        Verb::Flows(arguments) => measure(&arguments, rows::flows_alone),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
         Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),

@@ -1,6 +1,7 @@
 //! What inputs from the network cost and lose: lines over TCP against the same lines from a file, a flood of datagrams,
 //! and thousands of connections.
 
+use super::flows::flows_alone;
 use super::{Goal, row, rows_or_why, ship_once, ship_with, sources, spread};
 use crate::drain::READY;
 use crate::measure::{self, Running, pause};
@@ -87,7 +88,7 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x8, and x9 if there is a broker.
+/// The rows x1 to x8, x9 if there is a broker, and x10 if there is another collector of flows.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
@@ -96,6 +97,7 @@ pub fn network(stage: &Stage) -> Vec<Row> {
     rows.extend(rows_or_why(&[LUMBERJACK], lumberjack(stage)));
     rows.extend(rows_or_why(&[HTTP], http(stage)));
     rows.extend(sources(stage));
+    rows.extend(flows_alone(stage));
     rows
 }
 
