@@ -247,6 +247,8 @@ fn flows_and_what_cannot_be_decoded_are_metrics() {
     place.open_endpoint();
     let program = place.start(&[]);
     program.await_log("receives datagrams");
+    // The endpoint may not be there yet.
+    patiently("the endpoint", || place.stat("/skidder/sources/received_events"));
     let exporter = UdpSocket::bind("127.0.0.1:0").unwrap();
     exporter.connect(("127.0.0.1", port)).unwrap();
     // Two flows of version 5; data of version 9 without its template; a version that is not configured.
