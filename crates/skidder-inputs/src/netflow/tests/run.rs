@@ -85,7 +85,7 @@ async fn flows_come_with_their_exporter_and_damage_is_counted() {
     let (one, two) = (exporter(port), exporter(port));
     one.send(&packet(1, &[template(), data(&["a", "b"])])).unwrap();
     one.send(b"\0\x01 of a version that is not configured").unwrap();
-    // Exporters of one call of the kernel have no order among each other.
+    // The data of the other exporter comes behind these.
     bench.events(2).await;
     two.send(&packet(1, &[data(&["c"])])).unwrap();
     two.send(&packet(2, &[template()])).unwrap();
