@@ -51,6 +51,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Part of the flows that must have come; what is lost costs nothing and is not counted.
+const CAME_MIN: f64 = 0.95;
+
 /// Fields of a flow and their lengths: those of version 5, which most routers send.
 const FIELDS: [(u16, u16); 18] = [
     (8, 4),
@@ -222,8 +225,14 @@ impl Collector {
         program.end(PATIENCE)?;
         let came = came.map_or_else(|| self.came(&home.log(), other), Ok)?;
         let sent = u64::from((FIRST + PACKETS) * FLOWS_OF_PACKET);
-        ensure!(came == sent, "{came} of {sent} flows came to `{}`", self.name());
-        Ok(cpu.as_secs_f64() / f64::from(PACKETS * FLOWS_OF_PACKET) * 1e6)
+        // The receive buffer of goflow2 is that of the system, which a busy machine fills.
+        ensure!(
+            came <= sent && came as f64 >= sent as f64 * CAME_MIN,
+            "{came} of {sent} flows came to `{}`",
+            self.name()
+        );
+        let lost = (sent - came) as f64;
+        Ok(cpu.as_secs_f64() / (f64::from(PACKETS * FLOWS_OF_PACKET) - lost) * 1e6)
     }
 }
 
