@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const GOFLOW2: Goal = (
-    "x10",
+    "x14",
     "CPU of a flow of NetFlow 9 as an event to `output.discard`, over `goflow2` that writes Protocol Buffers to `/dev/null`",
     1.0,
     0.5,
@@ -24,7 +24,7 @@ const GOFLOW2: Goal = (
 );
 
 const NFCAPD: Goal = (
-    "x11",
+    "x15",
     "the same over `nfcapd` (nfdump), which copies numbers of a flow to a binary file and makes no event",
     1.0,
     0.5,
@@ -266,7 +266,7 @@ fn is_there(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// The rows x10 and x11.
+/// The rows x14 and x15.
 pub fn flows_alone(stage: &Stage) -> Vec<Row> {
     let goals = [(GOFLOW2, Collector::Goflow2), (NFCAPD, Collector::Nfcapd)];
     goals
