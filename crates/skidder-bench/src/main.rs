@@ -86,6 +86,9 @@ enum Verb {
     /// Of these, Redis and MQTT alone.
     #[command(hide = true)]
     Brokers(RunArguments),
+    /// Of these, NetFlow alone, beside the collectors that are in `PATH`.
+    #[command(hide = true)]
+    Flows(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
     /// Of these, pods that come and go alone, to profile them.
@@ -209,6 +212,7 @@ fn main() -> Result<()> {
         Verb::Sources(arguments) => measure(&arguments, rows::sources),
         Verb::IdleInputs(arguments) => measure(&arguments, rows::idle_inputs),
         Verb::Brokers(arguments) => measure(&arguments, rows::brokers),
+        Verb::Flows(arguments) => measure(&arguments, rows::flows_alone),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
         Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),

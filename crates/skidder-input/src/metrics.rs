@@ -105,13 +105,13 @@ pub struct Batches {
 /// The numbers of an input that decodes flows, since it began or since the one before it did.
 #[derive(Debug, Default)]
 pub struct Flows {
-    /// `flows_total`: flows and records of options.
+    /// `flows_total`: flows, records of options, and sFlow's counters of interfaces.
     pub flows: Gauge,
     /// Packets that were decoded to their end.
     pub packets: Gauge,
     /// `decode_errors_total`: packets that could not be decoded to their end.
     pub errors: Gauge,
-    /// `open_connections`: sources of exporters whose templates are known.
+    /// `open_connections`: sources of exporters whose templates are known, and agents of sFlow.
     pub sources: Gauge,
     /// Sets of data that came before their template.
     pub without_template: Gauge,
@@ -125,6 +125,10 @@ pub struct Flows {
     pub templates_forgotten: Gauge,
     /// How often an exporter began to count anew.
     pub resets: Gauge,
+    /// Samples and records of sFlow in a format that is not decoded.
+    pub skipped: Gauge,
+    /// Datagrams of sFlow that are missing in the numbers of their agent.
+    pub lost: Gauge,
 }
 
 type QueueLength = Box<dyn Fn() -> Option<u64> + Send + Sync>;

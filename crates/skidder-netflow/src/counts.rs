@@ -7,7 +7,7 @@ pub struct Counts {
     pub packets: u64,
     /// Packets that were damaged, or of a version that is not configured. What came before the damage was decoded.
     pub errors: u64,
-    /// Flows and records of options.
+    /// Flows, records of options, and sFlow's counters of interfaces.
     pub flows: u64,
     /// Sets of data whose template was not known when they came. Those that wait for it are among them.
     pub without_template: u64,
@@ -22,4 +22,8 @@ pub struct Counts {
     pub templates_forgotten: u64,
     /// How often an exporter began to count anew.
     pub resets: u64,
+    /// Samples and records of sFlow in a format that is not decoded.
+    pub skipped: u64,
+    /// Datagrams of sFlow that are missing in the numbers of their agent. Those that come late are among them.
+    pub lost: u64,
 }

@@ -27,6 +27,16 @@ impl<'a> Cursor<'a> {
         Some(u32::from_be_bytes(*front))
     }
 
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (front, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*front)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

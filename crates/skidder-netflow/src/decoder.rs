@@ -1,5 +1,6 @@
 //! One packet after the other: headers, sets, and what they change.
 
+use crate::agents::{Agents, Step};
 use crate::counts::Counts;
 use crate::cursor::Cursor;
 use crate::fields::Fields;
@@ -7,6 +8,7 @@ use crate::fixed;
 use crate::pending::Pending;
 use crate::protocol::{Extra, Flow, Header, Protocol};
 use crate::sessions::{SessionKey, Sessions};
+use crate::sflow;
 use crate::template::{FIRST_ID, ReadTemplates, Template, read_options, read_templates};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,6 +41,12 @@ pub enum PacketError {
     /// It is of a version that is not among the protocols of the settings, or unknown.
     #[error("version {0} of NetFlow is not among `protocols`")]
     Version(u16),
+    /// It is one of sFlow, which is not among the protocols of the settings.
+    #[error("`protocols` does not have `sflow`, which this packet is")]
+    Sflow,
+    /// It is one of sFlow, and damaged. What comes behind the damage was decoded, if it could be found.
+    #[error("a datagram of sFlow is damaged: {0}")]
+    SflowDamaged(&'static str),
     /// It is damaged, or no NetFlow.
     #[error("a packet of NetFlow version {0} is damaged: {1}")]
     Damaged(u16, &'static str),
@@ -50,6 +58,7 @@ pub struct Decoder {
     pub(crate) settings: Settings,
     pub(crate) sessions: Sessions,
     pending: Pending,
+    agents: Agents,
     counts: Counts,
 }
 
@@ -59,7 +68,7 @@ impl Decoder {
     /// One that knows no template yet.
     pub fn new(settings: Settings) -> Self {
         let (sessions, pending) = (Sessions::default(), Pending::default());
-        Self { settings, sessions, pending, counts: Counts::default() }
+        Self { settings, sessions, pending, agents: Agents::default(), counts: Counts::default() }
     }
 
     /// What was decoded so far.
@@ -72,9 +81,9 @@ impl Decoder {
         &self.settings
     }
 
-    /// Sources of exporters whose templates are kept.
+    /// Sources of exporters whose templates are kept, and agents of sFlow.
     pub fn sources(&self) -> usize {
-        self.sessions.len()
+        self.sessions.len() + self.agents.len()
     }
 
     /// Templates that are kept.
@@ -92,7 +101,8 @@ impl Decoder {
         let saved = self.save();
         let is_same = self.settings.share_templates == settings.share_templates;
         let (counts, pending) = (self.counts, std::mem::take(&mut self.pending));
-        *self = Self { pending, counts, ..Self::new(settings) };
+        let agents = std::mem::take(&mut self.agents);
+        *self = Self { pending, agents, counts, ..Self::new(settings) };
         if is_same {
             self.restore(&saved, now).expect("it was written just now");
         }
@@ -105,6 +115,7 @@ impl Decoder {
             self.counts.templates_forgotten += forgotten as u64;
         }
         self.counts.given_up += self.pending.expire(now);
+        self.agents.expire(now);
     }
 
     /// Decodes a packet, received at `now` of a monotonic clock, and calls `each` for every record.
@@ -135,7 +146,12 @@ impl Decoder {
     ) -> Result<(), PacketError> {
         let version = Cursor(bytes).u16().ok_or(PacketError::NoVersion(bytes.len()))?;
         let protocol = Protocol::of(version).filter(|it| self.settings.protocols.contains(it));
-        let protocol = protocol.ok_or(PacketError::Version(version))?;
+        let protocol = protocol.ok_or_else(|| {
+            if sflow::is_sflow(bytes) { PacketError::Sflow } else { PacketError::Version(version) }
+        })?;
+        if protocol == Protocol::Sflow {
+            return self.sflow(bytes, from, now, each).map_err(PacketError::SflowDamaged);
+        }
         let mut records = Records { each, from, flows: 0, values: 0 };
         let decoded = match protocol {
             Protocol::V9 | Protocol::Ipfix => self.sets(protocol, bytes, now, &mut records),
@@ -146,6 +162,27 @@ impl Decoder {
         };
         self.counts.flows += records.flows;
         decoded.map_err(|what| PacketError::Damaged(version, what))
+    }
+
+    fn sflow(
+        &mut self,
+        bytes: &[u8],
+        from: SocketAddr,
+        now: Duration,
+        each: &mut dyn FnMut(&Flow<'_>),
+    ) -> Damage {
+        let datagram = sflow::datagram(bytes)?;
+        if let Extra::Agent { address, sub_agent } = datagram.header.extra {
+            match self.agents.note((from, address, sub_agent), datagram.sequence, now) {
+                Step::Ahead(missing) => self.counts.lost += u64::from(missing),
+                Step::Late => {}
+                Step::Anew => self.counts.resets += 1,
+            }
+        }
+        let outcome = datagram.samples(from, each);
+        self.counts.flows += outcome.flows;
+        self.counts.skipped += outcome.skipped;
+        outcome.problem.map_or(Ok(()), Err)
     }
 
     fn sets(
@@ -271,7 +308,7 @@ fn packet(protocol: Protocol, bytes: &[u8]) -> Result<Packet<'_>, &'static str> 
     let count = (number()? & 0xffff) as usize;
     let uptime = if protocol == Protocol::V9 { number()? } else { 0 };
     let (seconds, sequence, source) = (number()?, number()?, number()?);
-    let time = i64::from(seconds) * 1_000_000_000;
+    let time = Some(i64::from(seconds) * 1_000_000_000);
     let header = Header { protocol, time, uptime, extra: Extra::Source(source) };
     if protocol == Protocol::V9 {
         // The number is that of the records, or of the sets, or of some of them, as the exporter likes.

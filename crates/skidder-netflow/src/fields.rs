@@ -49,6 +49,10 @@ pub enum Role {
     ReversePacketDeltaCount,
     ReversePacketTotalCount,
     ResponderPackets,
+    IcmpTypeIpv4,
+    IcmpCodeIpv4,
+    IcmpTypeIpv6,
+    IcmpCodeIpv6,
 }
 
 impl Role {
@@ -57,7 +61,7 @@ impl Role {
 }
 
 /// The fields with a role, by name. Their order is that of the roles.
-const ROLES: [(&str, Role); 31] = [
+const ROLES: [(&str, Role); 35] = [
     ("systemInitTimeMilliseconds", Role::SystemInitTimeMilliseconds),
     ("flowStartSysUpTime", Role::FlowStartSysUpTime),
     ("flowEndSysUpTime", Role::FlowEndSysUpTime),
@@ -89,6 +93,10 @@ const ROLES: [(&str, Role); 31] = [
     ("reversePacketDeltaCount", Role::ReversePacketDeltaCount),
     ("reversePacketTotalCount", Role::ReversePacketTotalCount),
     ("responderPackets", Role::ResponderPackets),
+    ("icmpTypeIPv4", Role::IcmpTypeIpv4),
+    ("icmpCodeIPv4", Role::IcmpCodeIpv4),
+    ("icmpTypeIPv6", Role::IcmpTypeIpv6),
+    ("icmpCodeIPv6", Role::IcmpCodeIpv6),
 ];
 
 /// A field that is known.

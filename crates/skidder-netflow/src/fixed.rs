@@ -242,7 +242,7 @@ pub(crate) fn read(protocol: Protocol, bytes: &[u8]) -> Result<Records<'_>, &'st
             (form, Extra::Aggregation { kind, id, aggregation, version })
         }
     };
-    let header = Header { protocol, time, uptime, extra };
+    let header = Header { protocol, time: Some(time), uptime, extra };
     Ok(Records { header, template, bytes: cursor.0, count: count as usize })
 }
 

@@ -113,7 +113,7 @@ mod tests {
     fn sets_wait_within_bounds_and_not_for_ever() {
         let from = SocketAddr::from(([192, 0, 2, 1], 1));
         let extra = Extra::Source(0);
-        let header = Header { protocol: Protocol::V9, time: 0, uptime: 0, extra };
+        let header = Header { protocol: Protocol::V9, time: None, uptime: 0, extra };
         let key = |source| SessionKey { protocol: Protocol::V9, from: Some(from), source };
         let mut pending = Pending::default();
         let mut put = |source, id, at| {

@@ -2,12 +2,14 @@
 
 use crate::fields::Field;
 use crate::value::Value;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-/// A version of NetFlow, or IPFIX.
+/// A version of NetFlow, IPFIX, or sFlow. The number is that of the first two bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Protocol {
+    /// Its version has four bytes, of which the first two are 0.
+    Sflow = 0,
     V1 = 1,
     V5 = 5,
     V6 = 6,
@@ -19,7 +21,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// All of them, by their names in settings.
-    pub const WORDS: [(&str, Self); 7] = [
+    pub const WORDS: [(&str, Self); 8] = [
         ("v1", Self::V1),
         ("v5", Self::V5),
         ("v6", Self::V6),
@@ -27,7 +29,16 @@ impl Protocol {
         ("v8", Self::V8),
         ("v9", Self::V9),
         ("ipfix", Self::Ipfix),
+        ("sflow", Self::Sflow),
     ];
+
+    /// The version that its packets name.
+    pub fn version(self) -> u64 {
+        match self {
+            Self::Sflow => 5,
+            other => other as u64,
+        }
+    }
 
     /// The one with this number in its packets.
     pub(crate) fn of(version: u16) -> Option<Self> {
@@ -40,8 +51,8 @@ impl Protocol {
 pub struct Header {
     /// The protocol.
     pub protocol: Protocol,
-    /// When it was sent, by the exporter's clock: nanoseconds since 1970-01-01 UTC.
-    pub time: i64,
+    /// When it was sent, by the exporter's clock: nanoseconds since 1970-01-01 UTC. sFlow does not say it.
+    pub time: Option<i64>,
     /// Milliseconds that the exporter had been running; 0 if the protocol has no such number.
     pub uptime: u32,
     /// What only this protocol has.
@@ -75,6 +86,13 @@ pub enum Extra {
     },
     /// Version 9 and IPFIX: the source, which IPFIX calls observation domain.
     Source(u32),
+    /// sFlow.
+    Agent {
+        /// The address that the agent is known by, if it has one.
+        address: Option<IpAddr>,
+        /// The part of the agent that sends.
+        sub_agent: u32,
+    },
 }
 
 /// What a record is about.
@@ -82,7 +100,7 @@ pub enum Extra {
 pub enum FlowKind {
     /// A flow.
     Flow,
-    /// Options: something about the exporter. The first so many of its values say what it is about.
+    /// Options, or counters of sFlow: something about the exporter. The first so many of its values say what it is about.
     Options {
         /// How many.
         scope: usize,

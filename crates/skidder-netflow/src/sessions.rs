@@ -229,7 +229,7 @@ fn bytes_of(session: &Session) -> usize {
 }
 
 /// Whether an exporter that had counted to `before` has begun to count anew. What it has counted ahead was lost on the way.
-fn is_new_beginning(before: u32, sequence: u32) -> bool {
+pub(crate) fn is_new_beginning(before: u32, sequence: u32) -> bool {
     let back = before.wrapping_sub(sequence);
     (SEQUENCE_DISTANCE..=u32::MAX / 2).contains(&back)
 }

@@ -1,5 +1,6 @@
 //! Values of fields, and how their bytes are read (RFC 7011, section 6.1).
 
+use crate::cursor::Cursor;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Seconds from 1900, where NTP begins, to 1970.
@@ -30,6 +31,40 @@ pub enum Value<'a> {
     Time(i64),
     /// The three numbers of an access list of a Cisco ASA.
     AclId([u8; 12]),
+    /// Numbers, as sFlow has them.
+    Numbers(Numbers<'a>),
+}
+
+/// Numbers of four bytes each, in a datagram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Numbers<'a> {
+    bytes: &'a [u8],
+    /// Before each part of them there are its type and how many they are.
+    has_segments: bool,
+}
+
+impl<'a> Numbers<'a> {
+    pub(crate) fn plain(bytes: &'a [u8]) -> Self {
+        Self { bytes, has_segments: false }
+    }
+
+    pub(crate) fn segments(bytes: &'a [u8]) -> Self {
+        Self { bytes, has_segments: true }
+    }
+
+    /// All of them in their order.
+    pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
+        let mut cursor = Cursor(self.bytes);
+        let mut left = 0;
+        std::iter::from_fn(move || {
+            while self.has_segments && left == 0 {
+                cursor.u32()?;
+                left = cursor.u32()?;
+            }
+            left = left.saturating_sub(1);
+            cursor.u32()
+        })
+    }
 }
 
 /// How the bytes of a field are read.

@@ -161,6 +161,8 @@ fn add_flows(entry: &mut Json, flows: &Flows, refused: u64) {
         "templates_refused_total": flows.templates_refused.get(),
         "templates_forgotten_total": flows.templates_forgotten.get(),
         "sequence_resets_total": flows.resets.get(),
+        "sflow_formats_skipped_total": flows.skipped.get(),
+        "sflow_datagrams_lost_total": flows.lost.get(),
     });
 }
 

@@ -234,3 +234,57 @@ fn what_the_system_threw_away_goes_on_counting_over_a_reload_and_is_said_once() 
         .collect();
     assert_eq!(said.len(), 1, "{said:?}");
 }
+
+#[test]
+fn flows_and_what_cannot_be_decoded_are_metrics() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let input = format!(
+        "- {{type: netflow, id: u, host: '127.0.0.1:{port}', protocols: [v5, v9, sflow]}}\n"
+    );
+    with_inputs(&place, &input);
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("receives datagrams");
+    // The endpoint may not be there yet.
+    patiently("the endpoint", || place.stat("/skidder/sources/received_events"));
+    let exporter = UdpSocket::bind("127.0.0.1:0").unwrap();
+    exporter.connect(("127.0.0.1", port)).unwrap();
+    // Two flows of version 5; data of version 9 without its template; a version that is not configured.
+    let header = [&[0, 5, 0, 2][..], &[0; 20]].concat();
+    exporter.send(&[header, vec![7; 96]].concat()).unwrap();
+    let v9 = [&[0, 9, 0, 1][..], &[0; 16], &[1, 0, 0, 8, 1, 2, 3, 4]].concat();
+    exporter.send(&v9).unwrap();
+    exporter.send(&[0, 1, 0, 0]).unwrap();
+    // Datagrams of sFlow with the numbers 1 and 4; in each a sample of a format of another enterprise.
+    for number in [1, 4] {
+        let words = [5, 1, 0x0a00_0001, 0, number, 1000, 1, 0x1001, 4, 0];
+        let datagram: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
+        exporter.send(&datagram).unwrap();
+    }
+    let flows = |name: &str| metric(&place, &format!("skidder_input_netflow_{name}"));
+    patiently("the first flow", || {
+        place.get("/metrics").contains("netflow_packets_total").then_some(())
+    });
+    patiently("all packets", || (flows("packets_total") == 4).then_some(()));
+    for (name, expected) in [
+        ("flows_total", 2),
+        ("decode_errors_total", 1),
+        ("exporters", 1),
+        ("sets_without_template_total", 1),
+        ("sets_decoded_later_total", 0),
+        ("sets_given_up_total", 0),
+        ("templates_refused_total", 0),
+        ("templates_forgotten_total", 0),
+        ("sequence_resets_total", 0),
+        ("sflow_formats_skipped_total", 2),
+        ("sflow_datagrams_lost_total", 2),
+    ] {
+        assert_eq!(flows(name), expected, "{name}");
+    }
+    let shown = &json(&place.get("/inputs/"))[0];
+    assert_eq!(shown["flows_total"], 2);
+    assert_eq!(shown["skidder"]["netflow"]["sflow_datagrams_lost_total"], 2);
+    program.terminate().succeeded();
+}

@@ -127,7 +127,7 @@ pub(super) fn ship_events(stage: &Stage, input: &str, output: &str, events: u64)
 }
 
 /// The accepted events, from the metrics that the program logs at its end.
-fn delivered(said: &str) -> Option<u64> {
+pub(super) fn delivered(said: &str) -> Option<u64> {
     let mut lines = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let last = lines.find(|line| line["message"] == "Total metrics")?;
     last["monitoring"]["metrics"]["libbeat"]["output"]["events"]["acked"].as_u64()

@@ -1,6 +1,7 @@
 //! What inputs from the network cost and lose: lines over TCP against the same lines from a file, a flood of datagrams,
 //! and thousands of connections.
 
+use super::flows::flows_alone;
 use super::{Goal, brokers, idle_inputs, row, rows_or_why, ship_once, ship_with, sources, spread};
 use crate::drain::READY;
 use crate::measure::{self, Running, pause};
@@ -87,7 +88,7 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x8 and x10 to x13, and with a broker x9, too.
+/// The rows x1 to x8 and x10 to x15, and with a broker x9, too.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
@@ -98,6 +99,7 @@ pub fn network(stage: &Stage) -> Vec<Row> {
     rows.extend(sources(stage));
     rows.extend(idle_inputs(stage));
     rows.extend(brokers(stage));
+    rows.extend(flows_alone(stage));
     rows
 }
 

@@ -20,6 +20,7 @@ pub use server::{DatagramAddress, DatagramServer};
 pub use sink::{Kept, MakeSink, Sink};
 
 use peers::Peers;
+pub(crate) use peers::Pool;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use skidder_input::{InputError, Intake, OnBatch, Waiting};
 use skidder_net::{Arena, Claim, Datagrams, UnixName};

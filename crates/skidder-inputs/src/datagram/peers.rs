@@ -282,7 +282,8 @@ fn put(
 pub(crate) struct Pool(Mutex<Vec<Parts>>);
 
 impl Pool {
-    fn take(&self) -> Parts {
+    /// The parts of a batch that is gone, without what was in them.
+    pub(crate) fn take(&self) -> Parts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 

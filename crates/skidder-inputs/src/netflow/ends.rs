@@ -81,18 +81,39 @@ pub(super) fn ends_of(roles: &Roles) -> Ends {
     Ends { source, destination, related }
 }
 
+/// Type and code of ICMP. Filebeat has none in a Community ID of NetFlow.
+pub(super) fn icmp_of(roles: &Roles) -> (u8, u8) {
+    use Role::{IcmpCodeIpv4, IcmpCodeIpv6, IcmpTypeIpv4, IcmpTypeIpv6};
+    let number = |v4, v6| roles.number(v4).or_else(|| roles.number(v6)).unwrap_or(0) as u8;
+    (number(IcmpTypeIpv4, IcmpTypeIpv6), number(IcmpCodeIpv4, IcmpCodeIpv6))
+}
+
+/// Letters of the ID of a flow.
+const ID_BYTES: usize = 11;
+
 /// The same for both directions of a flow.
-pub(super) fn flow_id(source: (IpAddr, u16), destination: (IpAddr, u16), protocol: u8) -> String {
+pub(super) fn flow_id(
+    source: (IpAddr, u16),
+    destination: (IpAddr, u16),
+    protocol: u8,
+) -> [u8; ID_BYTES] {
     let (first, second) =
         if source.1 >= destination.1 { (source, destination) } else { (destination, source) };
-    let mut bytes = Vec::with_capacity(37);
+    let (mut bytes, mut len) = ([0; 37], 0);
+    let mut add = |part: &[u8]| {
+        bytes[len..len + part.len()].copy_from_slice(part);
+        len += part.len();
+    };
     for (address, port) in [first, second] {
         match address {
-            IpAddr::V4(address) => bytes.extend(address.octets()),
-            IpAddr::V6(address) => bytes.extend(address.octets()),
+            IpAddr::V4(address) => add(&address.octets()),
+            IpAddr::V6(address) => add(&address.octets()),
         }
-        bytes.extend(port.to_be_bytes());
+        add(&port.to_be_bytes());
     }
-    bytes.push(protocol);
-    URL_SAFE_NO_PAD.encode(XxHash64::oneshot(0, &bytes).to_be_bytes())
+    add(&[protocol]);
+    let hash = XxHash64::oneshot(0, &bytes[..len]).to_be_bytes();
+    let mut id = [0; ID_BYTES];
+    URL_SAFE_NO_PAD.encode_slice(hash, &mut id).expect("eight bytes are eleven letters");
+    id
 }

@@ -1,10 +1,10 @@
 //! The event of a flow or of a record of options: `netflow.*`, and for flows the fields of the Elastic Common Schema.
 
-use super::ends::{End, Ends, ends_of, flow_id};
+use super::ends::{End, Ends, ends_of, flow_id, icmp_of};
 use super::keys::{Key, Keys, Word};
 use super::roles::Roles;
 use skidder_event::{Arena, Cell, EventMut, FieldList, NodeId, Text};
-use skidder_netflow::{Extra, Field, Flow, FlowKind, Header, Role, Value};
+use skidder_netflow::{Extra, Field, Flow, FlowKind, Header, Protocol, Role, Value};
 use skidder_processors::{Network, community_id};
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -106,8 +106,8 @@ impl<'a, 'b> Writer<'a, 'b> {
         Cell::Str(self.keys.word(word))
     }
 
-    fn words(&mut self, words: &[Word]) -> Cell {
-        let cells: Vec<Cell> = words.iter().map(|word| self.word(*word)).collect();
+    fn words<const N: usize>(&mut self, words: [Word; N]) -> Cell {
+        let cells = words.map(|word| self.word(word));
         self.event.store_list(&cells)
     }
 
@@ -115,6 +115,25 @@ impl<'a, 'b> Writer<'a, 'b> {
         self.scratch.clear();
         write!(self.scratch, "{value}").expect("a `String` takes everything");
         self.event.store_text(self.scratch.as_bytes())
+    }
+
+    /// An address as text. Every flow has some of IPv4, for which the formatter of the library takes long.
+    fn address(&mut self, address: IpAddr) -> Text {
+        let IpAddr::V4(address) = address else { return self.store(&address) };
+        let (mut text, mut len) = ([0; 15], 0);
+        for (at, octet) in address.octets().into_iter().enumerate() {
+            if at > 0 {
+                text[len] = b'.';
+                len += 1;
+            }
+            for (from, unit) in [(100, 100), (10, 10), (0, 1)] {
+                if octet >= from {
+                    text[len] = b'0' + octet / unit % 10;
+                    len += 1;
+                }
+            }
+        }
+        self.event.store_text(&text[..len])
     }
 
     /// The value of a field in the batch.
@@ -126,16 +145,25 @@ impl<'a, 'b> Writer<'a, 'b> {
             Value::Bool(value) => Cell::Bool(*value),
             Value::Time(time) => Cell::Time(*time),
             Value::Text(text) => Cell::Str(self.event.store_text(text)),
-            Value::Address(address) => Cell::Str(self.store(&address.to_canonical())),
+            Value::Address(address) => Cell::Str(self.address(address.to_canonical())),
             Value::Bytes(bytes) => {
                 let cells: Vec<Cell> =
                     bytes.iter().map(|byte| Cell::Int(i64::from(*byte))).collect();
                 self.event.store_list(&cells)
             }
             Value::Mac(octets) => {
-                let pairs: Vec<String> =
-                    octets.iter().map(|octet| format!("{octet:02X}")).collect();
-                Cell::Str(self.event.store_text(pairs.join("-").as_bytes()))
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                let mut text = [b'-'; 17];
+                for (pair, octet) in text.chunks_mut(3).zip(octets) {
+                    pair[0] = DIGITS[usize::from(octet >> 4)];
+                    pair[1] = DIGITS[usize::from(octet & 15)];
+                }
+                Cell::Str(self.event.store_text(&text))
+            }
+            Value::Numbers(numbers) => {
+                let cells: Vec<Cell> =
+                    numbers.iter().map(|number| Cell::Int(i64::from(number))).collect();
+                self.event.store_list(&cells)
             }
             Value::AclId(bytes) => {
                 let part = |at: usize| {
@@ -170,8 +198,11 @@ impl<'a, 'b> Writer<'a, 'b> {
     pub(super) fn write(mut self, flow: &Flow<'_>, created: i64, exporter: Text, observer: Text) {
         let mut roles = Roles::default();
         let (mut root, mut netflow, mut event) = (Object::EMPTY, Object::EMPTY, Object::EMPTY);
+        let is_sflow = flow.header.protocol == Protocol::Sflow;
         let (word, scope) = match flow.kind {
+            FlowKind::Flow if is_sflow => (Word::SflowFlow, None),
             FlowKind::Flow => (Word::NetflowFlow, None),
+            FlowKind::Options { scope } if is_sflow => (Word::SflowCounters, Some(scope)),
             FlowKind::Options { scope } => (Word::NetflowOptions, Some(scope)),
         };
         if let Some(scope) = scope {
@@ -194,16 +225,18 @@ impl<'a, 'b> Writer<'a, 'b> {
         self.put(&mut event, Key::Created, Cell::Time(created));
         let word = self.word(Word::Event);
         self.put(&mut event, Key::Kind, word);
-        let mut category = &[Word::Network][..];
+        let mut is_session = false;
         if scope.is_none() {
-            let connection = self.words(&[Word::Connection]);
+            let connection = self.words([Word::Connection]);
             self.put(&mut event, Key::Type, connection);
             self.times(&mut event, flow.header, &roles);
-            if self.flow(&mut root, &roles) {
-                category = &[Word::Network, Word::Session];
-            }
+            is_session = self.flow(&mut root, flow.header, &roles);
         }
-        let category = self.words(category);
+        let category = if is_session {
+            self.words([Word::Network, Word::Session])
+        } else {
+            self.words([Word::Network])
+        };
         self.put(&mut event, Key::Category, category);
         let mut device = Object::EMPTY;
         self.put(&mut device, Key::Ip, Cell::Str(observer));
@@ -220,7 +253,7 @@ impl<'a, 'b> Writer<'a, 'b> {
     fn exporter(&mut self, header: &Header, address: Text) -> Object {
         let mut object = Object::EMPTY;
         let mut put = |key, value: u64| self.put(&mut object, key, number(value));
-        put(Key::Version, header.protocol as u64);
+        put(Key::Version, header.protocol.version());
         put(Key::UptimeMillis, header.uptime.into());
         match header.extra {
             Extra::None => {}
@@ -236,8 +269,11 @@ impl<'a, 'b> Writer<'a, 'b> {
                 put(Key::AggregationVersion, version.into());
             }
             Extra::Source(source) => put(Key::SourceId, source.into()),
+            Extra::Agent { sub_agent, .. } => put(Key::SourceId, sub_agent.into()),
         }
-        self.put(&mut object, Key::Timestamp, Cell::Time(header.time));
+        if let Some(time) = header.time {
+            self.put(&mut object, Key::Timestamp, Cell::Time(time));
+        }
         self.put(&mut object, Key::Address, Cell::Str(address));
         object
     }
@@ -251,7 +287,7 @@ impl<'a, 'b> Writer<'a, 'b> {
         let at = |role| {
             let (then, now) = (roles.number(role)?, uptime?);
             let before = i64::try_from(now.checked_sub(then)?).ok()?;
-            header.time.checked_sub(before.checked_mul(MILLISECOND)?)
+            header.time?.checked_sub(before.checked_mul(MILLISECOND)?)
         };
         let (mut start, mut end) = (at(Role::FlowStartSysUpTime), at(Role::FlowEndSysUpTime));
         let mut duration = start.zip(end).map(|(start, end)| end - start);
@@ -277,7 +313,7 @@ impl<'a, 'b> Writer<'a, 'b> {
     }
 
     /// `source`, `destination`, `network`, `flow` and `related`; returns whether it is a flow in both directions.
-    fn flow(&mut self, root: &mut Object, roles: &Roles) -> bool {
+    fn flow(&mut self, root: &mut Object, header: &Header, roles: &Roles) -> bool {
         let mut ends = ends_of(roles);
         let (port, other_port) =
             (ends.source.port.unwrap_or(0), ends.destination.port.unwrap_or(0));
@@ -286,14 +322,14 @@ impl<'a, 'b> Writer<'a, 'b> {
         let transport = roles.number(Role::ProtocolIdentifier);
         let protocol = transport.unwrap_or(0) as u8;
         let mut of_flow = Object::EMPTY;
-        let id =
-            Cell::Str(self.event.store_text(flow_id(source, destination, protocol).as_bytes()));
+        let id = Cell::Str(self.event.store_text(&flow_id(source, destination, protocol)));
         self.put(&mut of_flow, Key::Id, id);
         let locality = self.word(self.internal.word(&[source.0, destination.0]));
         self.put(&mut of_flow, Key::Locality, locality);
         self.put_object(root, Key::Flow, of_flow);
         let mut network = self.network(&mut ends, roles, transport);
-        let id = community_id(source, destination, protocol);
+        let icmp = if header.protocol == Protocol::Sflow { icmp_of(roles) } else { (0, 0) };
+        let id = community_id(source, destination, protocol, icmp);
         let id = Cell::Str(self.event.store_text(&id));
         self.put(&mut network, Key::CommunityId, id);
         self.put_object(root, Key::Network, network);
@@ -302,13 +338,15 @@ impl<'a, 'b> Writer<'a, 'b> {
         if is_biflow && biflow == Some(REVERSE_INITIATOR) {
             std::mem::swap(&mut ends.source, &mut ends.destination);
         }
-        let mut all = vec![(Key::Source, ends.source), (Key::Destination, ends.destination)];
-        if is_biflow {
-            all.extend([(Key::Client, ends.source), (Key::Server, ends.destination)]);
-        }
-        for (key, end) in all {
-            let end = self.end(&end);
+        for (key, end) in [(Key::Source, &ends.source), (Key::Destination, &ends.destination)] {
+            let end = self.end(end);
             self.put_object(root, key, end);
+        }
+        if is_biflow {
+            for (key, end) in [(Key::Client, &ends.source), (Key::Server, &ends.destination)] {
+                let end = self.end(end);
+                self.put_object(root, key, end);
+            }
         }
         self.related(root, ends.related);
         is_biflow
@@ -340,9 +378,11 @@ impl<'a, 'b> Writer<'a, 'b> {
             return;
         }
         // IPv4 before IPv6 that begins with the same bytes, as of lists of bytes.
-        addresses.sort_by_key(|(address, _)| match address {
-            IpAddr::V4(address) => address.octets().to_vec(),
-            IpAddr::V6(address) => address.octets().to_vec(),
+        addresses.sort_by(|(one, _), (other, _)| match (one, other) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => one.cmp(other),
+            (IpAddr::V6(one), IpAddr::V6(other)) => one.cmp(other),
+            (IpAddr::V4(one), IpAddr::V6(other)) => one.octets()[..].cmp(&other.octets()[..]),
+            (IpAddr::V6(one), IpAddr::V4(other)) => one.octets()[..].cmp(&other.octets()[..]),
         });
         addresses.dedup_by_key(|(address, _)| address.to_canonical());
         let cells: Vec<Cell> = addresses.iter().map(|(_, text)| Cell::Str(*text)).collect();

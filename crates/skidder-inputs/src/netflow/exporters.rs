@@ -3,14 +3,14 @@
 use super::event::{Internal, Writer};
 use super::keep::{Keep, Place};
 use super::keys::Keys;
-use crate::datagram::{Kept, Sink};
+use crate::datagram::{Kept, Pool, Sink};
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Map, Progress, Text};
 use skidder_input::{Flows, Intake, Source};
 use skidder_net::Datagram;
-use skidder_netflow::{Decoder, Flow, Settings};
+use skidder_netflow::{Decoder, Extra, Flow, Settings};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ struct Filling {
     /// The exporter's address with and without its port, in the batch.
     address: Text,
     ip: Text,
+    /// The agent of sFlow that sent last through this exporter, if it has another address.
+    agent: Option<(IpAddr, Text)>,
     bytes: u64,
 }
 
@@ -60,6 +62,7 @@ pub(super) struct Exporters {
     /// Of this round.
     bytes: u64,
     events: u64,
+    pool: Arc<Pool>,
     scratch: String,
     expired: Duration,
     errors: Reports,
@@ -120,6 +123,7 @@ impl Exporters {
             round: 1,
             bytes: 0,
             events: 0,
+            pool: Arc::default(),
             scratch: String::new(),
             expired: now,
             errors: Reports::default(),
@@ -186,6 +190,8 @@ impl Exporters {
             (&shown.templates_refused, counts.templates_refused),
             (&shown.templates_forgotten, counts.templates_forgotten),
             (&shown.resets, counts.resets),
+            (&shown.skipped, counts.skipped),
+            (&shown.lost, counts.lost),
         ] {
             gauge.set(number);
         }
@@ -199,6 +205,25 @@ impl Exporters {
     }
 }
 
+impl Filling {
+    /// The address of the device that has seen the flow: an agent of sFlow says it, and need not be the one that sends.
+    fn observer(&mut self, flow: &Flow<'_>) -> Text {
+        let Extra::Agent { address: Some(agent), .. } = flow.header.extra else { return self.ip };
+        let agent = agent.to_canonical();
+        if agent == self.exporter.ip() {
+            return self.ip;
+        }
+        match self.agent {
+            Some((known, text)) if known == agent => text,
+            _ => {
+                let text = self.batch.append(agent.to_string().as_bytes());
+                self.agent = Some((agent, text));
+                text
+            }
+        }
+    }
+}
+
 impl Known {
     /// Adds the event of a flow, whose packet had `bytes` bytes of which none is counted yet.
     fn add(
@@ -206,7 +231,7 @@ impl Known {
         flow: &Flow<'_>,
         bytes: u32,
         created: i64,
-        (internal, scratch): (&Internal, &mut String),
+        (internal, pool, scratch): (&Internal, &Arc<Pool>, &mut String),
     ) {
         // Of the exporters that share a source one after the other is in a batch.
         if self.filling.as_ref().is_some_and(|filling| filling.exporter != flow.from) {
@@ -214,18 +239,20 @@ impl Known {
         }
         let Self { source, filling, .. } = self;
         let filling = filling.get_or_insert_with(|| {
-            let mut batch = source.batch(Vec::new(), 0);
+            let mut batch = source.batch_of(pool.take(), 0);
+            batch.set_recycle(Arc::clone(pool) as _);
             let keys = Keys::append(&mut batch);
             let address = batch.append(flow.from.to_string().as_bytes());
             let ip = batch.append(flow.from.ip().to_string().as_bytes());
-            Filling { batch, keys, exporter: flow.from, address, ip, bytes: 0 }
+            Filling { batch, keys, exporter: flow.from, address, ip, agent: None, bytes: 0 }
         });
-        let Filling { batch, keys, address, ip, bytes: all, .. } = filling;
+        let ip = filling.observer(flow);
+        let Filling { batch, keys, address, bytes: all, .. } = filling;
         *all += u64::from(bytes);
-        let row = source.push(batch, Text::default(), bytes, flow.header.time);
+        let row = source.push(batch, Text::default(), bytes, flow.header.time.unwrap_or(created));
         let base = Arc::clone(batch.base());
         let mut event = batch.event_mut(row, &base);
-        Writer::new(&mut event, keys, internal, scratch).write(flow, created, *address, *ip);
+        Writer::new(&mut event, keys, internal, scratch).write(flow, created, *address, ip);
     }
 
     fn is_large(&self) -> bool {
@@ -249,7 +276,7 @@ impl Sink for Exporters {
         self.bytes += u64::from(len);
         let before = self.decoder.counts();
         self.know(exporter);
-        let Self { decoder, known, others, internal, scratch, sent, round, .. } = self;
+        let Self { decoder, known, others, internal, pool, scratch, sent, round, .. } = self;
         let to = match known.get_mut(&exporter) {
             Some(known) => {
                 if known.round < *round {
@@ -262,7 +289,7 @@ impl Sink for Exporters {
         };
         let mut bytes = len;
         let decoded = decoder.packet(datagram.bytes, exporter, now, &mut |flow| {
-            to.add(flow, std::mem::take(&mut bytes), created, (internal, scratch));
+            to.add(flow, std::mem::take(&mut bytes), created, (internal, pool, scratch));
             if to.is_large() {
                 to.offer();
             }

@@ -1,7 +1,9 @@
 //! Names of the fields of an event, which are put into a batch once.
 
+use foldhash::fast::RandomState;
 use skidder_event::{Arena, Batch, EventMut, KeyBit, KeyFilter, Text};
 use skidder_netflow::Field;
+use std::collections::HashMap;
 
 macro_rules! keys {
     ($($key:ident = $name:literal),* $(,)?) => {
@@ -91,9 +93,11 @@ pub(super) enum Word {
     Tcp,
     Udp,
     Ipv6Icmp,
+    SflowFlow,
+    SflowCounters,
 }
 
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 17] = [
     "event",
     "network",
     "session",
@@ -109,7 +113,20 @@ const WORDS: [&str; 15] = [
     "tcp",
     "udp",
     "ipv6-icmp",
+    "sflow_flow",
+    "sflow_counters",
 ];
+
+/// Where each word begins behind the first.
+const WORD_PLACES: [u32; WORDS.len()] = {
+    let mut places = [0; WORDS.len()];
+    let mut at = 1;
+    while at < places.len() {
+        places[at] = places[at - 1] + WORDS[at - 1].len() as u32;
+        at += 1;
+    }
+    places
+};
 
 /// The name of a field of the flow, as it stands in the batch.
 #[derive(Clone, Copy)]
@@ -127,6 +144,8 @@ pub(super) struct Keys {
     filter: KeyFilter,
     /// By the place of a field in its record, which is the same in all records of a template.
     fields: Vec<Option<FieldName>>,
+    /// By the address of a field: records of another template have it in another place.
+    known: HashMap<usize, FieldName, RandomState>,
 }
 
 impl Keys {
@@ -159,7 +178,13 @@ impl Keys {
         ] {
             filter.add(KeyBit::of(name.as_bytes()));
         }
-        Self { start: all.start, words: all.start + words, filter, fields: Vec::new() }
+        Self {
+            start: all.start,
+            words: all.start + words,
+            filter,
+            fields: Vec::new(),
+            known: HashMap::default(),
+        }
     }
 
     /// The names that may be at the top of an event.
@@ -174,8 +199,7 @@ impl Keys {
 
     pub(super) fn word(&self, word: Word) -> Text {
         let at = word as usize;
-        let before: usize = WORDS[..at].iter().map(|word| word.len()).sum();
-        Text { start: self.words + before as u32, len: WORDS[at].len() as u32 }
+        Text { start: self.words + WORD_PLACES[at], len: WORDS[at].len() as u32 }
     }
 
     /// The name of the field at this place of a record, and what stands there for [`Arena::push`].
@@ -191,22 +215,35 @@ impl Keys {
         {
             return (known.text, known.raw);
         }
-        let name = field.name.as_bytes();
-        let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte));
-        let (text, raw) = if is_plain {
-            let whole = event.store_text(&[b"\"", name, b"\":"].concat());
-            (Text { start: whole.start + 1, len: name.len() as u32 }, Arena::KEY)
-        } else {
-            let text = event.store_text(name);
-            event.note_name(text);
-            (text, 0)
+        let known = match self.known.get(&address) {
+            Some(known) => *known,
+            None => {
+                let known = name_of(event, field, address);
+                self.known.insert(address, known);
+                known
+            }
         };
         if self.fields.len() <= at {
             self.fields.resize(at + 1, None);
         }
-        self.fields[at] = Some(FieldName { field: address, text, raw });
-        (text, raw)
+        self.fields[at] = Some(known);
+        (known.text, known.raw)
     }
+}
+
+/// Puts the name of a field into the batch.
+fn name_of(event: &mut EventMut<'_>, field: &Field, address: usize) -> FieldName {
+    let name = field.name.as_bytes();
+    let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte));
+    let (text, raw) = if is_plain {
+        let whole = event.store_text(&[b"\"", name, b"\":"].concat());
+        (Text { start: whole.start + 1, len: name.len() as u32 }, Arena::KEY)
+    } else {
+        let text = event.store_text(name);
+        event.note_name(text);
+        (text, 0)
+    };
+    FieldName { field: address, text, raw }
 }
 
 #[cfg(test)]
@@ -218,6 +255,7 @@ mod tests {
         assert_eq!(NAMES[Key::Version as usize], "\"version\":");
         assert_eq!(WORDS[Word::Ipv6Icmp as usize], "ipv6-icmp");
         assert_eq!(WORDS[Word::NetflowOptions as usize], "netflow_options");
+        assert_eq!(WORDS[Word::SflowCounters as usize], "sflow_counters");
         assert!(NAMES.is_sorted());
         let all = NAMES.concat();
         for (name, place) in NAMES.iter().zip(PLACES) {

@@ -1,7 +1,7 @@
-//! `netflow`: flows that routers, switches and probes report in datagrams, as NetFlow 1, 5 to 9 or IPFIX.
+//! `netflow`: flows that routers, switches and probes report in datagrams, as NetFlow 1, 5 to 9, IPFIX or sFlow 5.
 //!
-//! Settings, fields and their types are Filebeat's (x-pack/filebeat/input/netflow). What is ours: data that comes before its
-//! template waits for it, and templates survive a restart.
+//! Settings, fields and their types are Filebeat's (x-pack/filebeat/input/netflow). What is ours: sFlow; data that
+//! comes before its template waits for it, and templates survive a restart.
 
 mod definitions;
 mod ends;
@@ -59,7 +59,7 @@ const DEFINITIONS_BYTES_MAX: usize = 4 << 20;
 
 settings! {
     /// Settings of `netflow`.
-    pub static NETFLOW = Group::new("input.netflow", "Flows in datagrams: NetFlow 1, 5 to 9, IPFIX.")
+    pub static NETFLOW = Group::new("input.netflow", "Flows in datagrams: NetFlow 1, 5 to 9, IPFIX, sFlow.")
         .include(&[&EVERY_INPUT])
         .without_effect(&[
             // Filebeat reads it and does nothing with it.
@@ -89,7 +89,7 @@ settings! {
         );
     PROTOCOLS: Vec<String> = Key::<Vec<String>>::new("protocols")
         .default(&["v5", "v9", "ipfix"])
-        .about("of `v1`, `v5`, `v6`, `v7`, `v8`, `v9`, `ipfix`; packets of others are errors");
+        .about("of `v1`, `v5`, `v6`, `v7`, `v8`, `v9`, `ipfix`, and ours: `sflow`; packets of others are errors");
     EXPIRATION_TIMEOUT: Duration = Key::new("expiration_timeout")
         .default(EXPIRATION)
         .at_least(Duration::ZERO)
@@ -178,7 +178,7 @@ fn read_protocols(section: &Section<'_>) -> Option<Vec<Protocol>> {
     let name = PROTOCOLS.name();
     let words = section.get(&PROTOCOLS).value();
     let path = section.path_of(name);
-    let hint = "use `v1`, `v5`, `v6`, `v7`, `v8`, `v9` or `ipfix`";
+    let hint = "use `v1`, `v5`, `v6`, `v7`, `v8`, `v9`, `ipfix` or `sflow`";
     if words.is_empty() {
         section.problem(name, format!("`{path}` is empty"), hint);
         return None;

@@ -1,6 +1,8 @@
 //! Packets that are in order, that are not, and very many of them.
 
+mod agents;
 mod packets;
+mod sflow;
 
 use crate::*;
 use packets::{Bytes, cases, ipfix, set, template, v9};
@@ -229,7 +231,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Random and changed packets of many exporters: no packet ends the decoder, all of them are counted, and what is kept is
+/// Random and changed packets of many exporters of all protocols: no packet ends the decoder, all of them are counted, and what is kept is
 /// bounded.
 #[test]
 fn whatever_comes_the_decoder_goes_on_and_counts() {

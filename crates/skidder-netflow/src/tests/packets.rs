@@ -345,5 +345,6 @@ pub(super) fn cases() -> Vec<(&'static str, Packets)> {
         ("damaged", damaged()),
         ("custom", custom()),
         ("shared", shared()),
+        ("sflow", super::agents::packets()),
     ]
 }

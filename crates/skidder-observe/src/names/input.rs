@@ -4,7 +4,8 @@ use super::{Kind, LABEL_OUTCOME, LABEL_REASON, LABEL_STATE, Series, Value};
 use crate::lag::LagNumbers;
 use crate::numbers::{InputNumbers, SourceNumbers};
 use crate::states::InputState;
-use skidder_event::DropReason;
+use skidder_event::{DropReason, Gauge};
+use skidder_input::Flows;
 use std::time::Duration;
 
 const LINES: &str = "skidder_input_lines_total";
@@ -67,6 +68,12 @@ fn lag(input: &InputNumbers, number: fn(&LagNumbers) -> u64) -> Option<Value> {
 /// Of an input that is a task.
 fn source(input: &InputNumbers, number: fn(&SourceNumbers) -> u64) -> Option<Value> {
     input.task.as_ref().map(|_| Value::Count(number(&input.read.sources)))
+}
+
+/// Of an input that receives flows.
+fn flows(input: &InputNumbers, number: fn(&Flows) -> &Gauge) -> Option<Value> {
+    let flows = input.task.as_ref()?.metrics().listening.flows.get()?;
+    Some(Value::Count(number(flows).get()))
 }
 
 fn seconds(input: &InputNumbers, span: fn(&LagNumbers) -> Option<Duration>) -> Option<Value> {
@@ -226,5 +233,77 @@ pub(crate) const METRICS: &[InputMetric] = &[
         "skidder_input_network_errors_total",
         "What could not be read or taken, and errors of the network.",
         |i| source(i, |of| of.errors),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_packets_total",
+        "Packets of flows that were decoded to their end.",
+        |i| flows(i, |of| &of.packets),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_flows_total",
+        "Flows, records of options, and counters of interfaces in these packets.",
+        |i| flows(i, |of| &of.flows),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_decode_errors_total",
+        "Packets of flows that were damaged, or of a protocol that is not configured.",
+        |i| flows(i, |of| &of.errors),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_netflow_exporters",
+        "Sources of exporters whose templates are known, and agents of sFlow.",
+        |i| flows(i, |of| &of.sources),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_sets_without_template_total",
+        "Sets of data that came before their template.",
+        |i| flows(i, |of| &of.without_template),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_sets_decoded_later_total",
+        "Of these, sets that were decoded when their template came.",
+        |i| flows(i, |of| &of.decoded_later),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_sets_given_up_total",
+        "Of these, sets that were given up.",
+        |i| flows(i, |of| &of.given_up),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_templates_refused_total",
+        "Templates for which there was no room.",
+        |i| flows(i, |of| &of.templates_refused),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_templates_forgotten_total",
+        "Templates that were forgotten.",
+        |i| flows(i, |of| &of.templates_forgotten),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_sequence_resets_total",
+        "How often an exporter began to count anew.",
+        |i| flows(i, |of| &of.resets),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_sflow_formats_skipped_total",
+        "Samples and records of sFlow in a format that is not decoded.",
+        |i| flows(i, |of| &of.skipped),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_netflow_sflow_datagrams_lost_total",
+        "Datagrams of sFlow that are missing in the numbers of their agent.",
+        |i| flows(i, |of| &of.lost),
     ),
 ];

@@ -164,11 +164,12 @@ impl<T: Copy> Field<T> {
 }
 
 /// The Community ID of a flow, with seed 0: addresses and ports of both ends, and the number of the protocol. A flow of ICMP
-/// has the one of type 0 and code 0.
+/// has no ports, but a type and a code.
 pub fn community_id(
     source: (IpAddr, u16),
     destination: (IpAddr, u16),
     protocol: u8,
+    (icmp_type, icmp_code): (u8, u8),
 ) -> [u8; ID_BYTES] {
     let without_ports = |(address, _): (IpAddr, u16)| (address.to_canonical(), 0);
     let flow = match protocol {
@@ -180,7 +181,10 @@ pub fn community_id(
         _ => {
             let (source, destination) = (without_ports(source), without_ports(destination));
             let flow = Flow { source, destination, protocol };
-            if matches!(protocol, ICMP | ICMP_V6) { flow.with_icmp(0, 0) } else { flow.sorted() }
+            match protocol {
+                ICMP | ICMP_V6 => flow.with_icmp(icmp_type, icmp_code),
+                _ => flow.sorted(),
+            }
         }
     };
     flow.id(0)

@@ -39,7 +39,7 @@ fn events(
     let ip = batch.append(from.ip().to_string().as_bytes());
     let mut scratch = String::new();
     let decoded = decoder.packet(packet, from, Duration::ZERO, &mut |flow| {
-        batch.push(Row::numbered(0, 1, Text::default(), flow.header.time));
+        batch.push(Row::numbered(0, 1, Text::default(), flow.header.time.unwrap_or(0)));
         let row = batch.len() - 1;
         let mut event = batch.event_mut(row, &base);
         Writer::new(&mut event, &mut keys, internal, &mut scratch).write(flow, 0, address, ip);

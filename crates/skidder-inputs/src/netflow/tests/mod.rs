@@ -3,4 +3,5 @@
 mod golden;
 mod run;
 mod settings;
+mod sflow;
 mod softflowd;

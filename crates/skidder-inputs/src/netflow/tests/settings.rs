@@ -14,7 +14,7 @@ fn all_settings_are_read() {
     let custom = concat!(env!("CARGO_MANIFEST_DIR"), "/../skidder-netflow/testdata/custom.yml");
     let text = format!(
         "{{host: 'localhost:0', network: udp4, max_message_size: 64KiB, read_buffer: 1MiB, \
-         protocols: [V1, v5, v6, v7, v8, v9, ipfix], expiration_timeout: 5m, \
+         protocols: [V1, v5, v6, v7, v8, v9, ipfix, sflow], expiration_timeout: 5m, \
          detect_sequence_reset: false, share_templates: true, custom_definitions: ['{custom}'], \
          internal_networks: [private, 100.64.0.0/10], keep_null: true}}"
     );
@@ -33,8 +33,8 @@ fn wrong_settings_are_refused_with_what_to_do() {
         ("{host: 2055}", "expected"),
         ("{hosts: ['a:1']}", "did you mean `host`?"),
         ("{protocols: []}", "`protocols` is empty"),
-        ("{protocols: [v5, v4, sflow]}", "there is no protocol `v4`"),
-        ("{protocols: [v5, v4, sflow]}", "there is no protocol `sflow`"),
+        ("{protocols: [v5, v4, sflow4]}", "there is no protocol `v4`"),
+        ("{protocols: [v5, v4, sflow4]}", "there is no protocol `sflow4`"),
         ("{internal_networks: [home]}", "`internal_networks`: `home` is no network"),
         ("{custom_definitions: [/nowhere/f.yml]}", "`custom_definitions`: `/nowhere/f.yml`: "),
         ("{max_message_size: 1MiB}", "1 to 65536"),
