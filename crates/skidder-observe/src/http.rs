@@ -352,7 +352,7 @@ async fn converse(
         HttpEnd::Closed | HttpEnd::Abandoned => {}
         HttpEnd::Broken(error) => tracing::debug!(%error, "an HTTP connection ended early"),
         HttpEnd::Late | HttpEnd::Silent => {
-            tracing::debug!("an HTTP client did not read its answer in time")
+            tracing::debug!("an HTTP client did not read its answer in time");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What inputs from the network cost and lose: lines over TCP against the same lines from a file, a flood of datagrams,
 //! and thousands of connections.
 
-use super::{Goal, row, rows_or_why, ship_once, ship_with, sources, spread};
+use super::{Goal, faces, row, rows_or_why, ship_once, ship_with, sources, spread};
 use crate::drain::READY;
 use crate::measure::{self, Running, pause};
 use crate::sink::{Behaviour, Sink};
@@ -87,7 +87,7 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x8, and x9 if there is a broker.
+/// The rows x1 to x8, x9 if there is a broker, and x10 to x14.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
@@ -96,6 +96,7 @@ pub fn network(stage: &Stage) -> Vec<Row> {
     rows.extend(rows_or_why(&[LUMBERJACK], lumberjack(stage)));
     rows.extend(rows_or_why(&[HTTP], http(stage)));
     rows.extend(sources(stage));
+    rows.extend(faces(stage));
     rows
 }
 
@@ -150,6 +151,13 @@ impl Listening {
     fn connect(&self) -> Result<TcpStream> {
         TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the program")
     }
+}
+
+/// The rows x7 and x10 to x14: requests of HTTP.
+pub fn requests_of_http(stage: &Stage) -> Vec<Row> {
+    let mut rows = rows_or_why(&[HTTP], http(stage));
+    rows.extend(faces(stage));
+    rows
 }
 
 fn tcp(stage: &Stage) -> Result<Vec<Row>> {

@@ -294,9 +294,10 @@ enum Connection {
 impl Connection {
     async fn open(address: SocketAddr, is_grpc: bool) -> Option<Self> {
         let stream = TcpStream::connect(address).await.ok()?;
-        Some(match is_grpc {
-            false => Self::Http1(stream, Vec::new()),
-            true => Self::Grpc(http2::Client::over(stream).await?),
+        Some(if is_grpc {
+            Self::Grpc(http2::Client::over(stream).await?)
+        } else {
+            Self::Http1(stream, Vec::new())
         })
     }
 
@@ -339,9 +340,10 @@ impl InputTrial for Client {
             let dialect = self.shared.dialect;
             for bytes in (dialect.garbage)() {
                 let answered = exchange_as(dialect, self.address, &bytes).await;
-                let is_refused = match dialect.is_grpc {
-                    true => answered.header("grpc-status") == "3",
-                    false => (400..500).contains(&answered.status),
+                let is_refused = if dialect.is_grpc {
+                    answered.header("grpc-status") == "3"
+                } else {
+                    (400..500).contains(&answered.status)
                 };
                 assert!(is_refused, "{answered:?}");
             }

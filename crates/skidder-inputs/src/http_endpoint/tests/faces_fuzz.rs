@@ -14,9 +14,10 @@ const ROUNDS: u64 = 300;
 fn damaged(dialect: Dialect, random: &mut Random) -> Vec<u8> {
     let lines: Vec<usize> = (0..random.below(5) as usize).collect();
     let request = (dialect.request)(&lines);
-    let end = match dialect.is_grpc {
-        true => 0,
-        false => request.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4,
+    let end = if dialect.is_grpc {
+        0
+    } else {
+        request.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4
     };
     let head = String::from_utf8(request[..end].to_vec()).unwrap();
     let mut body = request[end..].to_vec();

@@ -283,3 +283,58 @@ async fn too_much_in_flight_is_to_come_again_later() {
     assert!(!answered.header("grpc-status-details-bin").is_empty());
     bench.stop().await;
 }
+
+/// Sends lines through a client that forwards them; returns its answers.
+async fn forward(
+    client: &skidder_testkit::servers::Server,
+    lines: std::ops::Range<usize>,
+) -> Vec<String> {
+    let stream = TcpStream::connect(("127.0.0.1", client.port())).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    let all: String = texts(lines).join("\n") + "\n";
+    let sending = async {
+        writer.write_all(all.as_bytes()).await.unwrap();
+        writer.shutdown().await.unwrap();
+    };
+    let mut answers = String::new();
+    let ((), read) = tokio::join!(sending, reader.read_to_string(&mut answers));
+    read.unwrap();
+    answers.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "builds a client in Go"]
+async fn the_library_of_go_sends_everything_once_and_gives_up_what_is_refused() {
+    const LINES: usize = 5000;
+    let certificates = Certificates::new();
+    let (pem, key) = (certificates.path("localhost.pem"), certificates.path("localhost.key"));
+    let ssl = format!(", ssl: {{certificate: '{pem}', key: '{key}'}}");
+    let login = ", basic_auth: true, username: u, password: p";
+    for (options, more, expected) in [
+        ("", "", "taken"),
+        ("-compression gzip", ", completion_timeout: 20s", "taken"),
+        ("-tls", &*ssl, "taken"),
+        ("-login Basic/dTpw", login, "taken"),
+        ("", login, "Unauthenticated"),
+        ("", ", max_body_bytes: 10", "ResourceExhausted"),
+        ("", ", url: /x/", "Unimplemented"),
+    ] {
+        let (address, sockets) = free_address();
+        // Less room than the requests under way need.
+        let mut bench =
+            Bench::start(input(address, &format!(", accept: otlp{more}"), &sockets), 150);
+        let (target, options_of_client) = (address.to_string(), options.to_owned());
+        let starting = tokio::task::spawn_blocking(move || {
+            skidder_testkit::servers::Server::own_otlp_client(&target, &options_of_client)
+        });
+        let client = starting.await.unwrap().unwrap();
+        let taken = if expected == "taken" { LINES } else { 0 };
+        let (answers, ()) = tokio::join!(forward(&client, 0..LINES), bench.events(taken));
+        assert_eq!(answers.len(), LINES, "{options}{more}");
+        assert!(answers.iter().all(|answer| answer == expected), "{options}{more}: {}", answers[0]);
+        bench.take();
+        let came: BTreeSet<&str> = bench.messages().into_iter().collect();
+        assert_eq!((came.len(), bench.events.len()), (taken, taken), "{options}{more}");
+        bench.stop().await;
+    }
+}
