@@ -42,35 +42,35 @@ const fn goal(letter: &'static str, what: &'static str) -> Goal {
 
 const FACES: [Face; 5] = [
     Face {
-        goal: goal("x10", "CPU of documents over `_bulk`, over the same lines from a file"),
+        goal: goal("x16", "CPU of documents over `_bulk`, over the same lines from a file"),
         accept: "elasticsearch",
         path: "/_bulk",
         kind: "application/x-ndjson",
         body: bulk,
     },
     Face {
-        goal: goal("x11", "CPU of objects over HEC, likewise"),
+        goal: goal("x17", "CPU of objects over HEC, likewise"),
         accept: "splunk_hec, prefix: '.'",
         path: "/services/collector",
         kind: "application/json",
         body: hec,
     },
     Face {
-        goal: goal("x12", "CPU of lines over Loki's push, which are not parsed, likewise"),
+        goal: goal("x18", "CPU of lines over Loki's push, which are not parsed, likewise"),
         accept: "loki",
         path: "/loki/api/v1/push",
         kind: "application/x-protobuf",
         body: loki,
     },
     Face {
-        goal: goal("x13", "CPU of lines over OTLP and HTTP, which are not parsed, likewise"),
+        goal: goal("x19", "CPU of lines over OTLP and HTTP, which are not parsed, likewise"),
         accept: "otlp",
         path: "/v1/logs",
         kind: "application/x-protobuf",
         body: otlp,
     },
     Face {
-        goal: goal("x14", "CPU of lines over OTLP and gRPC, which are not parsed, likewise"),
+        goal: goal("x20", "CPU of lines over OTLP and gRPC, which are not parsed, likewise"),
         accept: "otlp",
         path: EXPORT,
         kind: "application/grpc",
@@ -78,7 +78,7 @@ const FACES: [Face; 5] = [
     },
 ];
 
-/// The rows x10 to x14.
+/// The rows x16 to x20.
 pub fn faces(stage: &Stage) -> Vec<Row> {
     let goals = FACES.map(|face| face.goal);
     rows_or_why(&goals, measure_all(stage))

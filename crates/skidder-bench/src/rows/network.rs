@@ -87,7 +87,7 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x8, x9 if there is a broker, and x10 to x14.
+/// The rows x1 to x8, x9 if there is a broker, and x16 to x20.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
@@ -153,7 +153,7 @@ impl Listening {
     }
 }
 
-/// The rows x7 and x10 to x14: requests of HTTP.
+/// The rows x7 and x16 to x20: requests of HTTP.
 pub fn requests_of_http(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[HTTP], http(stage));
     rows.extend(faces(stage));
