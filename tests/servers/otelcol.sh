@@ -2,7 +2,8 @@
 # The OTLP receiver of the OpenTelemetry Collector, over gRPC, or over HTTP with SETTINGS='-http'. Logs go to
 # DIR/logs.ndjson before they are acknowledged, a line for each request, in OTLP's JSON. With SECURITY=1 over TLS
 # (certificates in DIR/certs). SETTINGS='-busy 3' refuses three requests for now, '-broken 1' one for good, and
-# '-large 1' those of more than a MiB.
+# '-large 1' those of more than a MiB. SETTINGS='-forward HOST:PORT' starts a client over gRPC instead, see
+# otelcol/forward.go.
 . "$(dirname "$0")/lib.sh"
 program=$kept/bin/otelcol
 

@@ -77,6 +77,9 @@ enum Verb {
     Codecs(RunArguments),
     /// CPU, loss and memory of inputs from the network.
     Network(RunArguments),
+    /// Of these, requests of HTTP alone.
+    #[command(hide = true)]
+    Http(RunArguments),
     /// Of these, the journal and Kafka alone.
     #[command(hide = true)]
     Sources(RunArguments),
@@ -209,6 +212,7 @@ fn main() -> Result<()> {
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Network(arguments) => measure(&arguments, rows::network),
+        Verb::Http(arguments) => measure(&arguments, rows::requests_of_http),
         Verb::Sources(arguments) => measure(&arguments, rows::sources),
         Verb::IdleInputs(arguments) => measure(&arguments, rows::idle_inputs),
         Verb::Brokers(arguments) => measure(&arguments, rows::brokers),

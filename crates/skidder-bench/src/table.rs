@@ -6,6 +6,9 @@ use std::process::Command;
 
 use crate::workload::civil;
 
+/// The goal of a row that has none: it is there to be compared with others.
+pub const NO_GOAL: f64 = f64::INFINITY;
+
 /// One goal. Smaller is better for all of them.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -33,7 +36,12 @@ impl Row {
 
     fn render(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        let goal = |limit: f64| match limit {
+            NO_GOAL => "–".to_owned(),
+            limit => format!("{}{unit}", number(limit)),
+        };
         let yes = |limit: f64| match &self.measured {
+            Ok(_) if limit == NO_GOAL => "–",
             Ok(measured) if *measured <= limit => "yes",
             Ok(_) => "**no**",
             Err(_) => "not measured",
@@ -43,11 +51,11 @@ impl Row {
             Err(why) => why.replace('|', "/").replace('\n', " "),
         };
         format!(
-            "| {} | {} | {}{unit} | {}{unit} | {measured} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {measured} | {} | {} | {} |",
             self.letter,
             self.what,
-            number(self.must),
-            number(self.moonshot),
+            goal(self.must),
+            goal(self.moonshot),
             yes(self.must),
             yes(self.moonshot),
             self.detail,

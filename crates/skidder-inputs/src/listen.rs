@@ -47,11 +47,12 @@ pub(crate) type Tls = (TlsServerSettings, Arc<TlsServer>);
 /// Something is wrong with the settings, which is reported.
 pub(crate) struct Reported;
 
-/// Reads the settings of TLS of a server; `None` if connections are plain.
+/// Reads the settings of TLS of a server; `None` if connections are plain. `protocols` are those of ALPN, if it has any.
 pub(crate) fn read_tls(
     section: &Section<'_>,
     key: &Key<Part>,
     context: &Context,
+    protocols: &'static [&'static str],
 ) -> Result<Option<Tls>, Reported> {
     // With nothing behind it, it is not there, as in Filebeat.
     let Some(ssl) = section.optional_part(key).filter(|_| section.has_key(key)) else {
@@ -61,7 +62,7 @@ pub(crate) fn read_tls(
     let Some(settings) = TlsServerSettings::read(&ssl) else {
         return if is_off { Ok(None) } else { Err(Reported) };
     };
-    match TlsServer::new(&settings, Arc::clone(&context.fs)) {
+    match TlsServer::with_protocols(&settings, Arc::clone(&context.fs), protocols) {
         Ok(server) => Ok(Some((settings, server))),
         Err(error) => {
             section.problem_named(error.setting(), &error);

@@ -351,6 +351,8 @@ async fn converse(
     match serve_http(stream, service, limits, stop, place.given_up(), grace).await {
         HttpEnd::Closed | HttpEnd::Abandoned => {}
         HttpEnd::Broken(error) => tracing::debug!(%error, "an HTTP connection ended early"),
-        HttpEnd::Late => tracing::debug!("an HTTP client did not read its answer in time"),
+        HttpEnd::Late | HttpEnd::Silent => {
+            tracing::debug!("an HTTP client did not read its answer in time");
+        }
     }
 }

@@ -24,6 +24,8 @@ pub struct TlsClient {
 /// TLS settings of a server, made again when its files change.
 pub struct TlsServer {
     settings: TlsServerSettings,
+    /// Of ALPN, best first; none: it is not negotiated.
+    protocols: &'static [&'static str],
     fs: Arc<dyn Fs>,
     state: Mutex<State<ServerConfig>>,
 }
@@ -95,10 +97,19 @@ impl TlsClient {
 impl TlsServer {
     /// Reads the files. An error is a mistake of the configuration.
     pub fn new(settings: &TlsServerSettings, fs: Arc<dyn Fs>) -> Result<Arc<Self>, TlsError> {
+        Self::with_protocols(settings, fs, &[])
+    }
+
+    /// As [`Self::new`], for a server that negotiates its protocol with clients (ALPN): the best first.
+    pub fn with_protocols(
+        settings: &TlsServerSettings,
+        fs: Arc<dyn Fs>,
+        protocols: &'static [&'static str],
+    ) -> Result<Arc<Self>, TlsError> {
         let stamps = stamps(&settings.common, &*fs);
-        let config = settings.server(&*fs)?;
+        let config = settings.server(&*fs, protocols)?;
         let state = Mutex::new(State { config, stamps });
-        Ok(Arc::new(Self { settings: settings.clone(), fs, state }))
+        Ok(Arc::new(Self { settings: settings.clone(), protocols, fs, state }))
     }
 
     /// Settings for the next handshake. Looks at the files, unless they are not to be read again.
@@ -107,7 +118,9 @@ impl TlsServer {
         if !self.settings.reloads {
             return Arc::clone(&state.config);
         }
-        state.current(&self.settings.common, &*self.fs, || self.settings.server(&*self.fs))
+        state.current(&self.settings.common, &*self.fs, || {
+            self.settings.server(&*self.fs, self.protocols)
+        })
     }
 }
 

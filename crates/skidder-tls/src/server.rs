@@ -131,7 +131,11 @@ impl TlsServerSettings {
     }
 
     /// Reads the files and builds what connections need.
-    pub(crate) fn server(&self, fs: &dyn Fs) -> Result<Arc<ServerConfig>, TlsError> {
+    pub(crate) fn server(
+        &self,
+        fs: &dyn Fs,
+        protocols: &[&str],
+    ) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(self.common.provider());
         let versions = self.common.versions()?;
         let setting = "ssl.supported_protocols";
@@ -148,7 +152,9 @@ impl TlsServerSettings {
         let chain = certificates(fs, setting, certificate)?;
         let key = self.common.private_key(fs, key)?;
         let config = builder.with_single_cert(chain, key);
-        Ok(Arc::new(config.map_err(|source| TlsError::Certificate { setting, source })?))
+        let mut config = config.map_err(|source| TlsError::Certificate { setting, source })?;
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Ok(Arc::new(config))
     }
 
     fn client_verifier(

@@ -119,6 +119,30 @@ fn ledgers_of_both_ends_of_bulk_agree() {
 }
 
 #[test]
+fn ledgers_of_both_ends_of_otlp_over_grpc_agree() {
+    const LINES: usize = 20_000;
+    for compression in ["none", "gzip", "zstd"] {
+        let port = free_port();
+        let from = Place::with_output(&format!(
+            "output.otlp: {{hosts: ['http://127.0.0.1:{port}'], protocol: grpc, compression: {compression}, \
+             backoff: {{init: 10ms, max: 50ms}}}}\n"
+        ));
+        with_larger_queue(&from);
+        let to = receiver_with(&format!(
+            "{{type: http_endpoint, id: in, listen_port: {port}, accept: otlp}}"
+        ));
+        from.write("a", &lines("a", 0..LINES));
+        let receiving = to.start(&[]);
+        let sent = from.once(&[]).succeeded().ledger();
+        let received = receiving.terminate().succeeded().ledger();
+        let all = Ledger { read: LINES, delivered: LINES, ..Ledger::default() };
+        assert_eq!((sent, received), (all, all), "{compression}");
+        let verdict = judge(&[("a", LINES)], &messages(to.path()));
+        accept("files over OTLP and gRPC to a file", verdict, 0);
+    }
+}
+
+#[test]
 fn a_million_lines_go_through_two_programs_whichever_is_killed() {
     const LINES: usize = 1_000_000;
     const KILLS: usize = 10;

@@ -1,5 +1,6 @@
 // The OTLP receiver of the OpenTelemetry Collector, over gRPC or over HTTP, before a consumer that appends every
-// request to a file as a line of OTLP's JSON, and then says that it has it.
+// request to a file as a line of OTLP's JSON, and then says that it has it. With -forward, a client over gRPC: sends
+// the lines that come over TCP to a server, and answers each when its request was taken.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -64,7 +66,16 @@ func main() {
 	busy := flag.Int("busy", 0, "so many requests are to come again")
 	broken := flag.Int("broken", 0, "so many requests are refused for good")
 	large := flag.Int("large", 0, "largest request in MiB; 0: the receiver's default")
+	var of forwarder
+	flag.StringVar(&of.target, "forward", "", "address of a server that gets the lines which come to -listen")
+	flag.StringVar(&of.compression, "compression", "", "gzip, or nothing")
+	flag.StringVar(&of.login, "login", "", "the metadata authorization, with a slash for a space")
+	flag.BoolVar(&of.secure, "tls", false, "over TLS; the server is not checked")
 	flag.Parse()
+	if of.target != "" {
+		of.login = strings.Replace(of.login, "/", " ", 1)
+		of.serve(*listen)
+	}
 
 	file, err := os.OpenFile(*out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	check(err)

@@ -244,6 +244,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-outputs",
             "skidder-output-elasticsearch",
             "skidder-contract",
+            "skidder-net",
         ],
     ),
     (

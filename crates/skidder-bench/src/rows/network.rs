@@ -2,7 +2,9 @@
 //! and thousands of connections.
 
 use super::flows::flows_alone;
-use super::{Goal, brokers, idle_inputs, row, rows_or_why, ship_once, ship_with, sources, spread};
+use super::{
+    Goal, brokers, faces, idle_inputs, row, rows_or_why, ship_once, ship_with, sources, spread,
+};
 use crate::drain::READY;
 use crate::measure::{self, Running, pause};
 use crate::sink::{Behaviour, Sink};
@@ -88,7 +90,7 @@ const ACTIVE: usize = 500;
 /// Lines of each of these.
 const ACTIVE_LINES: usize = 100;
 
-/// The rows x1 to x8 and x10 to x15, and with a broker x9, too.
+/// The rows x1 to x8 and x10 to x20, and with a broker x9, too.
 pub fn network(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[TCP], tcp(stage));
     rows.extend(rows_or_why(&[UDP, DATAGRAM], udp(stage)));
@@ -100,6 +102,7 @@ pub fn network(stage: &Stage) -> Vec<Row> {
     rows.extend(idle_inputs(stage));
     rows.extend(brokers(stage));
     rows.extend(flows_alone(stage));
+    rows.extend(faces(stage));
     rows
 }
 
@@ -154,6 +157,13 @@ impl Listening {
     fn connect(&self) -> Result<TcpStream> {
         TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the program")
     }
+}
+
+/// The rows x7 and x16 to x20: requests of HTTP.
+pub fn requests_of_http(stage: &Stage) -> Vec<Row> {
+    let mut rows = rows_or_why(&[HTTP], http(stage));
+    rows.extend(faces(stage));
+    rows
 }
 
 fn tcp(stage: &Stage) -> Result<Vec<Row>> {

@@ -1,14 +1,14 @@
 //! One request of a path: taken or refused, and its answer.
 
-use super::body::{BodyError, Coding, inflate, read};
+use super::body::{BodyError, Coding, read, unpack};
 use super::busy::{Busy, Count};
 use super::decode::{Decoded, Decoder};
 use super::faces::FaceState;
 use super::in_flight::{Counted, InFlight};
+use super::payload::Payload;
 use super::query::wait_of;
 use super::settings::Settings;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::RETRY_AFTER;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 pub(super) const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
 
 /// An answer.
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(super) type Answer = Response<Payload>;
 
 /// A path of a server, while its input runs.
 pub(super) struct Route {
@@ -225,7 +225,7 @@ impl Route {
         counted: &mut Counted,
     ) -> Result<Parts, BodyError> {
         let (bytes_max, buffers) = (self.settings.body_bytes_max, &*self.decoder.buffers);
-        let coding = Coding::of(coding)?;
+        let coding = Coding::of(coding, !self.settings.faces.faces.is_empty())?;
         let plain = coding == Coding::Plain;
         let sent = match body {
             Unpacked::Unread(body) => {
@@ -243,7 +243,7 @@ impl Route {
         if plain {
             return Ok(sent);
         }
-        let body = inflate(&sent.bytes, bytes_max, counted, buffers)?;
+        let body = unpack(coding, &sent.bytes, bytes_max, counted, buffers)?;
         buffers.put(sent);
         Ok(body)
     }
@@ -369,7 +369,7 @@ impl Route {
 
     fn options(&self) -> Answer {
         let validator = &self.settings.validator;
-        let mut answer = Response::new(Full::default());
+        let mut answer = Response::new(Payload::default());
         *answer.status_mut() = validator.options_status;
         for (name, value) in validator.options.iter().flatten() {
             answer.headers_mut().append(name, value.clone());
@@ -411,7 +411,7 @@ impl Route {
 fn json_answer(status: StatusCode, body: Box<str>) -> Answer {
     let has_body = !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let body = if has_body { Bytes::from(String::from(body)) } else { Bytes::new() };
-    let mut answer = Response::new(Full::new(body));
+    let mut answer = Response::new(Payload::new(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer

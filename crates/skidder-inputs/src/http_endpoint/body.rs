@@ -14,6 +14,9 @@ use tokio::time::timeout;
 /// Decompressed at once.
 const INFLATED_BYTES: usize = 64 << 10;
 
+/// The largest window of zstd is 2 to the power of this: what RFC 9659 allows in HTTP, 8 MiB.
+const WINDOW_LOG_MAX: u32 = 23;
+
 /// Reserved at once for a body: a client may declare more than it sends.
 const RESERVED_BYTES_MAX: usize = 4 << 20;
 
@@ -34,17 +37,19 @@ pub(super) enum BodyError {
 pub(super) enum Coding {
     Plain,
     Gzip,
+    Zstd,
 }
 
 impl Coding {
-    /// Of the header `Content-Encoding`.
+    /// Of the header `Content-Encoding`. Only faces know zstd: Filebeat does not.
     ///
     /// # Errors
     /// It is none that is known.
-    pub(super) fn of(header: Option<&[u8]>) -> Result<Self, BodyError> {
+    pub(super) fn of(header: Option<&[u8]>, is_face: bool) -> Result<Self, BodyError> {
         match header.unwrap_or_default() {
             b"" => Ok(Self::Plain),
             b"gzip" | b"x-gzip" => Ok(Self::Gzip),
+            b"zstd" if is_face => Ok(Self::Zstd),
             other => {
                 let name = String::from_utf8_lossy(other);
                 let message = format!("unsupported Content-Encoding type {name:?}");
@@ -116,21 +121,41 @@ pub(super) async fn read(
 /// Decompresses a body.
 ///
 /// # Errors
-/// It is no gzip, or too long.
-pub(super) fn inflate(
+/// It is not packed so, or too long.
+pub(super) fn unpack(
+    coding: Coding,
     packed: &[u8],
     bytes_max: usize,
     counted: &mut Counted,
     buffers: &Buffers,
 ) -> Result<Parts, BodyError> {
+    let mut parts = buffers.take();
+    let bytes = &mut parts.bytes;
+    let grown = |more: usize, bytes: &[u8]| {
+        if bytes.len() > bytes_max {
+            return Err(too_long(bytes_max));
+        }
+        counted.add(more).map_err(|(max, all)| BodyError::InFlight(max, all))
+    };
+    match coding {
+        Coding::Plain => bytes.extend_from_slice(packed),
+        Coding::Gzip => inflate(packed, bytes, grown)?,
+        Coding::Zstd => unpack_zstd(packed, bytes, grown)?,
+    }
+    Ok(parts)
+}
+
+fn inflate(
+    packed: &[u8],
+    bytes: &mut Vec<u8>,
+    mut grown: impl FnMut(usize, &[u8]) -> Result<(), BodyError>,
+) -> Result<(), BodyError> {
     if packed.len() < 2 || packed[..2] != [0x1f, 0x8b] {
         let why = if packed.is_empty() { "EOF" } else { "gzip: invalid header" };
         let message = format!("failed to create gzip reader: {why}");
         return Err(BodyError::Refused(StatusCode::INTERNAL_SERVER_ERROR, message));
     }
     let mut decoder = MultiGzDecoder::new(packed);
-    let mut parts = buffers.take();
-    let bytes = &mut parts.bytes;
     loop {
         let before = bytes.len();
         bytes.resize(before + INFLATED_BYTES, 0);
@@ -138,11 +163,38 @@ pub(super) fn inflate(
         let read = read.map_err(|error| malformed(before, &error))?;
         bytes.truncate(before + read);
         if read == 0 {
-            return Ok(parts);
+            return Ok(());
         }
-        if bytes.len() > bytes_max {
-            return Err(too_long(bytes_max));
+        grown(read, bytes)?;
+    }
+}
+
+fn unpack_zstd(
+    packed: &[u8],
+    bytes: &mut Vec<u8>,
+    mut grown: impl FnMut(usize, &[u8]) -> Result<(), BodyError>,
+) -> Result<(), BodyError> {
+    let failed =
+        |at, code| malformed(at, &format_args!("zstd: {}", zstd_safe::get_error_name(code)));
+    let mut context = zstd_safe::DCtx::create();
+    context
+        .set_parameter(zstd_safe::DParameter::WindowLogMax(WINDOW_LOG_MAX))
+        .map_err(|code| failed(0, code))?;
+    let mut input = zstd_safe::InBuffer::around(packed);
+    loop {
+        let before = bytes.len();
+        bytes.reserve(INFLATED_BYTES);
+        let mut output = zstd_safe::OutBuffer::around_pos(bytes, before);
+        let missing = context.decompress_stream(&mut output, &mut input);
+        let missing = missing.map_err(|code| failed(before, code))?;
+        let more = bytes.len() - before;
+        grown(more, bytes)?;
+        let is_read = input.pos() == packed.len();
+        if is_read && missing == 0 {
+            return Ok(());
         }
-        counted.add(read).map_err(|(max, all)| BodyError::InFlight(max, all))?;
+        if is_read && more == 0 {
+            return Err(malformed(before, &"zstd: unexpected end"));
+        }
     }
 }

@@ -18,9 +18,11 @@ mod faces;
 mod in_flight;
 mod original;
 mod paths;
+mod payload;
 mod program;
 mod query;
 mod server;
+mod sessions;
 mod settings;
 mod syntax;
 #[cfg(test)]

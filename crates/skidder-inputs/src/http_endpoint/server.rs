@@ -3,15 +3,15 @@
 //! The input that has the listener accepts connections for all of them; when it ends, the next one goes on with it. A
 //! connection is closed after its request when an input ends: it may have a source of that input.
 
-use super::answer::{Answer, Route, Session};
+use super::answer::{Answer, Route};
+use super::payload::Payload;
+use super::sessions::Sessions;
 use super::{HttpEndpoint, paths};
 use crate::listen::{Bound, HANDSHAKE_TIMEOUT, ListenPlace, Tls, open};
 use crate::receive_queue::receive_queue;
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue, LOCATION, X_CONTENT_TYPE_OPTIONS};
-use hyper::{Request, Response, StatusCode};
+use hyper::header::{CONTENT_TYPE, COOKIE, HeaderValue, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use skidder_input::{InputError, Intake};
 use skidder_net::{Listener, Server as Socket, ServerSettings};
 use skidder_os::Fs;
@@ -117,8 +117,12 @@ impl Server {
     }
 
     fn remove(&self, route: &Arc<Route>) {
-        self.routes().retain(|other| !Arc::ptr_eq(other, route));
-        self.ended.send_modify(|count| *count += 1);
+        {
+            // Both at once: a request that misses the path knows why.
+            let mut routes = self.routes();
+            routes.retain(|other| !Arc::ptr_eq(other, route));
+            self.ended.send_modify(|count| *count += 1);
+        }
         self.free.notify_waiters();
     }
 
@@ -168,7 +172,10 @@ impl Server {
                     let (server, intake) = (Arc::clone(self), intake.clone());
                     tasks.spawn(async move {
                         let (metrics, stopped) = (intake.metrics(), intake.stopped());
-                        let Some(connection) = open(accepted, metrics, stopped).await else { return };
+                        let connection = open(accepted, metrics, stopped).await;
+                        // The connection may stay for a while behind the end of the input.
+                        drop(intake);
+                        let Some(connection) = connection else { return };
                         server.converse(connection).await;
                     });
                 }
@@ -183,38 +190,39 @@ impl Server {
     /// Answers one request.
     pub(super) async fn answer(
         &self,
-        request: Request<Incoming>,
-        peer: &str,
-        sessions: &mut Vec<(Arc<Route>, Session)>,
+        mut request: Request<Incoming>,
+        sessions: &Sessions,
     ) -> Answer {
+        if request.version() == Version::HTTP_2 {
+            join_cookies(request.headers_mut());
+        }
         let path = paths::decoded(request.uri().path());
         let clean = paths::cleaned(&path);
         if clean != path {
             return redirect(&clean, request.uri().query());
         }
-        let Some(route) = self.find(&clean) else { return not_found() };
-        let known = sessions.iter().position(|(other, _)| Arc::ptr_eq(other, &route));
-        let at = known.unwrap_or_else(|| {
-            sessions.push((Arc::clone(&route), route.open(peer)));
-            sessions.len() - 1
-        });
+        let Some(route) = self.find(&clean) else {
+            // The client has not seen yet that the connection ends, and its path may be there again for the next one.
+            let has_ended = *self.ended.borrow() != sessions.ended;
+            return if has_ended { ends() } else { not_found() };
+        };
         // Before the source goes, which an input that ends waits for.
         let _busy = route.begin();
-        let answer = route.answer(request, &clean, &mut sessions[at].1).await;
-        if route.intake.is_stopped() {
-            // The client may not read its answer.
-            sessions.swap_remove(at);
-        }
+        let mut session = sessions.take(&route);
+        let answer = route.answer(request, &clean, &mut session).await;
+        sessions.put(&route, session);
         answer
     }
 
-    /// Resolves when an input ends.
-    pub(super) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// How many inputs have ended, and a future that resolves when another one does.
+    pub(super) fn changed(&self) -> (u64, impl Future<Output = ()> + Send + use<>) {
         let mut ended = self.ended.subscribe();
-        async move {
+        let count = *ended.borrow_and_update();
+        let changed = async move {
             // The server is gone: that means the same.
             drop(ended.changed().await);
-        }
+        };
+        (count, changed)
     }
 }
 
@@ -224,8 +232,18 @@ fn look(ended: Result<(), JoinError>) {
     }
 }
 
+/// Cookies, which HTTP/2 may send one by one, as the one header that they are with HTTP/1.1 (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let parts: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if parts.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&parts.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, joined);
+    }
+}
+
 fn redirect(path: &str, query: Option<&str>) -> Answer {
-    let mut answer = Response::new(Full::default());
+    let mut answer = Response::new(Payload::default());
     *answer.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     let mut target: String = String::new();
     for byte in path.bytes() {
@@ -262,8 +280,17 @@ fn redirect(path: &str, query: Option<&str>) -> Answer {
 }
 
 fn not_found() -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from_static(b"404 page not found\n")));
-    *answer.status_mut() = StatusCode::NOT_FOUND;
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// The answer to a request that may come again, over another connection.
+fn ends() -> Answer {
+    text(StatusCode::SERVICE_UNAVAILABLE, "the input ends\n")
+}
+
+fn text(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Payload::new(text));
+    *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -25,6 +25,9 @@ pub(super) const BODY_BYTES_MAX: u64 = 100 << 20;
 /// The largest `max_body_bytes`: a body is in memory as a whole.
 pub(super) const BODY_BYTES_LIMIT: u64 = 512 << 20;
 
+/// What a client with TLS can choose, as with Filebeat.
+const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
+
 /// Less than clients wait for an answer: Beats 90 s, Logstash and Vector 60 s.
 const COMPLETION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(50);
 
@@ -189,7 +192,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     });
     let program = program.optional().flatten();
     let faces = read_faces(section, &path);
-    let tls = read_tls(section, &SSL, context).ok()?;
+    let tls = read_tls(section, &SSL, context, &PROTOCOLS).ok()?;
     let host = section.get(&LISTEN_ADDRESS).value();
     let port = u16::try_from(section.get(&LISTEN_PORT).value()).ok()?;
     let settings = Settings {

@@ -17,7 +17,9 @@ use tokio::sync::Notify;
 
 mod faces;
 mod faces_fuzz;
+mod grpc;
 mod hostile;
+mod http2;
 mod sharing;
 
 /// Reads settings; `servers` are those of the program.
@@ -43,6 +45,13 @@ struct Answered {
     status: u16,
     headers: BTreeMap<String, Vec<String>>,
     body: String,
+}
+
+impl Answered {
+    /// The only value of a header or trailer; empty if it is not there.
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |values| &values[0])
+    }
 }
 
 fn header_of(name: &str) -> String {
@@ -178,6 +187,8 @@ const IN_FLIGHT: usize = 4;
 struct Dialect {
     /// Settings of the input.
     settings: &'static str,
+    /// Over gRPC: requests are bodies.
+    is_grpc: bool,
     /// A request with these lines.
     request: fn(&[usize]) -> Vec<u8>,
     /// Whether an answer means that they were taken.
@@ -189,6 +200,7 @@ struct Dialect {
 /// JSON, waiting for verdicts.
 const PLAIN: Dialect = Dialect {
     settings: "",
+    is_grpc: false,
     request: |lines| {
         let body = lines.iter().map(|&number| json!({"message": line(number)}).to_string());
         let body = body.collect::<Vec<_>>().join("\n");
@@ -250,8 +262,8 @@ impl Shared {
 
     /// Sends over a connection until a request is not taken.
     async fn serve(&self, address: SocketAddr) {
-        let Ok(mut stream) = TcpStream::connect(address).await else { return };
-        let mut buffer = Vec::new();
+        let connected = Connection::open(address, self.dialect.is_grpc).await;
+        let Some(mut connection) = connected else { return };
         loop {
             let changed = self.changed.notified();
             let next = self.state.lock().unwrap().requests.front().cloned();
@@ -260,10 +272,7 @@ impl Shared {
                 continue;
             };
             let bytes = (self.dialect.request)(&lines);
-            if stream.write_all(&bytes).await.is_err() {
-                return;
-            }
-            match Answered::read(&mut stream, &mut buffer).await {
+            match connection.exchange(&bytes).await {
                 Some(answered) if (self.dialect.is_taken)(&answered) => {
                     let mut state = self.state.lock().unwrap();
                     state.requests.pop_front();
@@ -274,6 +283,40 @@ impl Shared {
             self.changed.notify_waiters();
         }
     }
+}
+
+/// A connection of any dialect.
+enum Connection {
+    Http1(TcpStream, Vec<u8>),
+    Grpc(http2::Client),
+}
+
+impl Connection {
+    async fn open(address: SocketAddr, is_grpc: bool) -> Option<Self> {
+        let stream = TcpStream::connect(address).await.ok()?;
+        Some(if is_grpc {
+            Self::Grpc(http2::Client::over(stream).await?)
+        } else {
+            Self::Http1(stream, Vec::new())
+        })
+    }
+
+    /// Sends a request and waits for its answer.
+    async fn exchange(&mut self, bytes: &[u8]) -> Option<Answered> {
+        match self {
+            Self::Http1(stream, buffer) => {
+                stream.write_all(bytes).await.ok()?;
+                Answered::read(stream, buffer).await
+            }
+            Self::Grpc(client) => client.send(grpc::request(&[], bytes)).await,
+        }
+    }
+}
+
+/// Sends a request of a dialect over a connection of its own; waits for the answer.
+async fn exchange_as(dialect: Dialect, address: SocketAddr, bytes: &[u8]) -> Answered {
+    let mut connection = Connection::open(address, dialect.is_grpc).await.unwrap();
+    connection.exchange(bytes).await.expect("there is an answer")
 }
 
 impl InputTrial for Client {
@@ -294,9 +337,15 @@ impl InputTrial for Client {
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
         Some(Box::pin(async {
-            for bytes in (self.shared.dialect.garbage)() {
-                let answered = exchange(self.address, &bytes).await;
-                assert!((400..500).contains(&answered.status), "{answered:?}");
+            let dialect = self.shared.dialect;
+            for bytes in (dialect.garbage)() {
+                let answered = exchange_as(dialect, self.address, &bytes).await;
+                let is_refused = if dialect.is_grpc {
+                    answered.header("grpc-status") == "3"
+                } else {
+                    (400..500).contains(&answered.status)
+                };
+                assert!(is_refused, "{answered:?}");
             }
         }))
     }

@@ -103,7 +103,7 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     });
     let target = target.value();
     no_hosts(section, LISTEN_ADDRESS.name());
-    let tls = read_tls(section, &SSL, context).ok()?;
+    let tls = read_tls(section, &SSL, context, &[]).ok()?;
     let device = section.get(&LISTEN_ADDRESS).value();
     let (host, port) = parse_host(section, LISTEN_ADDRESS.name(), &device)?;
     if versions.is_empty() {

@@ -88,7 +88,7 @@ pub fn read_server(
     let tls_fields = section.get(&TLS_FIELDS).value();
     let host = section.get(&HOST).required();
     no_hosts(section, "host");
-    let tls = read_tls(section, &SSL, context).ok()?;
+    let tls = read_tls(section, &SSL, context, &[]).ok()?;
     if !section.has_key(&HOST) {
         // That is reported.
         return None;

@@ -1,10 +1,12 @@
-//! HTTP/1.1 of a server over one connection, with limits.
+//! HTTP of a server over one connection, with limits: HTTP/1.1, or HTTP/2 for clients that begin with it.
 
+use super::http2;
+use super::preface::{Version, version};
 use crate::connection::{ConnectionError, read_piece};
-use http::Request;
+use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
-use hyper::service::HttpService;
+use hyper::service::{HttpService, Service};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::Future;
@@ -34,6 +36,8 @@ pub enum HttpEnd {
     Abandoned,
     /// An answer was not read within the grace.
     Late,
+    /// The client sent nothing in time.
+    Silent,
 }
 
 /// Answers the requests of one connection with `service`, until the client closes it, its time is over, or `stop` ends.
@@ -87,6 +91,42 @@ where
     match ended {
         Ok(()) => HttpEnd::Closed,
         Err(error) => HttpEnd::Broken(error),
+    }
+}
+
+/// As [`serve_http`] without a grace, also for clients that speak HTTP/2, whose requests are answered at the same time.
+/// Over HTTP/2, `head_timeout` is the time without any request after which the connection is closed, and
+/// `connection_time_max` has no effect.
+pub async fn serve_http_any<S, B>(
+    stream: impl crate::Stream + 'static,
+    service: S,
+    limits: HttpLimits,
+    stop: impl Future<Output = ()>,
+    abandon: impl Future<Output = ()>,
+) -> HttpEnd
+where
+    S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>> + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (mut stop, mut abandon) = (pin!(stop), pin!(abandon));
+    let version = tokio::select! {
+        version = version(stream, limits.head_timeout) => version,
+        () = abandon.as_mut() => return HttpEnd::Abandoned,
+        () = stop.as_mut() => return HttpEnd::Closed,
+    };
+    match version {
+        None => HttpEnd::Silent,
+        Some((Version::Http1, stream)) => {
+            serve_http(stream, service, limits, stop, abandon, std::future::pending::<()>).await
+        }
+        Some((Version::Http2, stream)) => {
+            let bounds = (limits.head_timeout, limits.head_bytes_max);
+            http2::serve(stream, service, bounds, stop, abandon).await
+        }
     }
 }
 

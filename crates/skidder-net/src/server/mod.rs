@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! HTTP over such a connection is [`serve_http`], with limits on the time and the bytes of a request ([`HttpLimits`],
+//! HTTP over such a connection is [`serve_http`] (HTTP/1.1) or [`serve_http_any`] (HTTP/2 as well), with limits on the time and the bytes of a request ([`HttpLimits`],
 //! [`read_request_body`]); [`is_authorized`] checks `Authorization`. A server that would rather close an idle connection
 //! than let a new client wait has a [`Listener`] with [`Places`] of its own, and makes an [`Accepted`] of each connection.
 
@@ -30,9 +30,11 @@ mod auth;
 mod bind;
 mod datagrams;
 mod http;
+mod http2;
 mod listen;
 mod network;
 mod places;
+mod preface;
 mod session;
 mod sockets;
 
@@ -42,7 +44,9 @@ pub use datagrams::{
     Arena, BoundDatagrams, Datagram, DatagramNetwork, DatagramPlace, DatagramSocket, DatagramState,
     Datagrams,
 };
-pub use http::{HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http};
+pub use http::{
+    HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http, serve_http_any,
+};
 pub use listen::{Accept, AcceptFuture, BoundAddress, ListenAddress, ListenError, Listener, Peer};
 pub use network::{ListenFuture, Network, RealNetwork, StreamPlace};
 pub use places::{Place, Places};

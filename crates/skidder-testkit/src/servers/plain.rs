@@ -26,6 +26,13 @@ impl Server {
         Self::start("otelcol.sh", secure, settings)
     }
 
+    /// A client of OTLP over gRPC, with the messages of the Collector and the library of Go: sends the lines that it gets
+    /// over TCP to `target` (`HOST:PORT`), and answers each line `taken`, or with the status of its refusal. `settings`
+    /// are its own options (`-tls`).
+    pub fn own_otlp_client(target: &str, settings: &str) -> Result<Self, ServerError> {
+        Self::start("otelcol.sh", false, &format!("-forward {target} {settings}"))
+    }
+
     /// Redis with the password `secret` and the user `test`/`secret`, over TLS if `secure`.
     pub fn own_redis(secure: bool, settings: &str) -> Result<Self, ServerError> {
         Self::start("redis.sh", secure, settings)

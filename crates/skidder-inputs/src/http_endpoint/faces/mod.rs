@@ -9,6 +9,7 @@ mod bulk;
 mod deliver;
 mod elasticsearch;
 mod events;
+mod grpc;
 mod hec;
 mod loki;
 mod otlp;
@@ -21,9 +22,10 @@ pub(super) use wire::testing;
 
 use super::answer::Answer;
 use super::body::BodyError;
+use super::payload::Payload;
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request;
 use hyper::{Method, Response, StatusCode};
 use serde_json::json;
 use skidder_config::Secret;
@@ -96,6 +98,7 @@ pub(super) enum Call {
     LokiReady,
     /// Whether in JSON.
     Otlp(bool),
+    OtlpGrpc,
 }
 
 impl Call {
@@ -104,7 +107,7 @@ impl Call {
             Self::Bulk(_) | Self::Elasticsearch(_) => Face::Elasticsearch,
             Self::HecEvents | Self::HecRaw | Self::HecAck | Self::HecHealth => Face::SplunkHec,
             Self::LokiPush(_) | Self::LokiReady => Face::Loki,
-            Self::Otlp(_) => Face::Otlp,
+            Self::Otlp(_) | Self::OtlpGrpc => Face::Otlp,
         }
     }
 
@@ -132,6 +135,7 @@ impl Call {
                 answer(status, "text/plain; charset=utf-8", format!("{message}\n"))
             }
             Self::Otlp(is_json) => otlp_error(status, message, *is_json),
+            Self::OtlpGrpc => return grpc::refuse(refusal, message, retry_after),
         };
         if refusal == Refusal::Busy {
             refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after));
@@ -150,29 +154,33 @@ fn otlp_error(status: StatusCode, message: &str, is_json: bool) -> Answer {
     if is_json {
         return json_of(status, &json!({"code": code, "message": message}));
     }
-    let mut body = vec![1 << 3, code, 2 << 3 | 2];
-    wire::write_text(&mut body, message);
+    let mut body = vec![1 << 3, code];
+    wire::write_bytes(&mut body, 2, message.as_bytes());
     answer(status, PROTOBUF, body)
 }
 
+/// What records that are left out are said to be.
+const LEFT_OUT: &str = "malformed records are left out";
+
 /// The answer to records of OpenTelemetry that were taken, but for so many.
 fn otlp_accepted(rejected: u64, is_json: bool) -> Answer {
-    const MESSAGE: &str = "malformed records are left out";
     if is_json {
-        let partial = json!({"partialSuccess": {"rejectedLogRecords": rejected.to_string(), "errorMessage": MESSAGE}});
+        let partial = json!({"partialSuccess": {"rejectedLogRecords": rejected.to_string(), "errorMessage": LEFT_OUT}});
         return json_of(StatusCode::OK, if rejected > 0 { &partial } else { &EMPTY });
     }
+    answer(StatusCode::OK, PROTOBUF, accepted_message(rejected))
+}
+
+/// `ExportLogsServiceResponse`.
+fn accepted_message(rejected: u64) -> Vec<u8> {
     let mut body = Vec::new();
     if rejected > 0 {
         let mut partial = vec![1 << 3];
         wire::write_varint(&mut partial, rejected);
-        partial.push(2 << 3 | 2);
-        wire::write_text(&mut partial, MESSAGE);
-        body.push(1 << 3 | 2);
-        wire::write_varint(&mut body, partial.len() as u64);
-        body.extend(partial);
+        wire::write_bytes(&mut partial, 2, LEFT_OUT.as_bytes());
+        wire::write_bytes(&mut body, 1, &partial);
     }
-    answer(StatusCode::OK, PROTOBUF, body)
+    body
 }
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -183,16 +191,15 @@ static EMPTY: std::sync::LazyLock<serde_json::Value> = std::sync::LazyLock::new(
 ///
 /// # Errors
 /// The answer to a request that no face knows.
-pub(super) fn call(
-    faces: &[Face],
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-) -> Result<Call, Box<Answer>> {
+pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<Call, Box<Answer>> {
+    let (method, headers) = (&head.method, &head.headers);
     let has = |face| faces.contains(&face);
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let is_json = kind.eq_ignore_ascii_case("application/json");
+    if has(Face::Otlp) && (path == grpc::EXPORT || grpc::is_grpc(kind)) {
+        return grpc::call(head.version, method, path, kind);
+    }
     let (get, post) = (Method::GET, Method::POST);
     let of_collector = path.strip_prefix("/services/collector").filter(|_| has(Face::SplunkHec));
     let of_loki = path.strip_prefix("/loki/api/v1").filter(|_| has(Face::Loki));
@@ -246,7 +253,7 @@ pub(super) fn of_body(error: BodyError) -> (Refusal, String) {
 }
 
 fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+    let mut answer = Response::new(Payload::new(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer

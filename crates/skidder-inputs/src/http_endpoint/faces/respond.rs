@@ -1,13 +1,14 @@
 //! One request of a face: taken or refused, and its answer.
 
-use super::super::answer::Verdicts;
-use super::super::answer::{Answer, Route, Session};
+use super::super::answer::{Answer, Route, Session, Verdicts};
+use super::super::body::{BodyError, Coding, unpack};
+use super::super::in_flight::Counted;
 use super::bulk::{Bulk, Defaults};
 use super::deliver::{Outcome, deliver, enter, worst};
 use super::events::Events;
 use super::{
-    Call, Face, Refusal, call, elasticsearch, hec, loki, of_body, otlp, otlp_accepted, otlp_json,
-    parameter,
+    Call, Face, Refusal, call, elasticsearch, grpc, hec, loki, of_body, otlp, otlp_accepted,
+    otlp_json, parameter,
 };
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
@@ -30,7 +31,7 @@ impl Route {
         let (head, body) = request.into_parts();
         let own = self.settings.path.len() - 1;
         let faces = &self.settings.faces;
-        let call = match call(&faces.faces, &head.method, &path[own..], &head.headers) {
+        let call = match call(&faces.faces, &head, &path[own..]) {
             Ok(call) => call,
             Err(answer) => {
                 session.source.failed("a request that no face knows");
@@ -50,7 +51,15 @@ impl Route {
         // Counted until the answer.
         let mut counted = self.in_flight.begin();
         let reading = async {
+            if call == Call::OtlpGrpc {
+                // Before a body of a size is read.
+                grpc::coding(&head.headers)?;
+            }
             let body = self.signed(&head.headers, body).await?;
+            if call == Call::OtlpGrpc {
+                let body = self.unpacked(None, body, &mut counted).await?;
+                return self.unframed(&head.headers, body, &mut counted);
+            }
             let coding = head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
             // A push is packed by Snappy, whether its header says so or not.
             let coding =
@@ -64,6 +73,25 @@ impl Route {
                 self.refuse(&call, session, refusal, &message)
             }
         }
+    }
+
+    /// The message of a request of gRPC.
+    fn unframed(
+        &self,
+        headers: &HeaderMap,
+        mut body: Parts,
+        counted: &mut Counted,
+    ) -> Result<Parts, BodyError> {
+        let (coding, message) = grpc::unframe(headers, &body.bytes)?;
+        if coding == Coding::Plain {
+            let frame = body.bytes.len() - message.len();
+            body.bytes.drain(..frame);
+            return Ok(body);
+        }
+        let (bytes_max, buffers) = (self.settings.body_bytes_max, &*self.decoder.buffers);
+        let unpacked = unpack(coding, message, bytes_max, counted, buffers)?;
+        buffers.put(body);
+        Ok(unpacked)
     }
 
     /// Checks who sends. A token of Splunk's takes the place of `basic_auth`.
@@ -127,14 +155,19 @@ impl Route {
                 })
                 .await
             }
-            Call::Otlp(is_json) => {
-                let made = self.read_otlp(*is_json, &body.bytes, &head.headers, session);
+            Call::Otlp(_) | Call::OtlpGrpc => {
+                let is_json = *call == Call::Otlp(true);
+                let made = self.read_otlp(is_json, &body.bytes, &head.headers, session);
                 let rejected = made.as_ref().map_or(0, |(_, rejected)| *rejected);
                 if rejected > 0 {
                     session.source.failed("malformed records of OTLP");
                 }
                 let made = made.map(|(batches, _)| batches);
-                self.take_whole(call, made, session, || otlp_accepted(rejected, *is_json)).await
+                let accepted = || match call {
+                    Call::OtlpGrpc => grpc::accepted(rejected),
+                    _ => otlp_accepted(rejected, is_json),
+                };
+                self.take_whole(call, made, session, accepted).await
             }
             Call::Elasticsearch(_) | Call::HecHealth | Call::LokiReady => {
                 self.answer_at_once(call, head, session)

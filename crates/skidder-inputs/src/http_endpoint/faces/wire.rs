@@ -113,10 +113,11 @@ pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a length and a text.
-pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
-    write_varint(out, text.len() as u64);
-    out.extend_from_slice(text.as_bytes());
+/// Appends a field that is a text, bytes or a message.
+pub(super) fn write_bytes(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
+    write_varint(out, number << 3 | 2);
+    write_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 #[cfg(test)]
@@ -125,9 +126,8 @@ pub(in super::super) mod testing {
 
     /// A field with a length.
     pub(crate) fn bytes(number: u64, bytes: &[u8]) -> Vec<u8> {
-        let mut out = varint_of(number << 3 | 2);
-        out.extend(varint_of(bytes.len() as u64));
-        out.extend(bytes);
+        let mut out = Vec::new();
+        super::write_bytes(&mut out, number, bytes);
         out
     }
 

@@ -20,6 +20,7 @@ fn bulk(path: &str, body: &str) -> Vec<u8> {
 
 pub(super) const ELASTICSEARCH: Dialect = Dialect {
     settings: ", accept: elasticsearch",
+    is_grpc: false,
     request: |lines| {
         let mut body = String::new();
         for &number in lines {
@@ -43,6 +44,7 @@ async fn elasticsearch_keeps_the_contract_of_inputs() {
 
 pub(super) const SPLUNK: Dialect = Dialect {
     settings: ", accept: splunk_hec, splunk_hec.token: t",
+    is_grpc: false,
     request: |lines| {
         let events = lines.iter().map(|&number| json!({"event": line(number)}).to_string());
         hec("/services/collector", &events.collect::<String>())
@@ -65,6 +67,7 @@ async fn splunk_hec_keeps_the_contract_of_inputs() {
 
 pub(super) const LOKI: Dialect = Dialect {
     settings: ", accept: loki",
+    is_grpc: false,
     request: |lines| {
         let entries = lines.iter().map(|&number| (1_000_000_000, line(number), vec![]));
         push(&[("{app=\"a\"}", entries.collect())])
@@ -113,6 +116,7 @@ async fn loki_keeps_the_contract_of_inputs() {
 
 pub(super) const OTLP: Dialect = Dialect {
     settings: ", accept: otlp",
+    is_grpc: false,
     request: |lines| {
         let record = |number: &usize| bytes(2, &bytes(5, &bytes(1, line(*number).as_bytes())));
         let records: Vec<u8> = lines.iter().flat_map(record).collect();
@@ -248,7 +252,7 @@ async fn what_has_no_room_or_no_verdict_in_time_is_answered_with_429() {
 }
 
 /// The events without the type of the input.
-fn plain(bench: &mut Bench) -> Vec<Value> {
+pub(super) fn plain(bench: &mut Bench) -> Vec<Value> {
     bench.events.drain(..).map(|event| without_type(&event)).collect()
 }
 

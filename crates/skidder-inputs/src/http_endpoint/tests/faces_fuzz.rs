@@ -3,6 +3,7 @@
 //! runs more of them.
 
 use super::faces::{ELASTICSEARCH, LOKI, OTLP, SPLUNK};
+use super::grpc::GRPC;
 use super::*;
 use skidder_testkit::{Random, rounds};
 
@@ -13,7 +14,11 @@ const ROUNDS: u64 = 300;
 fn damaged(dialect: Dialect, random: &mut Random) -> Vec<u8> {
     let lines: Vec<usize> = (0..random.below(5) as usize).collect();
     let request = (dialect.request)(&lines);
-    let end = request.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let end = if dialect.is_grpc {
+        0
+    } else {
+        request.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4
+    };
     let head = String::from_utf8(request[..end].to_vec()).unwrap();
     let mut body = request[end..].to_vec();
     // Snappy hides what is in it: damage both.
@@ -35,6 +40,14 @@ fn damaged(dialect: Dialect, random: &mut Random) -> Vec<u8> {
     }
     if is_packed {
         body = snap::raw::Encoder::new().compress_vec(&body).unwrap();
+    }
+    if dialect.is_grpc {
+        // The length of the frame is right more often than not.
+        if body.len() >= 5 && random.below(4) > 0 {
+            let length = body.len() as u32 - 5;
+            body[1..5].copy_from_slice(&length.to_be_bytes());
+        }
+        return body;
     }
     let line = head.lines().find(|line| line.starts_with("Content-Length")).unwrap();
     let head = head.replace(line, &format!("Content-Length: {}", body.len()));
@@ -58,15 +71,15 @@ async fn fuzz(dialect: Dialect) {
     rounds(ROUNDS, |seed, random| requests.push((seed, damaged(dialect, random))));
     let (mut accepted, mut refused) = (0, 0);
     for (seed, request) in requests {
-        let asking = tokio::spawn(async move { exchange(address, &request).await });
+        let asking = tokio::spawn(async move { exchange_as(dialect, address, &request).await });
         bench.until("an answer", |_| asking.is_finished()).await;
         let answered = asking.await.unwrap();
         bench.take();
         let came = bench.events.drain(..).count();
         let what = format!("SKIDDER_SEED={seed}: {answered:?}, {came} events");
-        match answered.status {
-            200 | 204 => accepted += 1,
-            400 | 413 => {
+        match (answered.status, answered.header("grpc-status")) {
+            (200 | 204, "" | "0") => accepted += 1,
+            (400 | 413, "") | (200, "3") => {
                 refused += 1;
                 assert_eq!(came, 0, "{what}");
             }
@@ -94,6 +107,11 @@ async fn damaged_events_of_splunk_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pushes_of_loki_are_refused() {
     fuzz(LOKI).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_messages_of_grpc_are_refused() {
+    fuzz(GRPC).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
