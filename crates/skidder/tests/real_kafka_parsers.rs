@@ -1,12 +1,17 @@
-//! Records of Kafka through `parsers`, compared with what Filebeat 9.6 made of the same records.
+//! Records of Kafka through `parsers`, compared with what Filebeat 9.6 made of the same records; and how many there are
+//! behind an output that is stuck.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
 
 use common::Place;
+use common::lines::lines;
+use common::program::patiently;
+use common::server::BulkServer;
 use serde_json::Value;
 use skidder_testkit::kafka::Kafka;
 use skidder_testkit::servers::unique_name;
+use std::os::unix::net::UnixStream;
 
 /// Filebeat's events by record, without what differs from run to run.
 const GOLDEN: &str = include_str!("data/kafka_parsers.json");
@@ -104,4 +109,37 @@ fn parsers_make_the_events_that_filebeat_makes() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "needs Kafka"]
+fn what_is_behind_a_stuck_output_is_counted_in_all_partitions_and_as_it_grows() {
+    const LINES: usize = 9_000;
+    let kafka = Kafka::given_or_started().unwrap();
+    let (broker, topic) = (format!("127.0.0.1:{}", kafka.ports.plain), unique_name("behind"));
+    let from = sender(&broker, &topic, ", partition.random.group_events: 50");
+    from.write("a", &lines("a", 0..LINES));
+    from.once(&[]).succeeded();
+    let server = BulkServer::start();
+    let to = Place::new(&server);
+    reading(&to, &broker, &topic, ", fetch.default: 50KiB, wait_close: 100ms");
+    to.configure(&to.configuration().replace("shutdown_timeout: 20s", "shutdown_timeout: 100ms"));
+    to.open_endpoint();
+    server.hold();
+    let program = to.start(&[]);
+    let behind = || {
+        UnixStream::connect(to.path().join("s")).ok()?;
+        let text = to.get("/metrics");
+        text.lines().find_map(|line| {
+            let (_, number) =
+                line.strip_prefix("skidder_input_behind_events{")?.rsplit_once(' ')?;
+            number.parse::<usize>().ok()
+        })
+    };
+    patiently("all records are behind", || (behind() == Some(LINES)).then_some(()));
+    from.write("b", &lines("b", 0..LINES));
+    from.once(&[]).succeeded();
+    patiently("those that come are, too", || (behind() == Some(2 * LINES)).then_some(()));
+    server.release();
+    program.terminate();
 }
