@@ -1,9 +1,11 @@
 //! The encoder: one event as one JSON document, written once, straight into the caller's buffer.
 
-use crate::batch::Batch;
+use crate::base::find;
+use crate::batch::{Batch, Cell, NodeId};
 use crate::escape::{escape_html, write_string};
 use crate::merge::{lone_member, write_touched, write_uint};
 use crate::time::TimeText;
+use std::ops::Range;
 
 /// Decimals of `@timestamp` (`timestamp.precision`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,9 @@ impl Precision {
     }
 }
 
+/// Begins the metadata of outputs that serialise it.
+const METADATA: &[u8] = b",\"@metadata\":{";
+
 /// Writes events as JSON documents. Holds no event; cheap to make, one for each worker.
 #[derive(Debug)]
 pub struct Encoder {
@@ -36,6 +41,8 @@ pub struct Encoder {
     other: TimeText,
     /// `,"@metadata":{…}` for outputs that serialise it; empty for Elasticsearch.
     metadata: Vec<u8>,
+    /// Its members, each with its key.
+    members: Vec<(&'static str, Range<usize>)>,
     /// Whether `<`, `>` and `&` are escaped.
     escape_html: bool,
 }
@@ -48,18 +55,27 @@ impl Encoder {
 
     fn of(precision: Precision, metadata: Vec<u8>) -> Self {
         let other = TimeText::new(Precision::Millisecond);
-        Self { time: TimeText::new(precision), other, metadata, escape_html: false }
+        let members = Vec::new();
+        Self { time: TimeText::new(precision), other, metadata, members, escape_html: false }
     }
 
     /// An encoder that puts `@metadata: {beat, type, version}` into every document, as Filebeat's
     /// file, console, Logstash, Kafka and Redis outputs do.
     pub fn with_metadata(precision: Precision, beat: &str, version: &str) -> Self {
-        let mut metadata = b",\"@metadata\":{\"beat\":".to_vec();
-        write_string(&mut metadata, beat.as_bytes(), true);
-        metadata.extend_from_slice(b",\"type\":\"_doc\",\"version\":");
-        write_string(&mut metadata, version.as_bytes(), true);
+        let mut metadata = METADATA.to_vec();
+        let mut members = Vec::new();
+        for (key, value) in [("beat", beat), ("type", "_doc"), ("version", version)] {
+            if !members.is_empty() {
+                metadata.push(b',');
+            }
+            let start = metadata.len();
+            write_string(&mut metadata, key.as_bytes(), true);
+            metadata.push(b':');
+            write_string(&mut metadata, value.as_bytes(), true);
+            members.push((key, start..metadata.len()));
+        }
         metadata.push(b'}');
-        Self::of(precision, metadata)
+        Self { members, ..Self::of(precision, metadata) }
     }
 
     /// The same, writing `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026` if `escape_html`.
@@ -119,15 +135,35 @@ impl Encoder {
         true
     }
 
-    /// The output's own metadata with that of the base and the event behind it.
-    fn write_metadata(&self, out: &mut Vec<u8>, batch: &Batch, own: crate::batch::NodeId) {
+    /// The output's own metadata with that of the base and the event behind it, which win.
+    fn write_metadata(&self, out: &mut Vec<u8>, batch: &Batch, own: NodeId) {
         let base = batch.base();
         if own.is_none() && base.metadata().is_empty() {
             out.extend_from_slice(&self.metadata);
             return;
         }
-        out.extend_from_slice(&self.metadata[..self.metadata.len() - 1]);
-        crate::merge::write_metadata_members(out, batch, base, own, false);
+        out.extend_from_slice(METADATA);
+        let start = out.len();
+        for (key, member) in &self.members {
+            if has_metadata(batch, own, key) {
+                continue;
+            }
+            if out.len() > start {
+                out.push(b',');
+            }
+            out.extend_from_slice(&self.metadata[member.clone()]);
+        }
+        let first = out.len() == start;
+        crate::merge::write_metadata_members(out, batch, base, own, first);
         out.push(b'}');
+    }
+}
+
+/// Whether the event has a field of `@metadata` with this key, of its own or of the base.
+fn has_metadata(batch: &Batch, own: NodeId, key: &str) -> bool {
+    let found = if own.is_none() { None } else { batch.find(own, key.as_bytes()) };
+    match found {
+        Some(id) => batch.node(id).cell != Cell::Gone,
+        None => find(batch.base().metadata(), key).is_some(),
     }
 }

@@ -32,6 +32,36 @@ fn metadata_is_written_for_outputs_that_serialise_it() {
 }
 
 #[test]
+fn metadata_of_an_event_takes_the_place_of_that_of_the_output() {
+    let written = |base: &[(&str, Value)], own: &[(&str, Value)]| {
+        let base = Arc::new(Base::new(&Map::new(), &map(base)));
+        let mut batch = batch_of("x", base.clone());
+        batch.event_mut(0, &base).merge_metadata(&map(own));
+        let mut out = Vec::new();
+        let mut encoder = Encoder::with_metadata(Precision::Millisecond, "filebeat", "9.5.3");
+        encoder.write(&mut out, &batch, 0);
+        let text = String::from_utf8(out).unwrap();
+        for key in ["beat", "type", "version"] {
+            assert_eq!(text.matches(&format!("\"{key}\":")).count(), 1, "{text}");
+        }
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["@metadata"].clone()
+    };
+    let version = ("version", "9.6.0".into());
+    assert_eq!(
+        written(&[], &[version.clone(), ("a", Value::Int(1))]),
+        serde_json::json!({"beat": "filebeat", "type": "_doc", "version": "9.6.0", "a": 1})
+    );
+    assert_eq!(
+        written(&[version], &[("version", "9".into())]),
+        serde_json::json!({"beat": "filebeat", "type": "_doc", "version": "9"})
+    );
+    assert_eq!(
+        written(&[("type", "t".into())], &[("version", 9.into()), ("beat", "b".into())]),
+        serde_json::json!({"beat": "b", "type": "t", "version": 9})
+    );
+}
+
+#[test]
 fn writes_shadow_the_base_and_deletes_hide_it() {
     let base = base();
     let mut batch = batch_of("x", base.clone());

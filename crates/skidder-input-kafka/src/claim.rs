@@ -37,6 +37,11 @@ impl Shared {
         Arc::new(Self { progress, is_at_end: AtomicBool::new(false), end: AtomicI64::new(-1) })
     }
 
+    /// Takes note of the offset behind the last record.
+    pub(crate) fn set_end(&self, end: i64) {
+        self.end.store(end, Ordering::Relaxed);
+    }
+
     /// Records that are not settled: from the offset that is committed next to the end at the last look.
     fn behind(&self) -> Option<u64> {
         let (end, front) = (self.end.load(Ordering::Relaxed), self.progress.front());
@@ -196,8 +201,7 @@ impl Claim {
         fetched: &Fetched<'a>,
         reading: &mut Reading<'a>,
     ) -> Result<Option<Ready>, RecordsError> {
-        let known = if self.settings.read_committed { fetched.stable } else { fetched.end };
-        self.shared.end.store(known, Ordering::Relaxed);
+        let known = known_end(fetched, self.settings.read_committed);
         loop {
             if self.gathered.is_full()
                 && let Some(ready) = self.flush(Ending::More)
@@ -309,6 +313,11 @@ impl Claim {
         gathered.facts.clear();
         Some(Ready { batch, end, bytes: std::mem::take(&mut gathered.taken) })
     }
+}
+
+/// The offset behind the last record of a partition that can be read.
+pub(crate) fn known_end(fetched: &Fetched<'_>, read_committed: bool) -> i64 {
+    if read_committed { fetched.stable } else { fetched.end }
 }
 
 /// How far the records of an answer are read.

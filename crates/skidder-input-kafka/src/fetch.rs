@@ -1,7 +1,8 @@
 //! Reads the partitions that one broker leads, until it must stop or the broker leads one of them no more.
 
 use crate::api::{self, Fetched, Fetching};
-use crate::claim::{Claim, ReadError, Reading};
+use crate::claim::{Claim, ReadError, Reading, known_end};
+use crate::ends::Ends;
 use crate::settings::Settings;
 use skidder_event::Progress as Meaning;
 use skidder_input::{Intake, PartsPool, Stopped};
@@ -17,7 +18,7 @@ const ANSWER_BYTES: i32 = 8 << 20;
 
 /// The first offset of a partition, and the one behind its last record, as the protocol asks for them.
 const OLDEST: i64 = -2;
-const NEWEST: i64 = -1;
+pub(crate) const NEWEST: i64 = -1;
 
 /// What the readers of a group do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +62,7 @@ pub(crate) struct Reader {
     pub(crate) pool: Arc<PartsPool>,
     pub(crate) node: String,
     pub(crate) claims: Vec<Claim>,
+    pub(crate) ends: Ends,
     pub(crate) phase: watch::Receiver<Phase>,
 }
 
@@ -105,7 +107,10 @@ impl Reader {
             let (bytes, version) = answer;
             self.intake.metrics().bytes.add(bytes.len() as u64);
             let mut has_records = false;
-            for (topic, partition, fetched) in api::read_fetched(&bytes, version)? {
+            let all = api::read_fetched(&bytes, version)?;
+            // The ends of all of them, before one waits for room.
+            self.set_ends(&all);
+            for (topic, partition, fetched) in all {
                 has_records |= !fetched.records.is_empty();
                 self.take(&topic, partition, &fetched).await?;
             }
@@ -118,6 +123,16 @@ impl Reader {
             // Brokers fill an answer from the front: each partition is in front in turn.
             self.claims.rotate_left(1);
         }
+    }
+
+    fn set_ends(&mut self, all: &[(String, i32, Fetched<'_>)]) {
+        for (topic, partition, fetched) in all.iter().filter(|(.., fetched)| fetched.code.is_ok()) {
+            let is_it = |claim: &&Claim| claim.partition == *partition && claim.topic == *topic;
+            if let Some(claim) = self.claims.iter().find(is_it) {
+                claim.shared.set_end(known_end(fetched, self.settings.read_committed));
+            }
+        }
+        self.ends.rest();
     }
 
     /// Sends the records of one partition.
@@ -141,6 +156,7 @@ impl Reader {
             code => return Err(AskError::Code(code).into()),
         }
         let mut reading = Reading::default();
+        let ends = &mut self.ends;
         while let Some(ready) = claim.next(fetched, &mut reading)? {
             let acknowledgement = claim.shared.progress.batch(ready.end);
             let sending =
@@ -148,6 +164,7 @@ impl Reader {
             tokio::select! {
                 biased;
                 sent = sending => sent?,
+                never = ends.follow() => match never {},
                 _ = self.phase.wait_for(|phase| *phase == Phase::GiveUp) => return Err(FetchError::Stopped),
             }
             if *self.phase.borrow() != Phase::Read {

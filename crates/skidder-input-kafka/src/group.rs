@@ -9,6 +9,7 @@
 use crate::api::{Membership, Offsets};
 use crate::assign::Assignment;
 use crate::claim::{Claim, Shared};
+use crate::ends::Ends;
 use crate::fetch::{FetchError, Phase, Reader};
 use crate::settings::Settings;
 use skidder_input::{Intake, PartsPool};
@@ -348,6 +349,8 @@ impl Member {
             }
         }
         for (node, claims) in by_node {
+            let read_committed = self.settings.read_committed;
+            let ends = Ends::new(&self.dialer, &node, &claims, read_committed);
             let reader = Reader {
                 settings: Arc::clone(&self.settings),
                 intake: self.intake.clone(),
@@ -355,6 +358,7 @@ impl Member {
                 pool: Arc::clone(&self.pool),
                 node,
                 claims,
+                ends,
                 phase: readers.phase.subscribe(),
             };
             readers.tasks.spawn(reader.run());

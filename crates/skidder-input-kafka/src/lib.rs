@@ -4,13 +4,14 @@
 //! delivered, dropped for a reason, or kept as a dead letter; a process that is killed, a rebalance and a connection
 //! that breaks repeat what was in flight, and lose nothing.
 //!
-//! `group.rs` is the member of the group, `fetch.rs` reads the partitions of one broker, `claim.rs` makes events of the
-//! records of a partition (`records.rs`, `unpack.rs`, `lines.rs`, `expand.rs`), and `skidder_input::Settled` knows how far
-//! they are settled.
+//! `group.rs` is the member of the group, `fetch.rs` reads the partitions of one broker (`ends.rs`: where they end),
+//! `claim.rs` makes events of the records of a partition (`records.rs`, `unpack.rs`, `lines.rs`, `expand.rs`), and
+//! `skidder_input::Settled` knows how far they are settled.
 
 mod api;
 mod assign;
 mod claim;
+mod ends;
 mod expand;
 mod facts;
 mod fetch;

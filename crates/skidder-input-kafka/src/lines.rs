@@ -6,16 +6,13 @@
 use crate::claim::Ready;
 use crate::facts::Facts;
 use crate::settings::Settings;
-use skidder_event::{Batch, Path, Row, Text};
+use skidder_event::{Batch, Row, Text};
 use skidder_input::Source;
 use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// Events of a batch, at most; parsers may need some more to complete a group.
 const BATCH_EVENTS_MAX: usize = 2048;
-
-static LOG_OFFSET: LazyLock<Path> =
-    LazyLock::new(|| Path::parse("log.offset").expect("a constant that is a path"));
 
 /// See the module's text.
 pub(crate) struct Lines {
@@ -115,7 +112,7 @@ impl Lines {
             }
             let start = *offset + u64::from(text.start);
             let time = facts.time(*record);
-            run.line(batch, Row::new(start, text.len + 1, *text, time));
+            run.line(batch, Row::numbered(start, text.len + 1, *text, time));
         }
         if is_full && run.complete_before(batch) == *offset {
             run.interrupt(batch);
@@ -125,7 +122,6 @@ impl Lines {
 
     /// Each event gets the facts of its first record.
     fn put_facts(&self, batch: &mut Batch) {
-        let base = Arc::clone(batch.base());
         for row in 0..batch.len() {
             let start = (batch.rows()[row].offset - self.offset) as u32;
             let place = self.texts.partition_point(|(text, _)| text.start <= start);
@@ -133,7 +129,6 @@ impl Lines {
             {
                 self.facts.put(*record, batch, row);
             }
-            batch.event_mut(row, &base).delete(&LOG_OFFSET);
         }
     }
 

@@ -230,7 +230,7 @@ pub fn read(
         rebalance_retries: rebalance.get(&rebalance::MAX_RETRIES).value(),
         rebalance_backoff: rebalance.get(&rebalance::RETRY_BACKOFF).value(),
         expand_field: Some(expand).filter(|field| !field.is_empty()),
-        parsers,
+        parsers: parsers.keeping_message(),
         message_max_bytes,
     };
     rebalance.finish();

@@ -277,6 +277,7 @@ impl Text {
             line_bytes_max: settings.line_bytes_max(),
             rows_max: BATCH_EVENTS,
             now,
+            has_offset: origin == Origin::Stdin,
         };
         let stopped =
             lines.give(&mut run, batch, |offset, bytes| origin.too_long(source, offset, bytes));
@@ -338,18 +339,16 @@ impl Text {
         );
     }
 
+    /// `log.offset` is 0, unless a parser has put another.
     fn put_offsets(&self, batch: &mut Batch) {
+        if self.origin != Origin::Stdin {
+            return;
+        }
         let base = Arc::clone(batch.base());
         for row in 0..batch.len() {
-            if batch.event(row).offset().is_none() {
-                continue;
-            }
-            let mut event = batch.event_mut(row, &base);
-            if self.origin == Origin::Stdin {
-                let put = event.put_cell(&OFFSET, Cell::Int(0));
+            if batch.event(row).offset().is_some() {
+                let put = batch.event_mut(row, &base).put_cell(&OFFSET, Cell::Int(0));
                 debug_assert!(put.is_ok(), "`log` is an object: it has an offset");
-            } else {
-                event.delete(&OFFSET);
             }
         }
     }

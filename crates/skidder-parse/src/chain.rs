@@ -121,6 +121,15 @@ impl Chain {
         Self { parsers: parsers.into(), group_bytes_max }
     }
 
+    /// The same chain. If its last parser is `ndjson`, that keeps the message beside the fields that it finds
+    /// ([`ndjson::Settings::keep_message`]).
+    pub fn keeping_message(mut self) -> Self {
+        if let Some(Parser::Ndjson { settings, .. }) = self.parsers.last_mut() {
+            settings.keep_message = true;
+        }
+        self
+    }
+
     /// Whether the files are logs of containers.
     pub fn reads_containers(&self) -> bool {
         self.parsers.iter().any(|parser| matches!(parser, Parser::Container(_)))

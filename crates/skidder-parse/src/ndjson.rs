@@ -32,6 +32,9 @@ pub struct Settings {
     pub document_id: Option<Box<str>>,
     /// Keep members that are `null`.
     pub keep_null: bool,
+    /// The message is a field like any other, which the fields of the JSON are merged with: as of records of Kafka, of
+    /// which Filebeat sets it before the parsers.
+    pub keep_message: bool,
 }
 
 /// A failure; it is also noted on the event if `add_error_key`.
@@ -141,6 +144,10 @@ impl Ndjson {
             put_id(event, id);
         }
         match message {
+            _ if self.settings.keep_message => {
+                let is_noted = done.is_err() && self.settings.add_error_key;
+                self.keep_message(event, &fields, (text, message), is_noted);
+            }
             Some(message) => {
                 event.set_message(message);
                 if self.settings.target.is_none() {
@@ -176,6 +183,40 @@ impl Ndjson {
         }
         done
     }
+
+    /// Where the message is a field, it stays; but beside nothing but an `error`, as in Filebeat, and where a `null`
+    /// replaces it.
+    fn keep_message(
+        &self,
+        event: &mut EventMut<'_>,
+        fields: &FieldList,
+        (text, message): (Text, Option<Text>),
+        is_noted: bool,
+    ) {
+        let Settings { target, overwrite_keys, keep_null, .. } = &self.settings;
+        if is_error_alone(event, fields, is_noted) {
+            event.set_message(message.unwrap_or(Text { len: 0, ..text }));
+        } else if target.is_none()
+            && *overwrite_keys
+            && !keep_null
+            && has_null_message(event, fields, text)
+        {
+            event.clear_message();
+        }
+    }
+}
+
+/// Whether `message` is `null` in a text; `fields` are its fields without those that are `null`.
+fn has_null_message(event: &mut EventMut<'_>, fields: &FieldList, text: Text) -> bool {
+    if !has(fields, b"message")
+        || find(event, fields.first, b"message").is_some()
+        || memchr::memmem::find(event.text(text), b"\"message\"").is_none()
+    {
+        return false;
+    }
+    let Ok((all, _)) = Scanner::new(true).first_object(event, text) else { return false };
+    let found = find(event, all.first, b"message");
+    found.is_some_and(|(_, id)| event.arena().1.cell(id) == Cell::Null)
 }
 
 /// Notes the failure on the event, or in the object that takes the fields, beside what is there

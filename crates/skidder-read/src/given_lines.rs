@@ -26,6 +26,8 @@ pub struct GivenLines<'a> {
     pub rows_max: usize,
     /// When they were read.
     pub now: Timestamp,
+    /// Their events have `log.offset`.
+    pub has_offset: bool,
 }
 
 impl GivenLines<'_> {
@@ -65,7 +67,8 @@ impl GivenLines<'_> {
                 text.start += UTF8_BOM.len() as u32;
                 text.len -= UTF8_BOM.len() as u32;
             }
-            run.line(batch, Row::new(offset, next - start, text, self.now.0));
+            let row = if self.has_offset { Row::new } else { Row::numbered };
+            run.line(batch, row(offset, next - start, text, self.now.0));
         }
         false
     }

@@ -12,6 +12,7 @@ use skidder_decode::lines::LineTerminator;
 use skidder_input::InputState;
 use skidder_net::Sockets;
 use skidder_parse::chain::{Chain, Container, Format, Match, Matcher, Multiline, Parser, Rule};
+use skidder_parse::ndjson;
 use std::ops::Range;
 
 const MAX_BYTES: usize = 1 << 20;
@@ -96,6 +97,36 @@ async fn events_are_those_of_a_container_input_without_a_file() {
     };
     bench.stop().await;
     assert_eq!(bench.events, [event("stdout", "out"), event("stderr", "err")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_offset_of_the_line_is_that_of_the_event() {
+    let lines = [
+        r#"{"log":{"offset":58,"level":"info"}}"#,
+        r#"{"log":{"offset":-5}}"#,
+        r#"{"log.offset":7}"#,
+        r#"{"a":1}"#,
+    ];
+    for overwrite_keys in [false, true] {
+        let settings = ndjson::Settings { overwrite_keys, ..ndjson::Settings::default() };
+        let parser = Parser::Ndjson { settings, log_errors: true };
+        let engine = Engine::new();
+        for (number, line) in lines.iter().enumerate() {
+            engine.log(number as i64, 1, &format!("{line}\n"));
+        }
+        let mut bench = Bench::start(input_of(&engine, "", text(vec![parser])), 100);
+        bench.events(lines.len()).await;
+        bench.stop().await;
+        let logs: Vec<_> =
+            bench.events.iter().map(|event| [&event["log"], &event["log.offset"]]).collect();
+        assert_eq!(
+            serde_json::json!(logs[..lines.len()]),
+            serde_json::json!([
+                [{"offset": 58, "level": "info"}, null], [{"offset": -5}, null], [null, 7], [null, null],
+            ]),
+            "{overwrite_keys}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -43,7 +43,8 @@ impl Run<'_> {
         {
             return false;
         }
-        let mut event = Row::new(row.offset, row.line_bytes, message, record.time);
+        let mut event = *row;
+        (event.message, event.time) = (message, record.time);
         batch.set_first(&mut event, member.key(), member.value(), member.text.len);
         batch.push(event);
         true

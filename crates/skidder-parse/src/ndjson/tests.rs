@@ -274,3 +274,37 @@ fn broken_lines_leave_documents_and_what_is_not_decoded_stays() {
         });
     }
 }
+
+#[test]
+fn a_message_that_is_a_field_stays_unless_keys_overwrite_it() {
+    let keeping = |settings: Settings| Settings { keep_message: true, ..settings };
+    let of = |settings: Settings, line: &str| {
+        let mut seen = decode(keeping(settings), line).0;
+        let fields = seen.as_object_mut().unwrap();
+        fields.retain(|key, _| key != "@timestamp" && key != "log");
+        seen
+    };
+    let (a, both) = (r#"{"a":1}"#, r#"{"message":"m","a":1}"#);
+    let key = |settings: Settings| Settings { message_key: Some("message".into()), ..settings };
+    let target = || Settings { target: Some(Path::parse("j").unwrap()), ..Settings::default() };
+    assert_eq!(of(Settings::default(), a), json!({"message": a, "a": 1}));
+    assert_eq!(of(overwriting(), a), json!({"message": a, "a": 1}));
+    assert_eq!(of(target(), a), json!({"message": a, "j": {"a": 1}}));
+    assert_eq!(of(Settings::default(), both), json!({"message": both, "a": 1}));
+    assert_eq!(of(key(Settings::default()), both), json!({"message": both, "a": 1}));
+    assert_eq!(of(key(overwriting()), both), json!({"message": "m", "a": 1}));
+    assert_eq!(of(overwriting(), both), json!({"message": "m", "a": 1}));
+    assert_eq!(of(target(), both), json!({"message": both, "j": {"message": "m", "a": 1}}));
+    assert_eq!(of(overwriting(), r#"{"message":{"b":1}}"#), json!({"message": {"b": 1}}));
+    assert_eq!(of(overwriting(), "{}"), json!({"message": "{}"}));
+    let gone = r#"{"message":null,"a":1}"#;
+    assert_eq!(of(overwriting(), gone), json!({"a": 1}));
+    assert_eq!(of(Settings::default(), gone), json!({"message": gone, "a": 1}));
+    let inside = r#"{"a":{"message":null},"text":"\"message\":null"}"#;
+    let expected = json!({"message": inside, "a": {}, "text": "\"message\":null"});
+    assert_eq!(of(overwriting(), inside), expected);
+    // As in Filebeat, which takes it for a line that could not be decoded.
+    let error = r#"{"error":{"message":"e"}}"#;
+    assert_eq!(of(Settings::default(), error), json!({"message": "", "error": {"message": "e"}}));
+    assert_eq!(of(overwriting(), "x")["message"], json!("x"));
+}

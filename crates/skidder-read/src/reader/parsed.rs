@@ -345,6 +345,7 @@ impl Reader {
             line_bytes_max: context.settings.line_bytes_max(),
             rows_max: context.rows_max,
             now,
+            has_offset: true,
         };
         lines.give(run, batch, |offset, bytes| self.report_too_long(offset, bytes))
     }

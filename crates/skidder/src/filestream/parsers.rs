@@ -338,6 +338,7 @@ fn read_ndjson(section: &Section<'_>, keep_null: bool, target: Option<Path>) -> 
         message_key: name(&kinds::MESSAGE_KEY),
         document_id: name(&kinds::DOCUMENT_ID),
         keep_null,
+        keep_message: false,
     };
     let log_errors = !section.get(&kinds::IGNORE_DECODING_ERROR).value();
     Parser::Ndjson { settings, log_errors }
