@@ -188,7 +188,9 @@ pub fn read(
     }
     let hosts = section.get(&HOSTS).try_each(host).at_least_one("broker").required();
     let topics = section.get(&TOPICS).at_least_one("topic").required();
-    let group_id = section.get(&GROUP_ID).required();
+    let named =
+        |text: &String| if text.is_empty() { Err("it needs a name".to_owned()) } else { Ok(()) };
+    let group_id = section.get(&GROUP_ID).check(named).required();
     let version = section.get(&VERSION).try_map(|text| Version::parse(&text)).value();
     let group_instance_id =
         Some(section.get(&GROUP_INSTANCE_ID).value()).filter(|id| !id.is_empty());

@@ -66,6 +66,7 @@ fn mistakes_are_reported() {
         ("{topics: [t], group_id: g}".to_owned(), "`hosts` is missing"),
         ("{hosts: [h], group_id: g}".to_owned(), "`topics` is missing"),
         ("{hosts: [h], topics: [t]}".to_owned(), "`group_id` is missing"),
+        ("{hosts: [h], topics: [t], group_id: ''}".to_owned(), "`group_id` is missing"),
         (format!("{{{most}, username: u}}"), "`username` needs `password`"),
         (format!("{{{most}, password: p}}"), "`password` does nothing"),
         (format!("{{{most}, sasl.mechanism: PLAIN}}"), "`sasl.mechanism` does nothing"),
