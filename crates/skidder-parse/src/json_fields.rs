@@ -111,6 +111,34 @@ impl JsonFields {
         Ok(left_out)
     }
 
+    /// Decodes a document of a sender that decides on fields, but not on how its event is sent on: at the root of
+    /// the event (nothing as `target`), its fields win and `@metadata` is left out. Returns what was left out.
+    ///
+    /// # Errors
+    /// If the text is not decoded.
+    pub fn decode_document(
+        &mut self,
+        event: &mut EventMut<'_>,
+        text: Text,
+        target: Option<&Path>,
+    ) -> Result<Option<NdjsonError>, JsonFieldsError> {
+        let value = self.scanner.value(event, text).map_err(JsonFieldsError::Undecoded)?;
+        match (value, target) {
+            (value, Some(target)) => {
+                let put = event.put_cell(target, cell_of(&value, true));
+                put.map(|()| None).map_err(JsonFieldsError::Target)
+            }
+            (JsonValue::Other(_), None) => Err(JsonFieldsError::NotAnObject),
+            (JsonValue::Object(mut fields), None) => {
+                let left_out = ndjson::take_time(event, &mut fields, &mut self.times).err();
+                let has_metadata = ndjson::remove(event, &mut fields, b"@metadata").is_some();
+                ndjson::remove_of_row(event, &mut fields);
+                event.merge_list_over(fields, true);
+                Ok(if has_metadata { Some(NdjsonError::MetadataOfDocument) } else { left_out })
+            }
+        }
+    }
+
     fn put_at_root(
         &mut self,
         event: &mut EventMut<'_>,

@@ -8,7 +8,7 @@ use crate::common::known_utf8;
 use crate::stream::buffers::Buffers;
 use skidder_event::{Batch, EventMut, Map, Parts, Path, Row, Text, Value};
 use skidder_input::Source;
-use skidder_parse::json_fields::{JsonFields, Settings};
+use skidder_parse::json_fields::JsonFields;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,7 +27,6 @@ pub(super) struct Decoder {
     original: Path,
     event: Path,
     headers: Path,
-    settings: Settings,
     /// For bodies and batches.
     pub(super) buffers: Arc<Buffers>,
 }
@@ -58,13 +57,6 @@ impl Decoder {
         program: Option<Program>,
     ) -> Self {
         let path = |name| Path::parse(name).expect("it is a path");
-        let settings = Settings {
-            max_depth: 1,
-            process_array: false,
-            overwrite_keys: true,
-            expand_keys: false,
-            document_id: None,
-        };
         Self {
             target,
             preserve_original,
@@ -72,7 +64,6 @@ impl Decoder {
             original: path("event.original"),
             event: path("event"),
             headers: path("headers"),
-            settings,
             buffers: Arc::new(Buffers::new(BATCH_BYTES)),
         }
     }
@@ -177,7 +168,7 @@ impl Decoder {
             let text = batch.rows()[row].message;
             let mut event = batch.event_mut(row, &base);
             event.clear_message();
-            match json.decode(&mut event, text, &self.settings, self.target.as_ref()) {
+            match json.decode_document(&mut event, text, self.target.as_ref()) {
                 Ok(None) => {}
                 Ok(Some(left_out)) => {
                     decoded.left_out.get_or_insert_with(|| left_out.to_string());
@@ -189,11 +180,6 @@ impl Decoder {
         }
         batch.forget_changes();
         (batch, Ok(()))
-    }
-
-    /// How objects are decoded.
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Adds the object as text, if that is wanted.

@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 mod faces;
 mod faces_fuzz;
 mod hostile;
+mod senders;
 mod sharing;
 
 /// Reads settings; `servers` are those of the program.

@@ -177,7 +177,7 @@ impl Bulk {
             let text = batch.rows()[row].message;
             let mut event = batch.event_mut(row, &base);
             event.clear_message();
-            match json.decode(&mut event, text, decoder.settings(), None) {
+            match json.decode_document(&mut event, text, None) {
                 Ok(None) => {}
                 Ok(Some(left_out)) => {
                     self.left_out.get_or_insert_with(|| left_out.to_string());

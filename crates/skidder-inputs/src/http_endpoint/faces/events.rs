@@ -21,6 +21,7 @@ pub(super) struct Events<'a> {
     /// Bytes of its texts.
     bytes: u64,
     done: Vec<(Batch, u64)>,
+    has_left_out: bool,
 }
 
 impl<'a> Events<'a> {
@@ -29,7 +30,15 @@ impl<'a> Events<'a> {
         decoder: &'a Decoder,
         headers: Option<&'a Value>,
     ) -> Self {
-        Self { source, decoder, headers, open: None, bytes: 0, done: Vec::new() }
+        Self {
+            source,
+            decoder,
+            headers,
+            open: None,
+            bytes: 0,
+            done: Vec::new(),
+            has_left_out: false,
+        }
     }
 
     /// Adds an event whose message is `text`; `fill` gives it fields, and may take the message away.
@@ -52,6 +61,14 @@ impl<'a> Events<'a> {
             self.close();
         }
         filled
+    }
+
+    /// Reports what could not be put into an event: the first of them.
+    pub(super) fn leave_out(&mut self, what: &dyn std::fmt::Display) {
+        if !std::mem::replace(&mut self.has_left_out, true) {
+            self.source.failed(&what.to_string());
+            tracing::warn!(source = %self.source.about().name, "{what}");
+        }
     }
 
     fn close(&mut self) {
