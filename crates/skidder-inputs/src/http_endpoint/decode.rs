@@ -8,7 +8,7 @@ use crate::common::known_utf8;
 use crate::stream::buffers::Buffers;
 use skidder_event::{Batch, EventMut, Map, Parts, Path, Row, Text, Value};
 use skidder_input::Source;
-use skidder_parse::json_fields::JsonFields;
+use skidder_parse::json_fields::{Dates, JsonFields};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ impl Decoder {
             let text = batch.rows()[row].message;
             let mut event = batch.event_mut(row, &base);
             event.clear_message();
-            match json.decode_document(&mut event, text, self.target.as_ref()) {
+            match json.decode_document(&mut event, text, self.target.as_ref(), Dates::Rfc3339) {
                 Ok(None) => {}
                 Ok(Some(left_out)) => {
                     decoded.left_out.get_or_insert_with(|| left_out.to_string());

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 use serde::Deserialize;
 use skidder_event::{Batch, Map, Row, Text, Value};
 use skidder_input::Source;
-use skidder_parse::json_fields::JsonFields;
+use skidder_parse::json_fields::{Dates, JsonFields, JsonFieldsError};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -177,13 +177,13 @@ impl Bulk {
             let text = batch.rows()[row].message;
             let mut event = batch.event_mut(row, &base);
             event.clear_message();
-            match json.decode_document(&mut event, text, None) {
+            match json.decode_document(&mut event, text, None, Dates::Elasticsearch) {
                 Ok(None) => {}
                 Ok(Some(left_out)) => {
                     self.left_out.get_or_insert_with(|| left_out.to_string());
                 }
                 Err(error) => {
-                    item.refused = Some(format!("failed to parse the document: {error}").into());
+                    item.refused = Some(refusal(&error));
                     is_whole = false;
                     continue;
                 }
@@ -230,13 +230,26 @@ impl Bulk {
                 let outcome = outcomes.get(item.batch as usize).copied();
                 let outcome = outcome.unwrap_or(Outcome::Full).message();
                 let reason = item.refused.as_deref().unwrap_or(outcome);
-                let error = elasticsearch::error_of(status, reason);
+                let is_document = matches!(action.verb, "create" | "index");
+                let error = if item.refused.is_some() && is_document {
+                    elasticsearch::unparsed(reason)
+                } else {
+                    elasticsearch::error_of(status, reason)
+                };
                 out.push_str(&format!(",\"error\":{error}"));
             }
             out.push_str("}}");
         }
         out.push_str("]}");
         out
+    }
+}
+
+/// Why a document is refused.
+fn refusal(error: &JsonFieldsError) -> Box<str> {
+    match error {
+        JsonFieldsError::Date(_) => error.to_string().into(),
+        error => format!("failed to parse the document: {error}").into(),
     }
 }
 

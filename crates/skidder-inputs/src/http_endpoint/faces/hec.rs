@@ -12,7 +12,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::json;
 use skidder_config::Secret;
 use skidder_event::{EventMut, Path, Text};
-use skidder_parse::json_fields::JsonFields;
+use skidder_parse::json_fields::{Dates, JsonFields};
 use skidder_parse::ndjson::NdjsonError;
 use subtle::ConstantTimeEq as _;
 
@@ -287,7 +287,7 @@ impl Reading<'_> {
         text: Text,
         target: Option<&Path>,
     ) -> Result<Option<NdjsonError>, Code> {
-        let decoded = self.json.decode_document(event, text, target);
+        let decoded = self.json.decode_document(event, text, target, Dates::Rfc3339);
         decoded.map_err(|_| Code::InvalidFormat)
     }
 }

@@ -45,3 +45,49 @@ async fn a_prefix_of_the_settings_may_be_metadata() {
     assert_eq!(bench.specials[0].1, json!({"in": {"m": 1}}));
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_of_documents_are_read_as_elasticsearch_does() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: elasticsearch", &sockets), 100);
+    let day = "2026-01-02T00:00:00.000Z";
+    let second = "2026-01-02T03:04:05.000Z";
+    let right = [
+        ("1700000000123", "2023-11-14T22:13:20.123Z"),
+        ("\"1700000000123\"", "2023-11-14T22:13:20.123Z"),
+        ("-1", "1969-12-31T23:59:59.999Z"),
+        ("\"2026-01-02T03:04:05\"", second),
+        ("\"2026-01-02T03:04:05.000000000Z\"", second),
+        ("\"2026-01-02T05:04:05+02:00\"", second),
+        ("\"2026-01-01T21:34:05-0530\"", second),
+        ("\"2026-01-02T05:04:05+02\"", second),
+        ("\"2026-01-02T03:04:05,5\"", "2026-01-02T03:04:05.500Z"),
+        ("\"2026-01-02\"", day),
+        ("\"2026-01\"", "2026-01-01T00:00:00.000Z"),
+        ("2026", "2026-01-01T00:00:00.000Z"),
+        ("\"2026-01-02T03:04Z\"", "2026-01-02T03:04:00.000Z"),
+        ("\"2026-01-02T03\"", "2026-01-02T03:00:00.000Z"),
+        ("[\"2026-01-02\"]", day),
+    ];
+    let wrong = ["\"bad\"", "\"\"", "{}", "true", "1.5e3", "\"2026-01-02 03:04:05\"", "[]"];
+    let document = |time: &str| format!("{{\"create\":{{}}}}\n{{\"@timestamp\":{time}}}\n");
+    let all = right.iter().map(|(time, _)| *time).chain(wrong);
+    let body: String = all.map(document).chain(["{\"create\":{}}\n{}\n".to_owned()]).collect();
+    let answered = ask(&mut bench, address, bulk("/i/_bulk", &body)).await;
+    let answer = body_of(&answered);
+    let items: Vec<_> =
+        answer["items"].as_array().unwrap().iter().map(|item| &item["create"]).collect();
+    for ((time, _), item) in right.iter().zip(&items) {
+        assert_eq!(item["status"], 201, "{time}: {item}");
+    }
+    for (time, item) in wrong.iter().zip(&items[right.len()..]) {
+        assert_eq!(item["status"], 400, "{time}");
+        assert_eq!(item["error"]["type"], "document_parsing_exception", "{time}: {item}");
+    }
+    assert_eq!(items.last().unwrap()["status"], 201, "a document without a time");
+    bench.events(right.len() + 1).await;
+    let came: Vec<_> = bench.specials.iter().map(|(time, _)| &**time).collect();
+    let expected: Vec<_> = right.iter().map(|(_, expected)| *expected).collect();
+    assert_eq!(came[..right.len()], expected);
+    bench.stop().await;
+}
