@@ -91,3 +91,21 @@ async fn times_of_documents_are_read_as_elasticsearch_does() {
     assert_eq!(came[..right.len()], expected);
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_may_have_numbers_as_texts_and_a_mark_before_them() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: elasticsearch", &sockets), 100);
+    let body = "\u{feff}{\"create\":{\"_id\":7,\"_index\":true,\"pipeline\":1.5}}\n{\"m\":1}\n\
+                {\"create\":{\"_id\":null}}\n{\"m\":2}\n";
+    let answered = ask(&mut bench, address, bulk("/_bulk", body)).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let item = &body_of(&answered)["items"][0]["create"];
+    assert_eq!((&item["_id"], &item["_index"]), (&json!("7"), &json!("true")));
+    bench.events(2).await;
+    let metadata = json!({"raw_index": "true", "_id": "7", "pipeline": "1.5"});
+    assert_eq!(bench.specials[0].1, metadata);
+    let list = bulk("/_bulk", "{\"create\":{\"_id\":[]}}\n{\"m\":1}\n");
+    assert_eq!(ask(&mut bench, address, list).await.status, 400);
+    bench.stop().await;
+}
