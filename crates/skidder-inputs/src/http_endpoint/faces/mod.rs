@@ -10,6 +10,7 @@ mod deliver;
 mod elasticsearch;
 mod events;
 mod hec;
+mod json_tree;
 mod loki;
 mod otlp;
 mod otlp_json;

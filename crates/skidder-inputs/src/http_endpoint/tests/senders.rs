@@ -109,3 +109,51 @@ async fn actions_may_have_numbers_as_texts_and_a_mark_before_them() {
     assert_eq!(ask(&mut bench, address, list).await.status, 400);
     bench.stop().await;
 }
+
+/// A request of one record with this body, and another one.
+fn records(body: &str) -> Vec<u8> {
+    let json = format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"body":{body},"severityNumber":"SEVERITY_NUMBER_ERROR"}},{{"body":{{"stringValue":"other"}}}}]}}]}}]}}"#
+    );
+    bytes_of("POST", "/v1/logs", JSON, json.as_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_of_otlp_is_that_of_protocol_buffers() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: otlp", &sockets), 100);
+    let nested = |levels: usize| {
+        let (open, close) = ("{\"arrayValue\":{\"values\":[", "]}}");
+        format!("{}{{\"intValue\":7}}{}", open.repeat(levels), close.repeat(levels))
+    };
+    // A value is one level by itself.
+    for (body, is_taken) in [
+        (nested(38), true),
+        (nested(62), true),
+        (nested(63), true),
+        (nested(64), false),
+        (nested(3000), false),
+        ("null".to_owned(), true),
+        ("{\"stringValue\":null}".to_owned(), true),
+        ("{\"kvlistValue\":null}".to_owned(), true),
+        ("{\"kvlistValue\":{\"values\":[{\"key\":\"a\",\"value\":null}]}}".to_owned(), true),
+        ("{\"intValue\":\"x\"}".to_owned(), false),
+    ] {
+        let what = &body[..body.len().min(80)];
+        let answered = ask(&mut bench, address, records(&body)).await;
+        assert_eq!(answered.status, 200, "{what}: {answered:?}");
+        let rejected = body_of(&answered)["partialSuccess"]["rejectedLogRecords"].clone();
+        assert_eq!(rejected == "1", !is_taken, "{what}: {answered:?}");
+        let events: Vec<Value> = bench.events.drain(..).collect();
+        assert_eq!(events.len(), 1 + usize::from(is_taken), "{what}");
+        if is_taken {
+            assert_eq!(events[0]["event"]["severity"], 17, "{what}");
+        }
+        assert_eq!(events.last().unwrap()["message"], "other");
+    }
+    let deep = "[".repeat(500_000);
+    for wrong in [&records(&deep)[..], &post("/v1/logs", &format!("{{\"resourceLogs\":{deep}"))] {
+        assert_eq!(ask(&mut bench, address, wrong.to_vec()).await.status, 400);
+    }
+    bench.stop().await;
+}
