@@ -1,6 +1,7 @@
 //! Batches of events that a face makes one by one.
 
-use super::super::decode::{BATCH_BYTES, Decoder};
+use super::super::decode::{BATCH_BYTES, Decoder, EVENTS_MAX, too_many};
+use hyper::StatusCode;
 use skidder_event::{Batch, EventMut, Map, Path, Text, Value};
 use skidder_input::Source;
 use std::sync::Arc;
@@ -10,6 +11,16 @@ pub(super) const FIELDS_MAX: usize = 4096;
 
 /// The field for what cannot have its own place.
 const LABELS: &str = "labels";
+
+/// Why nothing of a body is used.
+#[derive(Debug)]
+pub(super) struct Wrong(pub(super) StatusCode, pub(super) String);
+
+impl From<String> for Wrong {
+    fn from(message: String) -> Self {
+        Self(StatusCode::BAD_REQUEST, message)
+    }
+}
 
 /// Makes batches.
 pub(super) struct Events<'a> {
@@ -21,6 +32,8 @@ pub(super) struct Events<'a> {
     /// Bytes of its texts.
     bytes: u64,
     done: Vec<(Batch, u64)>,
+    /// Events, also those of batches that are dropped because there are too many.
+    count: usize,
     has_left_out: bool,
 }
 
@@ -37,6 +50,7 @@ impl<'a> Events<'a> {
             open: None,
             bytes: 0,
             done: Vec::new(),
+            count: 0,
             has_left_out: false,
         }
     }
@@ -57,6 +71,7 @@ impl<'a> Events<'a> {
         self.decoder.add_headers(&mut event, self.headers);
         batch.forget_changes();
         self.bytes += u64::from(text.len);
+        self.count += 1;
         if batch.memory_bytes() >= BATCH_BYTES {
             self.close();
         }
@@ -75,11 +90,22 @@ impl<'a> Events<'a> {
         if let Some(batch) = self.open.take() {
             self.done.push((batch, std::mem::take(&mut self.bytes)));
         }
+        if self.count > EVENTS_MAX {
+            self.done.clear();
+        }
     }
 
-    pub(super) fn finish(mut self) -> Vec<(Batch, u64)> {
+    /// The batches.
+    ///
+    /// # Errors
+    /// There are more than [`EVENTS_MAX`] events.
+    pub(super) fn finish(mut self) -> Result<Vec<(Batch, u64)>, Wrong> {
         self.close();
-        self.done
+        if self.count > EVENTS_MAX {
+            let (status, message) = too_many();
+            return Err(Wrong(status, message));
+        }
+        Ok(self.done)
     }
 }
 

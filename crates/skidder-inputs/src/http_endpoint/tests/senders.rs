@@ -1,6 +1,6 @@
 //! What a sender says in its documents, and what it cannot say.
 
-use super::faces::{body_of, bulk, hec};
+use super::faces::{SPLUNK, body_of, bulk, hec};
 use super::*;
 
 /// Sends a request and takes events until it is answered.
@@ -155,5 +155,26 @@ async fn json_of_otlp_is_that_of_protocol_buffers() {
     for wrong in [&records(&deep)[..], &post("/v1/logs", &format!("{{\"resourceLogs\":{deep}"))] {
         assert_eq!(ask(&mut bench, address, wrong.to_vec()).await.status, 400);
     }
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_too_many_events_is_refused() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, "", &sockets), 100);
+    let many = (1 << 21) + 1;
+    for body in ["{}\n".repeat(many), format!("[{}{{}}]", "{},".repeat(many - 1))] {
+        let answered = ask(&mut bench, address, post("/", &body)).await;
+        assert_eq!(answered.status, 413, "{answered:?}");
+        assert!(answered.body.contains("2097152 events"), "{answered:?}");
+    }
+    assert!(bench.events.is_empty());
+    bench.stop().await;
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, SPLUNK.settings, &sockets), 100);
+    let lines = hec("/services/collector/raw", &"x\n".repeat(many));
+    let answered = ask(&mut bench, address, lines).await;
+    assert_eq!(answered.status, 413, "{answered:?}");
+    assert!(bench.events.is_empty());
     bench.stop().await;
 }
