@@ -237,7 +237,7 @@ const OF_NDJSON: [&str; 11] = [
 /// `accept` and what belongs to it. `None` if it is wrong, which is reported.
 fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     let completion_timeout = section.get(&COMPLETION_TIMEOUT).value();
-    let names = section.get(&ACCEPT).try_each(|name| {
+    let names = section.get(&ACCEPT).at_least_one("face").try_each(|name| {
         if name == "ndjson" {
             return Ok(None);
         }
@@ -278,7 +278,9 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     let is_used = |name: &str| name == "prefix" && faces.contains(&Face::SplunkHec);
     let without_effect = OF_NDJSON.into_iter().filter(|name| !is_used(name));
     for name in without_effect.filter(|name| section.item(name).is_some()) {
-        section.warning(name, "no effect: only `ndjson` in `accept` has it", "remove it");
+        let name_of = section.path_of(name);
+        let message = format!("`{name_of}` has no effect: only `ndjson` in `accept` has it");
+        section.warning(name, message, "remove it");
     }
     Some(FaceSettings { faces, completion_timeout, token, use_ack })
 }
@@ -349,11 +351,14 @@ fn read_validator(section: &Section<'_>) -> Option<Validator> {
         None => None,
         Some((header, key)) => {
             let Some(kind) = kind else {
-                section.missing(
-                    HMAC_TYPE.name(),
-                    "`sha256` or `sha1`",
-                    "without it Filebeat checks no signature at all",
-                );
+                // A wrong one was reported.
+                if !section.has_key(&HMAC_TYPE) {
+                    section.missing(
+                        HMAC_TYPE.name(),
+                        "is missing; expected `sha256` or `sha1`",
+                        "without it Filebeat checks no signature at all",
+                    );
+                }
                 return None;
             };
             Some(Hmac { header, key, kind, prefix })

@@ -178,3 +178,30 @@ async fn a_request_of_too_many_events_is_refused() {
     assert!(bench.events.is_empty());
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_no_gzip_is_a_wrong_request_to_a_face() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: elasticsearch", &sockets), 100);
+    let headers = format!("{JSON}Content-Encoding: gzip\r\n");
+    for body in [&b"{}\n"[..], b""] {
+        let answered = exchange(address, &bytes_of("POST", "/_bulk", &headers, body)).await;
+        assert_eq!(answered.status, 400, "{answered:?}");
+    }
+    bench.stop().await;
+}
+
+#[test]
+fn settings_that_are_wrong_are_reported_once() {
+    let (_, sockets) = free_address();
+    let report = |text: &str| read_text(text, &context(&sockets)).1;
+    for kind in ["", ", hmac.type: md5"] {
+        let problems = report(&format!("{{hmac.header: X-S, hmac.key: k{kind}}}"));
+        assert_eq!(problems.matches("hmac.type").count(), 1, "{problems}");
+        assert!(problems.contains("`hmac.type`"), "{problems}");
+    }
+    let problems = report("{accept: []}");
+    assert!(problems.contains("at least one face"), "{problems}");
+    let problems = report("{accept: loki, method: PUT}");
+    assert!(problems.contains("`method` has no effect"), "{problems}");
+}
