@@ -99,6 +99,8 @@ pub(crate) struct Bench {
     pub(crate) settle: Arc<Settle>,
     /// Events as JSON, without `@timestamp` and `@metadata`.
     pub(crate) events: Vec<serde_json::Value>,
+    /// The `@timestamp` of each, and its `@metadata`, or null.
+    pub(crate) specials: Vec<(String, serde_json::Value)>,
     /// Nothing is taken: the output is stuck.
     pub(crate) is_stuck: bool,
     queue: Queue,
@@ -148,6 +150,7 @@ impl Bench {
             input,
             settle,
             events: Vec::new(),
+            specials: Vec::new(),
             is_stuck: false,
             queue,
             registry,
@@ -172,9 +175,13 @@ impl Bench {
                 encoder.write(&mut out, &delivery.batch, row as usize);
                 let mut event: serde_json::Value = serde_json::from_slice(&out).unwrap();
                 let fields = event.as_object_mut().unwrap();
-                assert!(fields.remove("@timestamp").is_some());
-                fields.remove("@metadata");
+                let time = fields.remove("@timestamp").unwrap();
+                assert!(!fields.contains_key("@metadata"), "{event}");
                 self.events.push(event);
+                out.clear();
+                encoder.write_own_metadata(&mut out, &delivery.batch, row as usize);
+                let metadata = serde_json::from_slice(&out).unwrap_or_default();
+                self.specials.push((time.as_str().unwrap().to_owned(), metadata));
             }
             delivery.ticket.delivered(delivery.len() as u32);
         }

@@ -9,7 +9,7 @@
 
 use crate::json::{JsonError, JsonValue, Scanner};
 use crate::ndjson::{self, Expander, NdjsonError};
-use crate::time::TimeReader;
+use crate::time::{TimeReader, optional_time_or_millis};
 use skidder_event::{Cell, EditError, EventMut, FieldList, NodeId, Path, Text};
 
 /// Settings, by Filebeat's names.
@@ -45,6 +45,18 @@ pub enum JsonFieldsError {
     /// The target is inside a value that is not an object.
     #[error("{0}")]
     Target(EditError),
+    /// `@timestamp` is no date.
+    #[error("failed to parse field [@timestamp] of type [date]: [{0}]")]
+    Date(String),
+}
+
+/// How the `@timestamp` of a document is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dates {
+    /// RFC 3339; without it the event keeps its time, which is reported.
+    Rfc3339,
+    /// Elasticsearch's default format; something else is an error. `null` is no time.
+    Elasticsearch,
 }
 
 /// A decoder. Keep one for each thread: it learns the keys of its texts.
@@ -111,6 +123,41 @@ impl JsonFields {
         Ok(left_out)
     }
 
+    /// Decodes a document of a sender that decides on fields, but not on how its event is sent on: at the root of
+    /// the event (nothing as `target`), its fields win and `@metadata` is left out. Returns what was left out.
+    ///
+    /// # Errors
+    /// If the text is not decoded.
+    pub fn decode_document(
+        &mut self,
+        event: &mut EventMut<'_>,
+        text: Text,
+        target: Option<&Path>,
+        dates: Dates,
+    ) -> Result<Option<NdjsonError>, JsonFieldsError> {
+        let value = self.scanner.value(event, text).map_err(JsonFieldsError::Undecoded)?;
+        match (value, target) {
+            (value, Some(target)) => {
+                let put = event.put_cell(target, cell_of(&value, true));
+                put.map(|()| None).map_err(JsonFieldsError::Target)
+            }
+            (JsonValue::Other(_), None) => Err(JsonFieldsError::NotAnObject),
+            (JsonValue::Object(mut fields), None) => {
+                let left_out = match dates {
+                    Dates::Rfc3339 => ndjson::take_time(event, &mut fields, &mut self.times).err(),
+                    Dates::Elasticsearch => {
+                        take_date(event, &mut fields).map_err(JsonFieldsError::Date)?;
+                        None
+                    }
+                };
+                let has_metadata = ndjson::remove(event, &mut fields, b"@metadata").is_some();
+                ndjson::remove_of_row(event, &mut fields);
+                event.merge_list_over(fields, true);
+                Ok(if has_metadata { Some(NdjsonError::MetadataOfDocument) } else { left_out })
+            }
+        }
+    }
+
     fn put_at_root(
         &mut self,
         event: &mut EventMut<'_>,
@@ -149,6 +196,32 @@ impl JsonFields {
             event.arena().1.set(id, cell_of(&value, false), 0);
         }
     }
+}
+
+/// Takes the time of a document. Fails with what is no date.
+fn take_date(event: &mut EventMut<'_>, fields: &mut FieldList) -> Result<(), String> {
+    let mut cell = ndjson::remove(event, fields, b"@timestamp");
+    // A list of one is its element, as in an index.
+    if let Some(Cell::List(first)) = cell
+        && !first.is_none()
+    {
+        let (_, arena) = event.arena();
+        if arena.next(first).is_none() {
+            cell = Some(arena.cell(first));
+        }
+    }
+    let text = match cell {
+        None | Some(Cell::Null) => return Ok(()),
+        Some(Cell::Str(text) | Cell::Number(text)) => event.text(text).to_vec(),
+        Some(Cell::Int(number)) => number.to_string().into_bytes(),
+        Some(Cell::UInt(number)) => number.to_string().into_bytes(),
+        Some(_) => return Err("no text and no number".to_owned()),
+    };
+    let Some(time) = optional_time_or_millis(&text) else {
+        return Err(String::from_utf8_lossy(&text).into_owned());
+    };
+    event.set_time(time);
+    Ok(())
 }
 
 fn first_of(value: &JsonValue) -> NodeId {

@@ -70,6 +70,11 @@ pub enum NdjsonError {
     /// `@metadata` stays as it is.
     #[error("failed to update @metadata")]
     Metadata,
+    /// Documents of senders may not set it.
+    #[error(
+        "`@metadata` of a document is left out: it says how an event is written, not what it is"
+    )]
+    MetadataOfDocument,
 }
 
 /// One `ndjson` parser. Keep one for each source or thread: it learns the keys of its lines.
@@ -306,7 +311,8 @@ fn has(fields: &FieldList, key: &[u8]) -> bool {
     fields.keys.may_have(KeyBit::of(key))
 }
 
-fn remove(event: &mut EventMut<'_>, fields: &mut FieldList, key: &[u8]) -> Option<Cell> {
+/// Takes out a field.
+pub(crate) fn remove(event: &mut EventMut<'_>, fields: &mut FieldList, key: &[u8]) -> Option<Cell> {
     if !has(fields, key) {
         return None;
     }
@@ -364,23 +370,36 @@ fn below(event: &mut EventMut<'_>, fields: FieldList, target: &Path) -> FieldLis
     FieldList::one(first)
 }
 
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Takes the time, `@timestamp`. What is no time is left out.
+pub(crate) fn take_time(
+    event: &mut EventMut<'_>,
+    fields: &mut FieldList,
+    times: &mut TimeReader,
+) -> Result<(), NdjsonError> {
+    let mut done = Ok(());
+    match remove(event, fields, b"@timestamp") {
+        Some(Cell::Str(text)) => match times.rfc3339(event.text(text)) {
+            Some(time) => event.set_time(time),
+            None => done = Err(NdjsonError::Timestamp(lossy(event.text(text)))),
+        },
+        Some(_) => done = Err(NdjsonError::TimestampNotText),
+        None => {}
+    }
+    fields.timestamp = false;
+    done
+}
+
 /// Takes the fields that are more than fields: the time, `@metadata`, and a `type` that may not be one.
 pub(crate) fn take_special(
     event: &mut EventMut<'_>,
     fields: &mut FieldList,
     times: &mut TimeReader,
 ) -> Result<(), NdjsonError> {
-    let lossy = |event: &EventMut<'_>, text| String::from_utf8_lossy(event.text(text)).into_owned();
-    let mut done = Ok(());
-    match remove(event, fields, b"@timestamp") {
-        Some(Cell::Str(text)) => match times.rfc3339(event.text(text)) {
-            Some(time) => event.set_time(time),
-            None => done = Err(NdjsonError::Timestamp(lossy(event, text))),
-        },
-        Some(_) => done = Err(NdjsonError::TimestampNotText),
-        None => {}
-    }
-    fields.timestamp = false;
+    let mut done = take_time(event, fields, times);
     match remove(event, fields, b"@metadata") {
         Some(Cell::Map { first, .. }) => event.merge_metadata_list(first),
         Some(_) => done = Err(NdjsonError::Metadata),
@@ -392,7 +411,7 @@ pub(crate) fn take_special(
     let Some((before, id)) = find(event, fields.first, b"type") else { return done };
     done = match event.arena().1.cell(id) {
         Cell::Str(text) => match event.text(text) {
-            [] | [b'_', ..] => Err(NdjsonError::Type(lossy(event, text))),
+            kind @ ([] | [b'_', ..]) => Err(NdjsonError::Type(lossy(kind))),
             _ => return done,
         },
         _ => Err(NdjsonError::TypeNotText),

@@ -43,6 +43,68 @@ impl TimeReader {
     }
 }
 
+/// Nanoseconds since 1970-01-01 UTC of a date in Elasticsearch's default format,
+/// `strict_date_optional_time||epoch_millis`: of `2026`, `2026-11-21`, `2026-11-21T20:52`, any of them with
+/// a time of day also with a zone, or of milliseconds since 1970-01-01. Without a zone it is UTC.
+pub fn optional_time_or_millis(text: &[u8]) -> Option<i64> {
+    optional_time(text).or_else(|| epoch_millis(text))
+}
+
+fn optional_time(text: &[u8]) -> Option<i64> {
+    let (year, rest) = text.split_first_chunk::<4>()?;
+    let (month, rest) = part(rest, b'-')?;
+    let (day, rest) = month.map_or(Some((None, rest)), |_| part(rest, b'-'))?;
+    let days = days_of(digits(year)?, month.unwrap_or(1), day.unwrap_or(1))?;
+    let (seconds, nanoseconds) = match rest {
+        [] => (0, 0),
+        [b'T', time @ ..] if day.is_some() => time_of_day(time)?,
+        _ => return None,
+    };
+    (days * 86_400 + seconds).checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
+/// Seconds and nanoseconds of `20`, `20:52`, `20:52:57` or `20:52:57.123`, each also with a zone; of nothing, zero.
+fn time_of_day(text: &[u8]) -> Option<(i64, i64)> {
+    if text.is_empty() {
+        return Some((0, 0));
+    }
+    let (hour, rest) = text.split_first_chunk::<2>()?;
+    let hour = digits(hour)?;
+    let (minute, rest) = part(rest, b':')?;
+    let (second, rest) = minute.map_or(Some((None, rest)), |_| part(rest, b':'))?;
+    let (nanoseconds, zone) = second.map_or(Some((0, rest)), |_| fraction(rest))?;
+    let (minute, second) = (minute.unwrap_or(0), second.unwrap_or(0));
+    if hour > 23 || minute > 59 || second > 59 || rest.len() - zone.len() > 10 {
+        return None;
+    }
+    let offset = match *zone {
+        [] => 0,
+        [sign, h1, h2] => self::zone(&[sign, h1, h2, b'0', b'0'])?,
+        _ => self::zone(zone)?,
+    };
+    Some((hour * 3600 + minute * 60 + second - offset, nanoseconds))
+}
+
+/// Two digits behind a mark, if the mark is there, and what follows. `None` if something else is behind it.
+fn part(text: &[u8], mark: u8) -> Option<(Option<i64>, &[u8])> {
+    let Some(rest) = text.strip_prefix(&[mark]) else { return Some((None, text)) };
+    let (two, rest) = rest.split_first_chunk::<2>()?;
+    Some((Some(digits(two)?), rest))
+}
+
+/// Of milliseconds, with up to six decimals.
+fn epoch_millis(text: &[u8]) -> Option<i64> {
+    let (sign, text) = text.strip_prefix(b"-").map_or((1, text), |text| (-1, text));
+    let dot = text.iter().position(|&byte| byte == b'.');
+    let (whole, decimals) = dot.map_or((text, None), |at| (&text[..at], Some(&text[at + 1..])));
+    if !(1..=16).contains(&whole.len()) || decimals.is_some_and(|it| !(1..=6).contains(&it.len())) {
+        return None;
+    }
+    let decimals = decimals.unwrap_or_default();
+    let below = digits(decimals)? * 10_i64.pow(6 - decimals.len() as u32);
+    digits(whole)?.checked_mul(1_000_000)?.checked_add(below)?.checked_mul(sign)
+}
+
 /// Seconds since 1970-01-01 of `2026-11-21T20:52:57` as if in UTC.
 fn date_and_time(head: &[u8; SECONDS_BYTES]) -> Option<i64> {
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
@@ -189,6 +251,62 @@ mod tests {
         }
     }
 
+    #[test]
+    fn dates_of_elasticsearch_may_lack_their_end() {
+        let midnight = 1_795_219_200_000_000_000;
+        for (text, expected) in [
+            ("2026-11-21", midnight),
+            ("2026-11-21T", midnight),
+            ("2026-11-01", midnight - 20 * 86_400_000_000_000),
+            ("2026-11", midnight - 20 * 86_400_000_000_000),
+            ("1970", 0),
+            ("1970-01-01T01", 3_600_000_000_000),
+            ("1970-01-01T00:01", 60_000_000_000),
+            ("1970-01-01T00:01Z", 60_000_000_000),
+            ("1970-01-01T02+01", 3_600_000_000_000),
+            ("1970-01-01T00:00:01.123456789", 1_123_456_789),
+            ("1970-01-01T00:00:01,5+0100", -3_598_500_000_000),
+            ("0", 0),
+            ("1700000000123", 1_700_000_000_123_000_000),
+            ("-1.5", -1_500_000),
+            ("12345", 12_345_000_000),
+        ] {
+            assert_eq!(optional_time_or_millis(text.as_bytes()), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "bad",
+            "T",
+            "-",
+            ".",
+            "1.",
+            "1.1234567",
+            "1e3",
+            "12345678901234567",
+            "99999999999999",
+            "2026-1-2",
+            "2026-11-",
+            "2026-13",
+            "2026-02-30",
+            "2026T03",
+            "2026-11T03",
+            "2026-11-21 03",
+            "2026-11-21Z",
+            "2026-11-21T3",
+            "2026-11-21T24",
+            "2026-11-21T03:",
+            "2026-11-21T03:60",
+            "2026-11-21T03:04:05.",
+            "2026-11-21T03:04:05.1234567891",
+            "2026-11-21T03:04.5",
+            "2026-11-21T03:04:05+",
+            "2026-11-21T03:04:05+1",
+            "9999-11-21",
+        ] {
+            assert_eq!(optional_time_or_millis(text.as_bytes()), None, "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn what_the_encoder_writes_is_read_back(time in any::<i64>()) {
@@ -224,6 +342,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(text in proptest::collection::vec(any::<u8>(), 0..40)) {
             rfc3339(&text);
+            optional_time_or_millis(&text);
         }
     }
 }

@@ -266,7 +266,7 @@ impl Route {
         let decoded = self.decoder.decode(body, source, json, (time, headers.as_ref()), crc);
         let Decoded { batches, challenge, skipped, left_out } = match decoded {
             Ok(decoded) => decoded,
-            Err(message) => return self.failed(session, StatusCode::BAD_REQUEST, &message),
+            Err((status, message)) => return self.failed(session, status, &message),
         };
         if skipped > 0 {
             let what = format!("{skipped} elements of a list are no objects and become no events");

@@ -4,16 +4,30 @@ use super::crc::Crc;
 use super::original;
 use super::program::Program;
 use super::syntax::{skip_space, value_end};
+use super::validate::Refused;
 use crate::common::known_utf8;
 use crate::stream::buffers::Buffers;
+use hyper::StatusCode;
 use skidder_event::{Batch, EventMut, Map, Parts, Path, Row, Text, Value};
 use skidder_input::Source;
-use skidder_parse::json_fields::{JsonFields, Settings};
+use skidder_parse::json_fields::{Dates, JsonFields};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of a batch from which on the rest of a body goes into the next one. A body that is not longer is the batch.
 pub(super) const BATCH_BYTES: usize = 384 << 10;
+
+/// Events of a request; more is refused with 413. An empty object takes two bytes, and its event some ninety.
+pub(super) const EVENTS_MAX: usize = 1 << 21;
+
+/// The answer to a request of more than [`EVENTS_MAX`].
+pub(super) fn too_many() -> Refused {
+    (StatusCode::PAYLOAD_TOO_LARGE, format!("more than {EVENTS_MAX} events in a request"))
+}
+
+fn wrong(message: String) -> Refused {
+    (StatusCode::BAD_REQUEST, message)
+}
 
 /// The paths of what is added to events.
 #[derive(Debug)]
@@ -27,7 +41,6 @@ pub(super) struct Decoder {
     original: Path,
     event: Path,
     headers: Path,
-    settings: Settings,
     /// For bodies and batches.
     pub(super) buffers: Arc<Buffers>,
 }
@@ -58,13 +71,6 @@ impl Decoder {
         program: Option<Program>,
     ) -> Self {
         let path = |name| Path::parse(name).expect("it is a path");
-        let settings = Settings {
-            max_depth: 1,
-            process_array: false,
-            overwrite_keys: true,
-            expand_keys: false,
-            document_id: None,
-        };
         Self {
             target,
             preserve_original,
@@ -72,7 +78,6 @@ impl Decoder {
             original: path("event.original"),
             event: path("event"),
             headers: path("headers"),
-            settings,
             buffers: Arc::new(Buffers::new(BATCH_BYTES)),
         }
     }
@@ -80,7 +85,7 @@ impl Decoder {
     /// Makes batches of a body. `headers` go into each event.
     ///
     /// # Errors
-    /// The message for the client: nothing of the body is used.
+    /// The answer for the client: nothing of the body is used.
     pub(super) fn decode(
         &self,
         mut body: Parts,
@@ -88,11 +93,11 @@ impl Decoder {
         json: &mut JsonFields,
         (time, headers): (i64, Option<&Value>),
         crc: Option<&Crc>,
-    ) -> Result<Decoded, String> {
+    ) -> Result<Decoded, Refused> {
         if let Some(program) = &self.program {
             let values = values(&body.bytes)?;
             let values: Vec<&[u8]> = values.into_iter().map(|span| &body.bytes[span]).collect();
-            body.bytes = program.run(&values)?;
+            body.bytes = program.run(&values).map_err(wrong)?;
         }
         let mut make = |body: &mut Parts, spans: &[Range<usize>]| {
             let mut decoded =
@@ -101,7 +106,7 @@ impl Decoder {
             Ok::<_, String>(decoded)
         };
         if crc.is_none()
-            && let Some(spans) = lines(&body.bytes)
+            && let Some(spans) = lines(&body.bytes)?
             && let Ok(decoded) = make(&mut body, &spans)
         {
             self.buffers.put(body);
@@ -109,10 +114,10 @@ impl Decoder {
         }
         let Objects { mut spans, skipped } = objects(&body.bytes)?;
         let challenge = match crc {
-            Some(crc) => challenge(crc, &body.bytes, &mut spans)?,
+            Some(crc) => challenge(crc, &body.bytes, &mut spans).map_err(wrong)?,
             None => None,
         };
-        let decoded = make(&mut body, &spans)?;
+        let decoded = make(&mut body, &spans).map_err(wrong)?;
         self.buffers.put(body);
         Ok(Decoded { challenge, skipped, ..decoded })
     }
@@ -177,7 +182,7 @@ impl Decoder {
             let text = batch.rows()[row].message;
             let mut event = batch.event_mut(row, &base);
             event.clear_message();
-            match json.decode(&mut event, text, &self.settings, self.target.as_ref()) {
+            match json.decode_document(&mut event, text, self.target.as_ref(), Dates::Rfc3339) {
                 Ok(None) => {}
                 Ok(Some(left_out)) => {
                     decoded.left_out.get_or_insert_with(|| left_out.to_string());
@@ -189,11 +194,6 @@ impl Decoder {
         }
         batch.forget_changes();
         (batch, Ok(()))
-    }
-
-    /// How objects are decoded.
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Adds the object as text, if that is wanted.
@@ -225,8 +225,17 @@ fn row(span: &Range<usize>, start: usize, time: i64) -> Row {
     Row::numbered(0, len, Text { start: (span.start - start) as u32, len }, time)
 }
 
+/// Adds an event, unless there are too many.
+fn push(spans: &mut Vec<Range<usize>>, span: Range<usize>) -> Result<(), Refused> {
+    if spans.len() == EVENTS_MAX {
+        return Err(too_many());
+    }
+    spans.push(span);
+    Ok(())
+}
+
 /// The lines of a body that looks like one object a line; they are not checked.
-fn lines(body: &[u8]) -> Option<Vec<Range<usize>>> {
+fn lines(body: &[u8]) -> Result<Option<Vec<Range<usize>>>, Refused> {
     let mut spans = Vec::new();
     let mut start = 0;
     let mut ends = memchr::memchr_iter(b'\n', body);
@@ -236,20 +245,20 @@ fn lines(body: &[u8]) -> Option<Vec<Range<usize>>> {
         let trimmed = line.trim_ascii();
         if !trimmed.is_empty() {
             if trimmed[0] != b'{' || trimmed[trimmed.len() - 1] != b'}' {
-                return None;
+                return Ok(None);
             }
             let before = line.len() - line.trim_ascii_start().len();
-            spans.push(start + before..start + before + trimmed.len());
+            push(&mut spans, start + before..start + before + trimmed.len())?;
         }
         match end {
             Some(end) => start = end + 1,
-            None => return Some(spans),
+            None => return Ok(Some(spans)),
         }
     }
 }
 
 /// The values of a body, one after the other.
-fn values(body: &[u8]) -> Result<Vec<Range<usize>>, String> {
+fn values(body: &[u8]) -> Result<Vec<Range<usize>>, Refused> {
     let mut spans = Vec::new();
     let mut at = 0;
     loop {
@@ -257,24 +266,25 @@ fn values(body: &[u8]) -> Result<Vec<Range<usize>>, String> {
         if at == body.len() {
             return Ok(spans);
         }
-        let end = value_end(body, at)
-            .map_err(|why| format!("malformed JSON object at stream position {at}: {why}"))?;
-        spans.push(at..end);
+        let end = value_end(body, at).map_err(|why| {
+            wrong(format!("malformed JSON object at stream position {at}: {why}"))
+        })?;
+        push(&mut spans, at..end)?;
         at = end;
     }
 }
 
 /// The objects of a body: those that are its values, and those in lists that are.
-fn objects(body: &[u8]) -> Result<Objects, String> {
+fn objects(body: &[u8]) -> Result<Objects, Refused> {
     let mut objects = Objects { spans: Vec::new(), skipped: 0 };
     for span in values(body)? {
         let kind = match body[span.start] {
             b'{' => {
-                objects.spans.push(span);
+                push(&mut objects.spans, span)?;
                 continue;
             }
             b'[' => {
-                elements(body, span.start + 1, &mut objects);
+                elements(body, span.start + 1, &mut objects)?;
                 continue;
             }
             b'"' => "string",
@@ -282,22 +292,22 @@ fn objects(body: &[u8]) -> Result<Objects, String> {
             b'n' => "<nil>",
             _ => "json.Number",
         };
-        return Err(format!("only JSON objects are accepted: {kind}"));
+        return Err(wrong(format!("only JSON objects are accepted: {kind}")));
     }
     Ok(objects)
 }
 
 /// The objects in a list that was checked; `at` is behind its `[`.
-fn elements(body: &[u8], mut at: usize, objects: &mut Objects) {
+fn elements(body: &[u8], mut at: usize, objects: &mut Objects) -> Result<(), Refused> {
     loop {
         at = skip_space(body, at);
         match body.get(at) {
-            None | Some(b']') => return,
+            None | Some(b']') => return Ok(()),
             Some(b',') => at += 1,
             Some(byte) => {
-                let Ok(end) = value_end(body, at) else { return };
+                let Ok(end) = value_end(body, at) else { return Ok(()) };
                 if *byte == b'{' {
-                    objects.spans.push(at..end);
+                    push(&mut objects.spans, at..end)?;
                 } else {
                     objects.skipped += 1;
                 }
@@ -330,7 +340,7 @@ mod tests {
     #[test]
     fn objects_are_found_wherever_they_stand() {
         let texts = |body: &str| {
-            let found = objects(body.as_bytes())?;
+            let found = objects(body.as_bytes()).map_err(|(_, message)| message)?;
             let texts = found.spans.into_iter().map(|span| body[span].to_owned());
             Ok::<_, String>((texts.collect::<Vec<_>>(), found.skipped))
         };
@@ -350,10 +360,10 @@ mod tests {
 
     #[test]
     fn lines_are_taken_only_if_each_looks_like_an_object() {
-        assert_eq!(lines(b"{}\r\n\n {1}"), Some(vec![0..2, 6..9]));
-        assert_eq!(lines(b""), Some(vec![]));
+        assert_eq!(lines(b"{}\r\n\n {1}"), Ok(Some(vec![0..2, 6..9])));
+        assert_eq!(lines(b""), Ok(Some(vec![])));
         for body in [&b"{\n}"[..], b"[{}]", b"{} {}\n1"] {
-            assert_eq!(lines(body), None, "{body:?}");
+            assert_eq!(lines(body), Ok(None), "{body:?}");
         }
     }
 }

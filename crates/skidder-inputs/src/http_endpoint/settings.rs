@@ -240,7 +240,7 @@ const OF_NDJSON: [&str; 11] = [
 /// `accept` and what belongs to it. `None` if it is wrong, which is reported.
 fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     let completion_timeout = section.get(&COMPLETION_TIMEOUT).value();
-    let names = section.get(&ACCEPT).try_each(|name| {
+    let names = section.get(&ACCEPT).at_least_one("face").try_each(|name| {
         if name == "ndjson" {
             return Ok(None);
         }
@@ -281,7 +281,9 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     let is_used = |name: &str| name == "prefix" && faces.contains(&Face::SplunkHec);
     let without_effect = OF_NDJSON.into_iter().filter(|name| !is_used(name));
     for name in without_effect.filter(|name| section.item(name).is_some()) {
-        section.warning(name, "no effect: only `ndjson` in `accept` has it", "remove it");
+        let name_of = section.path_of(name);
+        let message = format!("`{name_of}` has no effect: only `ndjson` in `accept` has it");
+        section.warning(name, message, "remove it");
     }
     Some(FaceSettings { faces, completion_timeout, token, use_ack })
 }
@@ -346,16 +348,14 @@ fn read_validator(section: &Section<'_>) -> Option<Validator> {
         both(section, (SECRET_HEADER.name(), header), (SECRET_VALUE.name(), value)).ok()?;
     let header = read_header_name(section, &HMAC_HEADER);
     let key = read_secret(section, &HMAC_KEY);
-    let kind = section.get(&HMAC_TYPE);
-    let has_kind = kind.is_set();
-    let kind = kind.optional();
+    let kind = section.get(&HMAC_TYPE).optional();
     let prefix = section.get(&HMAC_PREFIX).value();
     let hmac = match both(section, (HMAC_HEADER.name(), header), (HMAC_KEY.name(), key)).ok()? {
         None => None,
         Some((header, key)) => {
             let Some(kind) = kind else {
-                // A wrong one is reported as such.
-                if !has_kind {
+                // A wrong one was reported.
+                if !section.has_key(&HMAC_TYPE) {
                     section.missing(
                         HMAC_TYPE.name(),
                         "is missing; expected `sha256` or `sha1`",

@@ -20,6 +20,7 @@ mod faces_fuzz;
 mod grpc;
 mod hostile;
 mod http2;
+mod senders;
 mod sharing;
 
 /// Reads settings; `servers` are those of the program.

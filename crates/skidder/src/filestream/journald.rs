@@ -49,7 +49,7 @@ mod tests {
             ("{facilities: [128]}", "0 to 127"),
             ("{include_matches.match: [a]}", "neither `+` nor `FIELD=value`"),
             ("{include_matches.match: [a.b=1]}", "no field of the journal"),
-            ("{include_matches: [A=1]}", "include_matches"),
+            ("{include_matches: [a]}", "neither `+` nor `FIELD=value`"),
             ("{chroot: /none}", "no directory"),
             ("{encoding: utf-8}", "encoding"),
             ("{parsers: [{multiline: {pattern: '(', match: after}}]}", "unclosed group"),

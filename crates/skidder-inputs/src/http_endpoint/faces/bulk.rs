@@ -8,10 +8,10 @@ use super::deliver::Outcome;
 use super::elasticsearch;
 use crate::common::known_utf8;
 use hyper::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use skidder_event::{Batch, Map, Row, Text, Value};
 use skidder_input::Source;
-use skidder_parse::json_fields::JsonFields;
+use skidder_parse::json_fields::{Dates, JsonFields, JsonFieldsError};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,14 +19,31 @@ use std::sync::Arc;
 /// Documents of a request; more is refused with 413.
 const ITEMS_MAX: usize = 1 << 20;
 
+/// The mark of UTF-8, which some clients write before the first action.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// The line before a document.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 struct Target {
-    #[serde(rename = "_index")]
+    #[serde(rename = "_index", deserialize_with = "text")]
     index: Option<String>,
-    #[serde(rename = "_id")]
+    #[serde(rename = "_id", deserialize_with = "text")]
     id: Option<String>,
+    #[serde(deserialize_with = "text")]
     pipeline: Option<String>,
+}
+
+/// A text; numbers and booleans are theirs.
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    match serde_json::Value::deserialize(value)? {
+        serde_json::Value::Null => Ok(None),
+        serde_json::Value::String(text) => Ok(Some(text)),
+        other @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) => {
+            Ok(Some(other.to_string()))
+        }
+        _ => Err(serde::de::Error::custom("a list or an object where a text is expected")),
+    }
 }
 
 /// An action, which many documents may share.
@@ -70,7 +87,8 @@ impl Bulk {
     /// A line that should be an action is none; nothing of the body is used.
     pub(super) fn parse(body: &[u8], defaults: &Defaults) -> Result<Self, (StatusCode, String)> {
         let mut bulk = Self::default();
-        let mut lines = Lines { body, at: 0, number: 0 };
+        let mark = if body.starts_with(BOM) { BOM.len() } else { 0 };
+        let mut lines = Lines { body, at: mark, number: 0 };
         let mut last: &[u8] = b"";
         while let Some(line) = lines.next_filled() {
             let text = &body[line];
@@ -177,13 +195,13 @@ impl Bulk {
             let text = batch.rows()[row].message;
             let mut event = batch.event_mut(row, &base);
             event.clear_message();
-            match json.decode(&mut event, text, decoder.settings(), None) {
+            match json.decode_document(&mut event, text, None, Dates::Elasticsearch) {
                 Ok(None) => {}
                 Ok(Some(left_out)) => {
                     self.left_out.get_or_insert_with(|| left_out.to_string());
                 }
                 Err(error) => {
-                    item.refused = Some(format!("failed to parse the document: {error}").into());
+                    item.refused = Some(refusal(&error));
                     is_whole = false;
                     continue;
                 }
@@ -230,13 +248,26 @@ impl Bulk {
                 let outcome = outcomes.get(item.batch as usize).copied();
                 let outcome = outcome.unwrap_or(Outcome::Full).message();
                 let reason = item.refused.as_deref().unwrap_or(outcome);
-                let error = elasticsearch::error_of(status, reason);
+                let is_document = matches!(action.verb, "create" | "index");
+                let error = if item.refused.is_some() && is_document {
+                    elasticsearch::unparsed(reason)
+                } else {
+                    elasticsearch::error_of(status, reason)
+                };
                 out.push_str(&format!(",\"error\":{error}"));
             }
             out.push_str("}}");
         }
         out.push_str("]}");
         out
+    }
+}
+
+/// Why a document is refused.
+fn refusal(error: &JsonFieldsError) -> Box<str> {
+    match error {
+        JsonFieldsError::Date(_) => error.to_string().into(),
+        error => format!("failed to parse the document: {error}").into(),
     }
 }
 
@@ -351,7 +382,7 @@ mod tests {
             ("{\"create\":{}}\n{}\n[]\n{}\n", "line [3]"),
             ("{\"create\":{},\"index\":{}}\n{}\n", "line [1]: expected one action"),
             ("{\"upsert\":{}}\n{}\n", "line [1]: Unknown action [upsert]"),
-            ("{\"create\":{\"_id\":7}}\n{}\n", "line [1]"),
+            ("{\"create\":{\"_id\":[7]}}\n{}\n", "line [1]"),
             ("{\"create\":{}}\n{}\n{\"create\":{}}\n", "no document behind the action [3]"),
         ] {
             let (status, message) = parse(body).unwrap_err();

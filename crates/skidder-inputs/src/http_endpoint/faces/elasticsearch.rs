@@ -85,6 +85,11 @@ pub(super) fn error_of(status: StatusCode, message: &str) -> Value {
     json!({"type": kind, "reason": message})
 }
 
+/// What is wrong with a document that cannot be read.
+pub(super) fn unparsed(message: &str) -> Value {
+    json!({"type": "document_parsing_exception", "reason": message})
+}
+
 fn json_of(status: StatusCode, body: &Value) -> Answer {
     with_product(super::json_of(status, body))
 }

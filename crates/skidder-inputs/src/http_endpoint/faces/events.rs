@@ -1,6 +1,7 @@
 //! Batches of events that a face makes one by one.
 
-use super::super::decode::{BATCH_BYTES, Decoder};
+use super::super::decode::{BATCH_BYTES, Decoder, EVENTS_MAX, too_many};
+use hyper::StatusCode;
 use skidder_event::{Batch, EventMut, Map, Path, Text, Value};
 use skidder_input::Source;
 use std::sync::Arc;
@@ -10,6 +11,16 @@ pub(super) const FIELDS_MAX: usize = 4096;
 
 /// The field for what cannot have its own place.
 const LABELS: &str = "labels";
+
+/// Why nothing of a body is used.
+#[derive(Debug)]
+pub(super) struct Wrong(pub(super) StatusCode, pub(super) String);
+
+impl From<String> for Wrong {
+    fn from(message: String) -> Self {
+        Self(StatusCode::BAD_REQUEST, message)
+    }
+}
 
 /// Makes batches.
 pub(super) struct Events<'a> {
@@ -21,6 +32,9 @@ pub(super) struct Events<'a> {
     /// Bytes of its texts.
     bytes: u64,
     done: Vec<(Batch, u64)>,
+    /// Events, also those of batches that are dropped because there are too many.
+    count: usize,
+    has_left_out: bool,
 }
 
 impl<'a> Events<'a> {
@@ -29,7 +43,16 @@ impl<'a> Events<'a> {
         decoder: &'a Decoder,
         headers: Option<&'a Value>,
     ) -> Self {
-        Self { source, decoder, headers, open: None, bytes: 0, done: Vec::new() }
+        Self {
+            source,
+            decoder,
+            headers,
+            open: None,
+            bytes: 0,
+            done: Vec::new(),
+            count: 0,
+            has_left_out: false,
+        }
     }
 
     /// Adds an event whose message is `text`; `fill` gives it fields, and may take the message away.
@@ -48,21 +71,41 @@ impl<'a> Events<'a> {
         self.decoder.add_headers(&mut event, self.headers);
         batch.forget_changes();
         self.bytes += u64::from(text.len);
+        self.count += 1;
         if batch.memory_bytes() >= BATCH_BYTES {
             self.close();
         }
         filled
     }
 
+    /// Reports what could not be put into an event: the first of them.
+    pub(super) fn leave_out(&mut self, what: &dyn std::fmt::Display) {
+        if !std::mem::replace(&mut self.has_left_out, true) {
+            self.source.failed(&what.to_string());
+            tracing::warn!(source = %self.source.about().name, "{what}");
+        }
+    }
+
     fn close(&mut self) {
         if let Some(batch) = self.open.take() {
             self.done.push((batch, std::mem::take(&mut self.bytes)));
         }
+        if self.count > EVENTS_MAX {
+            self.done.clear();
+        }
     }
 
-    pub(super) fn finish(mut self) -> Vec<(Batch, u64)> {
+    /// The batches.
+    ///
+    /// # Errors
+    /// There are more than [`EVENTS_MAX`] events.
+    pub(super) fn finish(mut self) -> Result<Vec<(Batch, u64)>, Wrong> {
         self.close();
-        self.done
+        if self.count > EVENTS_MAX {
+            let (status, message) = too_many();
+            return Err(Wrong(status, message));
+        }
+        Ok(self.done)
     }
 }
 

@@ -12,7 +12,8 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::json;
 use skidder_config::Secret;
 use skidder_event::{EventMut, Path, Text};
-use skidder_parse::json_fields::JsonFields;
+use skidder_parse::json_fields::{Dates, JsonFields};
+use skidder_parse::ndjson::NdjsonError;
 use subtle::ConstantTimeEq as _;
 
 /// Codes of answers.
@@ -261,18 +262,23 @@ impl Reading<'_> {
         }
         let time = meta.time.unwrap_or(self.now);
         let target = self.decoder.target.as_ref();
-        events.add(message.as_bytes(), time, |event, text| {
+        let left_out = events.add(message.as_bytes(), time, |event, text| {
+            let mut left_out = None;
             if is_object {
                 event.clear_message();
-                self.decode(event, text, target)?;
+                left_out = self.decode(event, text, target)?;
             }
             meta.put(event, self.paths);
             if let Some(fields) = fields {
                 let text = event.store_text(fields);
                 self.decode(event, text, Some(&self.paths.labels))?;
             }
-            Ok(())
-        })
+            Ok(left_out)
+        })?;
+        if let Some(left_out) = left_out {
+            events.leave_out(&left_out);
+        }
+        Ok(())
     }
 
     fn decode(
@@ -280,12 +286,9 @@ impl Reading<'_> {
         event: &mut EventMut<'_>,
         text: Text,
         target: Option<&Path>,
-    ) -> Result<(), Code> {
-        let decoded = self.json.decode(event, text, self.decoder.settings(), target);
-        if let Some(left_out) = decoded.map_err(|_| Code::InvalidFormat)? {
-            tracing::debug!(%left_out, "a field of HEC has no place in its event");
-        }
-        Ok(())
+    ) -> Result<Option<NdjsonError>, Code> {
+        let decoded = self.json.decode_document(event, text, target, Dates::Rfc3339);
+        decoded.map_err(|_| Code::InvalidFormat)
     }
 }
 

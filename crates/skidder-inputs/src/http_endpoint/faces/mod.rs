@@ -11,6 +11,7 @@ mod elasticsearch;
 mod events;
 mod grpc;
 mod hec;
+mod json_tree;
 mod loki;
 mod otlp;
 mod otlp_json;
@@ -245,6 +246,10 @@ pub(super) enum Refusal {
 /// The refusal and its message.
 pub(super) fn of_body(error: BodyError) -> (Refusal, String) {
     match error {
+        // Filebeat's for a body that is no gzip; other servers say that the request is wrong, and clients give it up.
+        BodyError::Refused(StatusCode::INTERNAL_SERVER_ERROR, message) => {
+            (Refusal::Wrong(StatusCode::BAD_REQUEST), message)
+        }
         BodyError::Refused(status, message) => (Refusal::Wrong(status), message),
         BodyError::InFlight(max, bytes) => {
             (Refusal::Busy, format!("{bytes} bytes are in flight, max_in_flight_bytes is {max}"))

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use skidder_event::{Map, Value};
 
 /// Values inside each other.
-const DEPTH_MAX: u32 = 64;
+pub(super) const DEPTH_MAX: u32 = 64;
 
 /// Attributes that have another name in ECS, sorted.
 const NAMES: [(&str, &str); 27] = [

@@ -5,7 +5,7 @@ use super::super::body::{BodyError, Coding, unpack};
 use super::super::in_flight::Counted;
 use super::bulk::{Bulk, Defaults};
 use super::deliver::{Outcome, deliver, enter, worst};
-use super::events::Events;
+use super::events::{Events, Wrong};
 use super::{
     Call, Face, Refusal, call, elasticsearch, grpc, hec, loki, of_body, otlp, otlp_accepted,
     otlp_json, parameter,
@@ -181,15 +181,14 @@ impl Route {
     async fn take_whole(
         &self,
         call: &Call,
-        made: Result<Batches, String>,
+        made: Result<Batches, Wrong>,
         session: &mut Session,
         accepted: impl FnOnce() -> Answer,
     ) -> Answer {
         let batches = match made {
             Ok(batches) => batches,
-            Err(message) => {
-                let wrong = Refusal::Wrong(StatusCode::BAD_REQUEST);
-                return self.refuse(call, session, wrong, &message);
+            Err(Wrong(status, message)) => {
+                return self.refuse(call, session, Refusal::Wrong(status), &message);
             }
         };
         let patience = self.settings.faces.completion_timeout;
@@ -205,7 +204,7 @@ impl Route {
         body: &[u8],
         headers: &HeaderMap,
         session: &mut Session,
-    ) -> Result<Batches, String> {
+    ) -> Result<Batches, Wrong> {
         let included = self.included(headers);
         let mut events = Events::new(&mut session.source, &self.decoder, included.as_ref());
         let tenant = headers.get("x-scope-orgid").and_then(|value| value.to_str().ok());
@@ -216,7 +215,7 @@ impl Route {
             let body = loki::inflate(body, self.settings.body_bytes_max)?;
             loki::protobuf(&body, tenant, &mut events)?;
         }
-        Ok(events.finish())
+        events.finish()
     }
 
     fn read_otlp(
@@ -225,7 +224,7 @@ impl Route {
         body: &[u8],
         headers: &HeaderMap,
         session: &mut Session,
-    ) -> Result<(Batches, u64), String> {
+    ) -> Result<(Batches, u64), Wrong> {
         let included = self.included(headers);
         let now = self.intake.clock().wall().0;
         let mut events = Events::new(&mut session.source, &self.decoder, included.as_ref());
@@ -234,7 +233,7 @@ impl Route {
         } else {
             otlp::protobuf(body, now, &mut events).map_err(|error| error.to_string())?
         };
-        Ok((events.finish(), rejected))
+        Ok((events.finish()?, rejected))
     }
 
     async fn take_hec(
@@ -261,10 +260,14 @@ impl Route {
             return event.map_or_else(|| code.answer(), |event| code.answer_for(event));
         }
         if !self.settings.faces.use_ack {
-            return self
-                .take_whole(call, Ok(batches), session, || hec::Code::Success.answer())
-                .await;
+            return self.take_whole(call, batches, session, || hec::Code::Success.answer()).await;
         }
+        let batches = match batches {
+            Ok(batches) => batches,
+            Err(Wrong(status, message)) => {
+                return self.refuse(call, session, Refusal::Wrong(status), &message);
+            }
+        };
         let Some(channel) = hec::channel(&head.headers, query) else {
             session.source.failed(hec::Code::ChannelMissing.text());
             return hec::Code::ChannelMissing.answer();

@@ -4,7 +4,7 @@ use super::*;
 use crate::http_endpoint::faces::testing::{bytes, fixed64, varint};
 use std::fmt::Write as _;
 
-fn body_of(answered: &Answered) -> Value {
+pub(super) fn body_of(answered: &Answered) -> Value {
     serde_json::from_str(&answered.body).unwrap_or_else(|_| panic!("{answered:?}"))
 }
 
@@ -14,7 +14,7 @@ fn get(path: &str) -> Vec<u8> {
 
 const NDJSON: &str = "Content-Type: application/x-ndjson\r\n";
 
-fn bulk(path: &str, body: &str) -> Vec<u8> {
+pub(super) fn bulk(path: &str, body: &str) -> Vec<u8> {
     bytes_of("POST", path, NDJSON, body.as_bytes())
 }
 
@@ -56,7 +56,7 @@ pub(super) const SPLUNK: Dialect = Dialect {
     },
 };
 
-fn hec(path: &str, body: &str) -> Vec<u8> {
+pub(super) fn hec(path: &str, body: &str) -> Vec<u8> {
     bytes_of("POST", path, "Authorization: Splunk t\r\n", body.as_bytes())
 }
 
