@@ -25,8 +25,8 @@ impl Server {
             Peer::Tcp(address) => address.to_string(),
             Peer::Unix => "unix".to_owned(),
         };
-        let (ended, changed) = self.changed();
-        let sessions = Arc::new(Sessions::new(name, ended));
+        let changed = self.changed();
+        let sessions = Arc::new(Sessions::new(name));
         let of_requests = Arc::clone(&sessions);
         let service = service_fn(move |request: Request<Incoming>| {
             let (server, sessions) = (Arc::clone(&self), Arc::clone(&of_requests));

@@ -18,8 +18,10 @@ use skidder_os::Fs;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 /// The servers of the program, by host and port as in the settings.
 #[derive(Clone, Debug, Default)]
@@ -27,13 +29,17 @@ pub struct Servers(Arc<Mutex<Known>>);
 
 type Known = HashMap<(String, u16), Weak<Server>>;
 
+/// So long after its end the path of an input is not missing, but may come back: a reload, or a restart of the input.
+const COMES_BACK: Duration = Duration::from_secs(10);
+
 /// A server; it closes its socket when the last input that knows it is gone.
 pub(super) struct Server {
     routes: Mutex<Vec<Arc<Route>>>,
+    left: Left,
     /// Notified when a path is free.
     free: Notify,
-    /// Counts the inputs that have ended.
-    ended: watch::Sender<u64>,
+    /// Notified when an input has ended.
+    ended: watch::Sender<()>,
     /// The socket, while no input accepts connections. The input that does has the lock.
     listener: tokio::sync::Mutex<Option<Listener>>,
 }
@@ -85,8 +91,9 @@ impl Server {
     fn new() -> Self {
         Self {
             routes: Mutex::default(),
+            left: Left::default(),
             free: Notify::new(),
-            ended: watch::channel(0).0,
+            ended: watch::channel(()).0,
             listener: tokio::sync::Mutex::new(None),
         }
     }
@@ -120,9 +127,10 @@ impl Server {
         {
             // Both at once: a request that misses the path knows why.
             let mut routes = self.routes();
+            self.left.add(&route.settings.path);
             routes.retain(|other| !Arc::ptr_eq(other, route));
-            self.ended.send_modify(|count| *count += 1);
         }
+        self.ended.send_replace(());
         self.free.notify_waiters();
     }
 
@@ -202,9 +210,7 @@ impl Server {
             return redirect(&clean, request.uri().query());
         }
         let Some(route) = self.find(&clean) else {
-            // The client has not seen yet that the connection ends, and its path may be there again for the next one.
-            let has_ended = *self.ended.borrow() != sessions.ended;
-            return if has_ended { ends() } else { not_found() };
+            return if self.left.has(&clean) { ends() } else { not_found() };
         };
         // Before the source goes, which an input that ends waits for.
         let _busy = route.begin();
@@ -214,15 +220,32 @@ impl Server {
         answer
     }
 
-    /// How many inputs have ended, and a future that resolves when another one does.
-    pub(super) fn changed(&self) -> (u64, impl Future<Output = ()> + Send + use<>) {
+    /// Resolves when an input ends.
+    pub(super) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut ended = self.ended.subscribe();
-        let count = *ended.borrow_and_update();
-        let changed = async move {
+        async move {
             // The server is gone: that means the same.
             drop(ended.changed().await);
-        };
-        (count, changed)
+        }
+    }
+}
+
+/// Paths of inputs that have ended a moment ago. A client may give up its events after a 404.
+#[derive(Default)]
+struct Left(Mutex<HashMap<String, Instant>>);
+
+impl Left {
+    fn add(&self, path: &str) {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|_, since| since.elapsed() < COMES_BACK);
+        left.insert(path.to_owned(), Instant::now());
+    }
+
+    /// Whether one of them fits.
+    fn has(&self, path: &str) -> bool {
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |pattern: &str| paths::fit(pattern, path).is_some();
+        left.iter().any(|(pattern, since)| since.elapsed() < COMES_BACK && fits(pattern))
     }
 }
 
@@ -295,4 +318,21 @@ fn text(status: StatusCode, text: &'static str) -> Answer {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_path_that_has_gone_a_moment_ago_is_not_missing() {
+        let left = Left::default();
+        left.add("/one/");
+        assert_eq!(["/one/a", "/two"].map(|path| left.has(path)), [true, false]);
+        tokio::time::advance(COMES_BACK / 2).await;
+        left.add("/two");
+        assert_eq!(["/one/a", "/two"].map(|path| left.has(path)), [true, true]);
+        tokio::time::advance(COMES_BACK / 2).await;
+        assert_eq!(["/one/a", "/two"].map(|path| left.has(path)), [false, true]);
+    }
 }

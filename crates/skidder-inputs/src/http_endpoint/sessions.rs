@@ -8,14 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Sessions {
     /// The client.
     peer: Box<str>,
-    /// How many inputs of the server had ended when the connection began.
-    pub(super) ended: u64,
     idle: Mutex<Vec<(Arc<Route>, Session)>>,
 }
 
 impl Sessions {
-    pub(super) fn new(peer: String, ended: u64) -> Self {
-        Self { peer: peer.into(), ended, idle: Mutex::default() }
+    pub(super) fn new(peer: String) -> Self {
+        Self { peer: peer.into(), idle: Mutex::default() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<(Arc<Route>, Session)>> {
