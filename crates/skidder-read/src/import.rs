@@ -60,6 +60,9 @@ pub enum Restart {
     Unreadable(String),
 }
 
+/// How keys of Filebeat's input `journald` begin.
+const JOURNAL_PREFIX: &str = "journald::";
+
 /// Why nothing is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
@@ -79,6 +82,8 @@ pub enum Skip {
     SameAs(PathBuf),
     /// Another entry is of the same file, and newer.
     Superseded,
+    /// It is the place in a journal, which is not taken over.
+    Journal,
     /// It is of an input that reads no files, or the file is recognised by something unknown.
     Foreign,
 }
@@ -132,7 +137,9 @@ pub fn plan(
     let mut claims: Vec<Vec<usize>> = vec![Vec::new(); inputs.len()];
     for (at, entry) in entries.iter().enumerate() {
         if entry.owner == Owner::Other {
-            plan.push(Adopted::skip(at, entry, Skip::Foreign));
+            let is_of_journal = entry.key.starts_with(JOURNAL_PREFIX);
+            let skip = if is_of_journal { Skip::Journal } else { Skip::Foreign };
+            plan.push(Adopted::skip(at, entry, skip));
         } else if entry.ttl == 0 {
             plan.push(Adopted::skip(at, entry, Skip::Removed));
         } else {

@@ -564,6 +564,17 @@ fn an_entry_that_is_left_out_although_its_file_is_there_is_an_error_and_the_rest
 }
 
 #[test]
+fn a_place_in_a_journal_is_left_out_with_what_to_set() {
+    let place = place();
+    let theirs = place.path().join("filebeat-data");
+    let key = "journald::journal::LOCAL_SYSTEM_JOURNAL".to_owned();
+    let cursor = json!({"version": 1, "position": {"cursor": "s=1;i=2", "realtimeTimestamp": 3}});
+    filebeat(&theirs, &[(key, json!({"cursor": cursor, "ttl": 0, "updated": [1, 2]}))]);
+    let ended = place.run(&["registry", "import", "--from", "filebeat-data"]).succeeded();
+    assert!(ended.out.contains("unless `seek: tail`"), "{}", ended.out);
+}
+
+#[test]
 fn an_export_finds_files_that_were_renamed_while_nobody_looked() {
     let place = place();
     let log = place.write("a.log", lines('a', 0..20).as_bytes());

@@ -42,6 +42,10 @@ impl fmt::Display for Skip {
             Self::NoInput => "the file is there, and no input of the configuration reads it",
             Self::Removed => "marked for removal",
             Self::Superseded => "a newer entry is of the same file",
+            Self::Journal => {
+                "places in a journal are not taken over: the input `journald` begins at the oldest entry, unless `seek: \
+                 tail`, or `seek: since` with `since`, is set"
+            }
             Self::Foreign => "not of an input that reads files, or recognised by something unknown",
         })
     }
