@@ -38,6 +38,11 @@ pub(super) enum LinkError {
         "the broker closed the connection; see its log, and whether another client has the `client_id`"
     )]
     Closed,
+    /// The far side has ended it without TLS and without an answer to `CONNECT`.
+    #[error(
+        "the broker ended the connection before it answered `CONNECT`; if this is a port with TLS, use `ssl://` in `hosts`"
+    )]
+    NoTls,
     /// It is broken.
     #[error("the connection broke: {0}{remedy}", remedy = remedy(.0))]
     Broken(io::Error),
@@ -116,7 +121,11 @@ impl Link {
             limit: settings.timeout,
             is_encrypted: broker.route.tls.is_some(),
         };
-        let connected = answer.await.unwrap_or(Err(late))?;
+        let is_encrypted = broker.route.tls.is_some();
+        let connected = answer.await.unwrap_or(Err(late)).map_err(|error| match error {
+            LinkError::Closed | LinkError::Broken(_) if !is_encrypted => LinkError::NoTls,
+            error => error,
+        })?;
         let Settings { version, topics, qos, .. } = settings;
         put_subscribe(&mut link.outgoing, *version, SUBSCRIPTION, topics, *qos);
         Ok((link, connected))

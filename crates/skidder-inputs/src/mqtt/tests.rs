@@ -380,6 +380,25 @@ async fn what_is_no_broker_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_ends_the_connection_before_its_answer_may_want_tls() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let ends_all = tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await);
+        }
+    });
+    let text =
+        format!("{{hosts: ['tcp://{address}'], backoff: {{init: 5ms, max: 20ms}}, topics: [t]}}");
+    let (read, _) = read_with(&text, |section| read(section, &context(&Sockets::default())));
+    let mut bench = Bench::start(read.unwrap(), 100);
+    let expected = "if this is a port with TLS, use `ssl://` in `hosts`";
+    bench.until(expected, |bench| trouble(bench).contains(expected)).await;
+    bench.stop().await;
+    ends_all.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_topic_is_reported_and_the_others_are_read() {
     let broker = Broker::start(Version::V311, 0, "a", 10).await;
     broker.state().subacks.push_back(vec![0x90, 4, 0, 1, 0, 0x80]);
