@@ -9,6 +9,13 @@ use std::sync::Arc;
 /// Labels or attributes of an event, and members of an object in one, at most: what they cost grows with their square.
 pub(super) const FIELDS_MAX: usize = 4096;
 
+/// Memory of the events of a request: many small records can share many attributes, of which each event gets its own.
+#[cfg(not(test))]
+const MEMORY_BYTES_MAX: usize = 512 << 20;
+/// Tests reach it sooner.
+#[cfg(test)]
+const MEMORY_BYTES_MAX: usize = 16 << 20;
+
 /// The field for what cannot have its own place.
 const LABELS: &str = "labels";
 
@@ -34,6 +41,8 @@ pub(super) struct Events<'a> {
     done: Vec<(Batch, u64)>,
     /// Events, also those of batches that are dropped because there are too many.
     count: usize,
+    /// Memory of the batches that are done, also of those that are dropped because it is too much.
+    memory_bytes: usize,
     has_left_out: bool,
 }
 
@@ -51,6 +60,7 @@ impl<'a> Events<'a> {
             bytes: 0,
             done: Vec::new(),
             count: 0,
+            memory_bytes: 0,
             has_left_out: false,
         }
     }
@@ -88,9 +98,10 @@ impl<'a> Events<'a> {
 
     fn close(&mut self) {
         if let Some(batch) = self.open.take() {
+            self.memory_bytes = self.memory_bytes.saturating_add(batch.memory_bytes());
             self.done.push((batch, std::mem::take(&mut self.bytes)));
         }
-        if self.count > EVENTS_MAX {
+        if self.count > EVENTS_MAX || self.memory_bytes > MEMORY_BYTES_MAX {
             self.done.clear();
         }
     }
@@ -98,12 +109,17 @@ impl<'a> Events<'a> {
     /// The batches.
     ///
     /// # Errors
-    /// There are more than [`EVENTS_MAX`] events.
+    /// There are more than [`EVENTS_MAX`] events, or they take more than [`MEMORY_BYTES_MAX`].
     pub(super) fn finish(mut self) -> Result<Vec<(Batch, u64)>, Wrong> {
         self.close();
         if self.count > EVENTS_MAX {
             let (status, message) = too_many();
             return Err(Wrong(status, message));
+        }
+        if self.memory_bytes > MEMORY_BYTES_MAX {
+            let message =
+                format!("the events of a request take more than {MEMORY_BYTES_MAX} bytes");
+            return Err(Wrong(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         Ok(self.done)
     }

@@ -180,6 +180,26 @@ async fn a_request_of_too_many_events_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn small_records_with_many_labels_take_no_more_memory_than_allowed() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: loki", &sockets), 100);
+    let labels: serde_json::Map<String, Value> =
+        (0..500).map(|number| (format!("label{number}"), json!("a value of a label"))).collect();
+    let push = |lines: usize| {
+        let stream = json!({"stream": labels, "values": vec![json!(["1", "a"]); lines]});
+        let body = json!({ "streams": [stream] }).to_string();
+        let headers = "Content-Type: application/json\r\n";
+        bytes_of("POST", "/loki/api/v1/push", headers, body.as_bytes())
+    };
+    let answered = ask(&mut bench, address, push(2000)).await;
+    assert_eq!(answered.status, 413, "{answered:?}");
+    assert!(bench.events.is_empty());
+    assert_eq!(ask(&mut bench, address, push(2)).await.status, 204);
+    assert_eq!(bench.events.len(), 2);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_no_gzip_is_a_wrong_request_to_a_face() {
     let (address, sockets) = free_address();
     let mut bench = Bench::start(input(address, ", accept: elasticsearch", &sockets), 100);
