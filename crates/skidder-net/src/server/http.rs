@@ -10,7 +10,7 @@ use hyper::service::{HttpService, Service};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 /// Limits of a connection.
@@ -63,24 +63,45 @@ where
         .header_read_timeout(limits.head_timeout)
         .max_buf_size(limits.head_bytes_max)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let mut abandon = pin!(abandon);
-    let time_is_over = async {
-        match limits.connection_time_max {
-            Some(time) => tokio::time::sleep(time).await,
-            None => std::future::pending().await,
+    let over = async {
+        let time_is_over = async {
+            match limits.connection_time_max {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = time_is_over => {}
+            () = stop => {}
         }
     };
+    drive(connection, http1::Connection::graceful_shutdown, over, abandon, grace).await
+}
+
+/// Drives a connection until the client closes it, or `over` ends: then it is shut down, for as long as the future that `grace`
+/// returns. It is closed at once when `abandon` ends.
+pub(super) async fn drive<C, G>(
+    connection: C,
+    shut_down: impl FnOnce(Pin<&mut C>),
+    over: impl Future<Output = ()>,
+    abandon: impl Future<Output = ()>,
+    grace: impl FnOnce() -> G,
+) -> HttpEnd
+where
+    C: Future<Output = Result<(), hyper::Error>>,
+    G: Future<Output = ()>,
+{
+    let mut connection = pin!(connection);
+    let mut abandon = pin!(abandon);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = abandon.as_mut() => return HttpEnd::Abandoned,
-        () = time_is_over => None,
-        () = stop => None,
+        () = over => None,
     };
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            connection.as_mut().graceful_shutdown();
+            shut_down(connection.as_mut());
             tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = abandon => return HttpEnd::Abandoned,

@@ -1,6 +1,6 @@
 //! HTTP/2 of a server over one connection, with limits: with prior knowledge, or negotiated by TLS.
 
-use super::http::HttpEnd;
+use super::http::{HttpEnd, drive};
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http2;
@@ -8,7 +8,7 @@ use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -129,27 +129,12 @@ where
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .serve_connection(TokioIo::new(stream), Counting { service, open });
-    let mut connection = pin!(connection);
-    let mut abandon = pin!(abandon);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = abandon.as_mut() => return HttpEnd::Abandoned,
-        () = idle(opened.clone(), idle_timeout) => None,
-        () = stop => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = abandon => return HttpEnd::Abandoned,
-                () = idle(opened, FAREWELL_MAX.min(idle_timeout)) => return HttpEnd::Late,
-            }
+    let over = async {
+        tokio::select! {
+            () = idle(opened.clone(), idle_timeout) => {}
+            () = stop => {}
         }
     };
-    match ended {
-        Ok(()) => HttpEnd::Closed,
-        Err(error) => HttpEnd::Broken(error),
-    }
+    let farewell = || idle(opened.clone(), FAREWELL_MAX.min(idle_timeout));
+    drive(connection, http2::Connection::graceful_shutdown, over, abandon, farewell).await
 }
