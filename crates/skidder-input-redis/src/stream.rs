@@ -13,6 +13,7 @@ use skidder_input::{InputError, Settled, Source};
 use skidder_os::Monotonic;
 use skidder_redis::{Connection, RespError, write_command};
 use std::borrow::Cow;
+use std::collections::btree_map::Entry as Entries;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -289,20 +290,27 @@ impl Reader {
         let fields = || entry.fields.iter().flatten();
         // Of several messages the first one is that of the event.
         let message = fields().position(|(name, _)| name == field);
-        let mut others = BTreeMap::<Cow<'_, str>, Vec<Value>>::new();
+        let mut others = BTreeMap::<Cow<'_, str>, Value>::new();
         for (at, (name, value)) in fields().enumerate() {
-            if message != Some(at) {
-                let value = Value::from(String::from_utf8_lossy(value).into_owned());
-                others.entry(String::from_utf8_lossy(name)).or_default().push(value);
+            if message == Some(at) {
+                continue;
+            }
+            let value = Value::from(String::from_utf8_lossy(value).into_owned());
+            match others.entry(String::from_utf8_lossy(name)) {
+                Entries::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entries::Occupied(place) => match place.into_mut() {
+                    Value::List(values) => values.push(value),
+                    first => {
+                        *first = Value::List(vec![std::mem::replace(first, Value::Null), value]);
+                    }
+                },
             }
         }
         if !others.is_empty() {
             let mut map = Map::new();
-            for (name, values) in others {
-                let value = match <[Value; 1]>::try_from(values) {
-                    Ok([value]) => value,
-                    Err(values) => Value::List(values),
-                };
+            for (name, value) in others {
                 map.insert(&name, value);
             }
             is_put &= event.put(&FIELDS, &Value::Map(map)).is_ok();
