@@ -3,6 +3,7 @@
 use crate::tidy::{self, Mode};
 use crate::{bench, package, process, repository, servers, settings, ship, simulate};
 use anyhow::{Result, bail};
+use std::process::Command;
 use std::time::Duration;
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -36,7 +37,7 @@ pub(crate) fn run() -> Result<()> {
             Err(error) => {
                 process::eprint(&format!("error: {error:#}"));
                 summary.push(format!("{name:<16}  FAILED"));
-                failed.push(name);
+                failed.push((name, error));
             }
         }
         if process::stopping() {
@@ -45,13 +46,27 @@ pub(crate) fn run() -> Result<()> {
     }
     process::print(&summary.join("\n"));
     if !failed.is_empty() {
-        bail!("failed: {}", failed.join(", "));
+        // Once more: where only the end of all this is kept, the reasons are in it.
+        for (_, error) in &failed {
+            process::eprint(&format!("error: {error:#}"));
+        }
+        process::eprint(&free_space());
+        let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+        bail!("failed: {}", names.join(", "));
     }
     Ok(())
 }
 
 fn line(name: &str, took: Duration) -> String {
     format!("{name:<16}  {}", process::minutes(took))
+}
+
+/// A full disk fails in many ways, most of which do not say so.
+fn free_space() -> String {
+    match process::output(Command::new("df").arg("-h").arg(repository::root())) {
+        Ok(table) => String::from_utf8_lossy(&table).into_owned(),
+        Err(error) => format!("{error:#}"),
+    }
 }
 
 fn lock_file() -> Result<()> {

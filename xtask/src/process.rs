@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 use skidder_os::{Clock, SystemClock};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 /// How often to check a child.
@@ -42,6 +42,90 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{shown}` failed: {status}");
     }
     Ok(())
+}
+
+/// Lines of a failed command that its error repeats.
+const REPEATED_MAX: usize = 60;
+
+/// Characters of such a line, half of its beginning and half of its end: the one of a linker has thousands.
+const REPEATED_CHARS_MAX: usize = 300;
+
+/// How long to wait for the last lines of a command that has ended: a server that it left behind may hold the
+/// pipe open.
+const LAST_LINES: Duration = Duration::from_secs(10);
+
+/// As [`run`], for a command with thousands of lines: its error repeats those that say what failed. What the
+/// command prints arrives through a pipe, so it has no colours.
+pub(crate) fn run_and_find(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| format!("cannot start `{shown}`"))?;
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let (at_end, ended) = mpsc::channel();
+    if let Some(from) = child.stdout.take() {
+        let (found, at_end) = (Arc::clone(&found), at_end.clone());
+        std::thread::spawn(move || pass_on(from, std::io::stdout(), &found, &at_end));
+    }
+    if let Some(from) = child.stderr.take() {
+        let (found, at_end) = (Arc::clone(&found), at_end.clone());
+        std::thread::spawn(move || pass_on(from, std::io::stderr(), &found, &at_end));
+    }
+    drop(at_end);
+    let status = wait(child, &mut || {})?;
+    while ended.recv_timeout(LAST_LINES).is_ok() {}
+    if stopping() {
+        bail!("stopped");
+    }
+    if status.success() {
+        return Ok(());
+    }
+    let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+    let more = found.len().saturating_sub(REPEATED_MAX);
+    found.truncate(REPEATED_MAX);
+    if more > 0 {
+        found.push(format!("and {more} lines more"));
+    }
+    bail!("`{shown}` failed: {status}\n{}", found.join("\n"));
+}
+
+/// Passes lines on, and adds those that say what failed to `found`.
+fn pass_on(
+    from: impl Read,
+    mut to: impl Write,
+    found: &Mutex<Vec<String>>,
+    at_end: &mpsc::Sender<()>,
+) {
+    let mut line = Vec::new();
+    let mut from = BufReader::new(from);
+    let mut is_next = false;
+    while from.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+        // A terminal that went away stops nothing.
+        let _gone = to.write_all(&line);
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        if is_next || says_failure(text) {
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(shortened(text));
+        }
+        is_next = text.contains("panicked at ");
+        line.clear();
+    }
+    let _nobody_waits = at_end.send(());
+}
+
+fn says_failure(line: &str) -> bool {
+    let passed = line.starts_with("test ") && line.ends_with(" ok");
+    let marks = ["FAILED", "panicked at ", "No space left", "collect2: ", "/ld: ", "signal: "];
+    !passed && (line.starts_with("error") || marks.iter().any(|mark| line.contains(mark)))
+}
+
+fn shortened(line: &str) -> String {
+    let chars: Vec<char> = line.chars().collect();
+    if chars.len() <= REPEATED_CHARS_MAX {
+        return line.to_owned();
+    }
+    let half = REPEATED_CHARS_MAX / 2;
+    let part = |chars: &[char]| chars.iter().collect::<String>();
+    format!("{} … {}", part(&chars[..half]), part(&chars[chars.len() - half..]))
 }
 
 /// Standard output of a command; an unsuccessful end is an error.
@@ -112,4 +196,29 @@ pub(crate) fn print(text: &str) {
 #[expect(clippy::print_stderr, reason = "a tool for the terminal")]
 pub(crate) fn eprint(text: &str) {
     eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_long_command_repeats_what_failed() {
+        let script = "echo 'test a ... ok'; echo 'test b_FAILED ... ok'; echo 'test c ... FAILED'; \
+            echo 'thread x panicked at y.rs:1:'; echo 'left: 1'; echo other; \
+            echo 'error: linking' >&2; printf 'collect2: %0400d No space left\\n' 0 >&2; exit 101";
+        let error = run_and_find(Command::new("sh").arg("-c").arg(script)).unwrap_err().to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert!(lines[0].ends_with("failed: exit status: 101"), "{error}");
+        // Of two pipes, so that only the order of each is certain.
+        let of_out: Vec<&str> =
+            lines[1..].iter().copied().filter(|line| !line.starts_with(['c', 'e'])).collect();
+        assert_eq!(of_out, ["test c ... FAILED", "thread x panicked at y.rs:1:", "left: 1"]);
+        let of_err: Vec<&str> =
+            lines[1..].iter().copied().filter(|line| line.starts_with(['c', 'e'])).collect();
+        assert_eq!(of_err[0], "error: linking");
+        assert!(of_err[1].starts_with("collect2: 000") && of_err[1].ends_with("0 No space left"));
+        assert_eq!((lines.len(), of_err[1].chars().count()), (6, REPEATED_CHARS_MAX + 3));
+        run_and_find(Command::new("sh").arg("-c").arg("echo FAILED")).unwrap();
+    }
 }

@@ -93,7 +93,7 @@ pub(crate) fn test_kube_apiserver() -> Result<()> {
     script(KUBE_APISERVER, &["install"])?;
     let mut command = repository::cargo();
     command.args(["test", "--locked", "--workspace", "--features", KUBE_APISERVER_FEATURE]);
-    process::run(command.args(["--test", "real_kubernetes"]))
+    process::run_and_find(command.args(["--test", "real_kubernetes"]))
 }
 
 fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
@@ -109,7 +109,7 @@ fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)
     command.args(ours).args(["--", "--include-ignored"]).args(theirs.iter().skip(1));
     command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
     command.envs(variables.iter().copied());
-    process::run(&mut command)
+    process::run_and_find(&mut command)
 }
 
 /// An installation beside other work, which gets the processor first.
