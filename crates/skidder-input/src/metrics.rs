@@ -27,8 +27,8 @@ pub struct InputMetrics {
     pub errors: Counter,
     /// The sources that are open.
     pub sources: OpenSources,
-    /// Of an input that listens.
-    pub listening: Listening,
+    /// Allocated at its first use: most inputs read files, and there can be hundreds of them.
+    listening: OnceLock<Box<Listening>>,
     /// Current problems, by what has them; the one of the whole input has no name.
     troubles: Mutex<BTreeMap<Box<str>, Arc<str>>>,
     /// A source was opened that has a cursor.
@@ -161,6 +161,16 @@ impl InputMetrics {
         let all = Arc::clone(&before.lost_before.all);
         let lost_before = LostBefore { here: Counter::default(), all };
         Self { lost_before, ..Self::default() }
+    }
+
+    /// The numbers of an input that listens.
+    pub fn listening(&self) -> &Listening {
+        self.listening.get_or_init(Box::default)
+    }
+
+    /// The same to read; `None` for an input that does not listen, or has not begun to.
+    pub fn listens(&self) -> Option<&Listening> {
+        self.listening.get().map(|listening| &**listening)
     }
 
     /// The current problem of the input, or of one of its sources; it retries by itself.

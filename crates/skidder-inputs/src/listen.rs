@@ -88,10 +88,10 @@ impl<T> Bound<T> {
     pub(crate) fn announce(&self, device: String, metrics: &InputMetrics, fs: Arc<dyn Fs>) {
         let address = self.listener.address();
         tracing::info!(%address, "listening");
-        if metrics.listening.device.set(device).is_err() {
+        if metrics.listening().device.set(device).is_err() {
             debug_assert!(false, "an input runs once");
         }
-        metrics.listening.set_receive_queue(receive_queue(address, fs));
+        metrics.listening().set_receive_queue(receive_queue(address, fs));
     }
 }
 

@@ -118,8 +118,8 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
         let events: u64 = behind.iter().map(|(_, events)| events).sum();
         entry["skidder"]["behind_events"] = events.into();
     }
-    let listening = &metrics.listening;
-    let Some(device) = listening.device.get() else {
+    let listens = metrics.listens().and_then(|it| Some((it, it.device.get()?)));
+    let Some((listening, device)) = listens else {
         entry["events_published_total"] = published.into();
         return entry;
     };

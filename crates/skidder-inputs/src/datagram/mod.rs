@@ -85,7 +85,7 @@ pub async fn serve(
 ) -> Result<(), InputError> {
     let failed = |error: &dyn std::fmt::Display| InputError(error.to_string());
     let granted = grow(&*left.socket, &settings);
-    let listening = &intake.metrics().listening;
+    let listening = intake.metrics().listening();
     // One input listens once.
     listening.device.get_or_init(|| settings.device.clone());
     listening.read_buffer.set(granted as u64);
@@ -284,17 +284,17 @@ impl Receiver {
         let (events, bytes) = self.sink.flush(time);
         let metrics = self.intake.metrics();
         metrics.bytes.add(bytes);
-        metrics.listening.message_bytes.add(bytes);
+        metrics.listening().message_bytes.add(bytes);
         let newest = self.newest;
         let period = newest.map(|newest| u64::try_from(time - newest).unwrap_or(0));
         if let Some(mean) = period.and_then(|period| period.checked_div(events)) {
-            metrics.listening.arrival_period.add(mean, events);
+            metrics.listening().arrival_period.add(mean, events);
         }
         if events > 0 {
             self.newest = Some(time);
             let took = clock.monotonic().since(start).as_nanos();
             let took = u64::try_from(took).unwrap_or(u64::MAX);
-            metrics.listening.processing_time.add(took, events);
+            metrics.listening().processing_time.add(took, events);
         }
         received
     }

@@ -257,7 +257,7 @@ impl Route {
         wait: Option<Duration>,
         counted: Counted,
     ) -> Answer {
-        let listening = &self.intake.metrics().listening;
+        let listening = self.intake.metrics().listening();
         listening.message_bytes.add(body.bytes.len() as u64);
         let headers = self.included(headers);
         let time = self.intake.clock().wall().0;

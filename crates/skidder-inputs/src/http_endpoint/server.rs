@@ -72,7 +72,7 @@ impl HttpEndpoint {
     /// Runs until the input must stop.
     pub(super) async fn serve(self: Box<Self>, intake: Intake) -> Result<(), InputError> {
         let Self { settings, server, place, tls, fs, device } = *self;
-        if intake.metrics().listening.device.set(device).is_err() {
+        if intake.metrics().listening().device.set(device).is_err() {
             debug_assert!(false, "an input runs once");
         }
         let route = Arc::new(Route::new(settings, intake.clone()));
@@ -165,7 +165,7 @@ impl Server {
         };
         let address = listener.address().clone();
         tracing::info!(%address, "listening");
-        intake.metrics().listening.set_receive_queue(receive_queue(&address, Arc::clone(fs)));
+        intake.metrics().listening().set_receive_queue(receive_queue(&address, Arc::clone(fs)));
         let tls = tls.map(|(_, server)| server);
         let settings =
             ServerSettings { tls, connections_max: 0, handshake_timeout: HANDSHAKE_TIMEOUT };

@@ -222,7 +222,7 @@ impl Reader {
     /// A window was read to its end.
     fn end(&self, number: u32) {
         let intake = &self.shared.intake;
-        let batches = &intake.metrics().listening.batches;
+        let batches = &intake.metrics().listening().batches;
         batches.received.add(1);
         batches.messages.add(u64::from(self.frames.window_events()));
         self.acks.end(WindowEnd { number, read_at: intake.clock().monotonic().0 });
@@ -240,7 +240,7 @@ impl Reader {
             row.time = now;
             taken += u64::from(row.line_bytes);
         }
-        self.shared.intake.metrics().listening.message_bytes.add(bytes.len() as u64);
+        self.shared.intake.metrics().listening().message_bytes.add(bytes.len() as u64);
         let utf8 = known_utf8(&bytes, &rows);
         let mut batch = self.source.batch_of(Parts { bytes, rows, ..Parts::default() }, utf8);
         if let Some((error, events)) = self.decoder.run(&mut batch) {
@@ -285,7 +285,7 @@ impl Writer {
     /// Counts windows whose answers were sent.
     fn count(&self, windows: &[WindowEnd]) {
         let intake = &self.shared.intake;
-        let batches = &intake.metrics().listening.batches;
+        let batches = &intake.metrics().listening().batches;
         batches.acknowledged.add(windows.len() as u64);
         let now = intake.clock().monotonic().0;
         for window in windows {

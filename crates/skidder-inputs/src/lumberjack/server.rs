@@ -39,7 +39,7 @@ impl Lumberjack {
         bound.announce(device, intake.metrics(), fs);
         let scheme = if tls.is_some() { "tls" } else { "tcp" };
         let address = format!("{scheme}://{}", bound.listener.address());
-        intake.metrics().listening.batches.address.get_or_init(|| address);
+        intake.metrics().listening().batches.address.get_or_init(|| address);
         let Bound { listener, is_inherited, .. } = bound;
         let address = listener.address().clone();
         let handshake_timeout = settings.timeout.min(HANDSHAKE_TIMEOUT);

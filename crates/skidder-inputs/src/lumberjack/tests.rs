@@ -342,7 +342,7 @@ async fn windows_are_counted_as_in_filebeat() {
     let half = [window_frame(b'2', 1), event(1), window_frame(b'2', 2), event(1)].concat();
     stream.write_all(&half).await.unwrap();
     let metrics = Arc::clone(bench.input.metrics());
-    let batches = &metrics.listening.batches;
+    let batches = &metrics.listening().batches;
     bench.until("two windows are whole", |_| batches.received.get() == 2).await;
     assert_eq!(batches.messages.get(), 3, "the half window and the empty one do not count");
     assert_eq!(batches.acknowledged.get(), 1, "the second one has no verdict");

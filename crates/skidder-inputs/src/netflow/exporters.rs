@@ -177,7 +177,7 @@ impl Exporters {
 
     /// Shows the counters.
     fn show(&self) {
-        let (shown, counts) = (&self.intake.metrics().listening.flows, self.decoder.counts());
+        let (shown, counts) = (&self.intake.metrics().listening().flows, self.decoder.counts());
         let shown = shown.get_or_init(Flows::default);
         for (gauge, number) in [
             (&shown.flows, counts.flows),

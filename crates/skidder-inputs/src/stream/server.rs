@@ -307,7 +307,7 @@ impl Shared {
     ) -> Sending {
         let events = parts.rows.len() as u64;
         let messages: u64 = parts.rows.iter().map(|row| u64::from(row.message.len)).sum();
-        let listening = &self.metrics.listening;
+        let listening = self.metrics.listening();
         listening.message_bytes.add(messages);
         let last = self.last_arrival.swap(now.monotonic, Ordering::Relaxed);
         if last != 0 {
@@ -329,7 +329,7 @@ impl Shared {
     /// So many events that were received at a moment are in the queue.
     pub(super) fn sent(&self, events: u64, now: Now) {
         let took = self.monotonic().saturating_sub(now.monotonic);
-        self.metrics.listening.processing_time.add(took, events);
+        self.metrics.listening().processing_time.add(took, events);
     }
 
     /// How many bytes from the start are known to be UTF-8, at the ends of each message, too.

@@ -185,7 +185,7 @@ async fn an_address_in_use_is_tried_again_and_reported() {
     bench.events(1).await;
     assert_eq!(bench.input.metrics().errors.get(), 2);
     assert_eq!(bench.input.metrics().trouble(), None);
-    let listening = &bench.input.metrics().listening;
+    let listening = bench.input.metrics().listening();
     assert_eq!(listening.device.get().map(String::as_str), Some("192.0.2.2:9000"));
     assert_eq!(listening.message_bytes.get(), 1);
     bench.stop().await;

@@ -151,7 +151,7 @@ async fn events_are_those_of_filebeat_and_an_address_of_both_versions_shows_ipv4
         });
         assert_eq!(*event, expected);
     }
-    assert!(bench.input.metrics().listening.receive_queue_length().is_some());
+    assert!(bench.input.metrics().listening().receive_queue_length().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

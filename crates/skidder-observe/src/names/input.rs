@@ -72,7 +72,7 @@ fn source(input: &InputNumbers, number: fn(&SourceNumbers) -> u64) -> Option<Val
 
 /// Of an input that receives flows.
 fn flows(input: &InputNumbers, number: fn(&Flows) -> &Gauge) -> Option<Value> {
-    let flows = input.task.as_ref()?.metrics().listening.flows.get()?;
+    let flows = input.task.as_ref()?.metrics().listens()?.flows.get()?;
     Some(Value::Count(number(flows).get()))
 }
 

@@ -139,7 +139,7 @@ impl Route {
         head: &request::Parts,
         session: &mut Session,
     ) -> Answer {
-        self.intake.metrics().listening.message_bytes.add(body.bytes.len() as u64);
+        self.intake.metrics().listening().message_bytes.add(body.bytes.len() as u64);
         let answer = match call {
             Call::Bulk(index) => {
                 let pipeline = parameter(head.uri.query(), "pipeline");

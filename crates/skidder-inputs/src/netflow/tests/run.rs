@@ -73,7 +73,9 @@ fn names(bench: &Bench) -> Vec<&str> {
 }
 
 pub(super) async fn listens(bench: &mut Bench) {
-    bench.until("it listens", |bench| bench.input.metrics().listening.device.get().is_some()).await;
+    bench
+        .until("it listens", |bench| bench.input.metrics().listening().device.get().is_some())
+        .await;
     bench.until("it has a source", |bench| bench.input.metrics().opened.get() > 0).await;
 }
 
@@ -101,7 +103,7 @@ async fn flows_come_with_their_exporter_and_damage_is_counted() {
     }
     let metrics = bench.input.metrics();
     assert_eq!(metrics.errors.get(), 1);
-    let flows = metrics.listening.flows.get().unwrap();
+    let flows = metrics.listening().flows.get().unwrap();
     assert_eq!((flows.flows.get(), flows.errors.get(), flows.sources.get()), (3, 1, 2));
     assert_eq!((flows.without_template.get(), flows.decoded_later.get()), (1, 1));
     bench.stop().await;

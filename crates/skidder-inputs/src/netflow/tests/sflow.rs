@@ -30,11 +30,11 @@ async fn events() -> Vec<Value> {
         bench.events(wanted).await;
     }
     let shown = |bench: &Bench| {
-        let flows = bench.input.metrics().listening.flows.get();
+        let flows = bench.input.metrics().listening().flows.get();
         flows.is_some_and(|flows| flows.flows.get() == 18)
     };
     bench.until("counts are shown", shown).await;
-    let flows = bench.input.metrics().listening.flows.get().unwrap();
+    let flows = bench.input.metrics().listening().flows.get().unwrap();
     assert_eq!((flows.packets.get(), flows.errors.get(), flows.sources.get()), (4, 0, 2));
     assert_eq!((flows.skipped.get(), flows.lost.get()), (1, 2));
     let address = agent.local_addr().unwrap().to_string();
