@@ -123,6 +123,15 @@ impl Running {
         memory_of(self.id)
     }
 
+    /// Resident memory with the part that is its own, which is exact where [`Running::memory`] may be off by a
+    /// hundred pages (proc(5)).
+    pub fn resident(&self) -> Result<Memory> {
+        let path = format!("/proc/{}/smaps_rollup", self.id);
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+        memory_in(&text).with_context(|| format!("`{path}` is not as expected"))
+    }
+
     /// User and system time of all its threads so far, to the nanosecond.
     #[expect(unsafe_code, reason = "the clock of another process has no safe interface")]
     pub fn cpu(&self) -> Result<Duration> {
@@ -224,6 +233,24 @@ pub fn memory_peak_of(id: u32) -> Result<u64> {
     Ok(kilobytes.with_context(|| format!("`{path}` has no `VmHWM`"))? * 1_024)
 }
 
+/// Resident memory of a process, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// With pages of files, which are shared with the page cache.
+    pub all: u64,
+    /// What is no page of a file.
+    pub own: u64,
+}
+
+/// From `/proc/PID/smaps_rollup` (proc(5)).
+fn memory_in(rollup: &str) -> Option<Memory> {
+    let bytes = |name: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1_024)
+    };
+    Some(Memory { all: bytes("Rss:")?, own: bytes("Anonymous:")? })
+}
+
 /// Sum of the fields 14 and 15; the name in field 2 may hold spaces and parentheses.
 fn ticks_in(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
@@ -255,6 +282,17 @@ pub fn pause(span: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_read_with_the_part_that_is_no_file() {
+        let rollup = "5590-7ffc ---p 00000000 00:00 0    [rollup]\nRss:           10596 kB\n\
+                      Pss:            5000 kB\nAnonymous:      3984 kB\nAnonHugePages:     0 kB\n";
+        let expected = Memory { all: 10_596 << 10, own: 3_984 << 10 };
+        assert_eq!(memory_in(rollup), Some(expected));
+        assert_eq!(memory_in("Rss: 1\n"), None);
+        let own = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+        assert!(memory_in(&own).is_some_and(|memory| memory.all > memory.own), "{own}");
+    }
 
     #[test]
     fn a_busy_child_costs_cpu_and_memory() {

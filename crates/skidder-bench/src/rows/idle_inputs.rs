@@ -6,7 +6,7 @@
 
 use super::brokers::Server;
 use super::{Goal, row, rows_or_why, spread};
-use crate::measure::{self, Running, pause};
+use crate::measure::{self, Memory, Running, pause};
 use crate::stage::{Home, Stage};
 use crate::statistics::{Summary, summarize};
 use crate::table::Row;
@@ -40,14 +40,6 @@ const ENTRIES: u64 = 100_000;
 const LEVELS: [&str; 2] = [r#""log.level":"error""#, r#""log.level":"warn""#];
 
 const MEGABYTE: f64 = 1e6;
-
-/// Resident memory of a process, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Memory {
-    all: u64,
-    /// What is no page of a file.
-    own: u64,
-}
 
 /// The rows x10. That of Kafka needs a broker.
 pub fn idle_inputs(stage: &Stage) -> Vec<Row> {
@@ -168,34 +160,13 @@ impl Idle {
         let problem = said.lines().find(is_problem);
         ensure!(problem.is_none(), "{}: {}", self.kind, problem.unwrap_or_default());
         ensure!(said.contains("skidder is running"), "{} does not run", self.kind);
-        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.program.id()))?;
-        memory_in(&rollup).context("`smaps_rollup` is not as expected")
+        self.program.resident()
     }
-}
-
-/// From `/proc/PID/smaps_rollup`, which is exact where `statm` may be off by a hundred pages (proc(5)).
-fn memory_in(rollup: &str) -> Option<Memory> {
-    let bytes = |name: &str| {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1_024)
-    };
-    Some(Memory { all: bytes("Rss:")?, own: bytes("Anonymous:")? })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_is_read_with_the_part_that_is_no_file() {
-        let rollup = "5590-7ffc ---p 00000000 00:00 0    [rollup]\nRss:           10596 kB\n\
-                      Pss:            5000 kB\nAnonymous:      3984 kB\nAnonHugePages:     0 kB\n";
-        let expected = Memory { all: 10_596 << 10, own: 3_984 << 10 };
-        assert_eq!(memory_in(rollup), Some(expected));
-        assert_eq!(memory_in("Rss: 1\n"), None);
-        let own = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
-        assert!(memory_in(&own).is_some_and(|memory| memory.all > memory.own), "{own}");
-    }
 
     #[test]
     fn medians_are_compared() {
