@@ -57,6 +57,14 @@ const LAST_LINES: Duration = Duration::from_secs(10);
 /// As [`run`], for a command with thousands of lines: its error repeats those that say what failed. What the
 /// command prints arrives through a pipe, so it has no colours.
 pub(crate) fn run_and_find(command: &mut Command) -> Result<()> {
+    run_into(command, std::io::stdout(), std::io::stderr())
+}
+
+fn run_into(
+    command: &mut Command,
+    to_out: impl Write + Send + 'static,
+    to_err: impl Write + Send + 'static,
+) -> Result<()> {
     let shown = shown(command);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.with_context(|| format!("cannot start `{shown}`"))?;
@@ -64,11 +72,11 @@ pub(crate) fn run_and_find(command: &mut Command) -> Result<()> {
     let (at_end, ended) = mpsc::channel();
     if let Some(from) = child.stdout.take() {
         let (found, at_end) = (Arc::clone(&found), at_end.clone());
-        std::thread::spawn(move || pass_on(from, std::io::stdout(), &found, &at_end));
+        std::thread::spawn(move || pass_on(from, to_out, &found, &at_end));
     }
     if let Some(from) = child.stderr.take() {
         let (found, at_end) = (Arc::clone(&found), at_end.clone());
-        std::thread::spawn(move || pass_on(from, std::io::stderr(), &found, &at_end));
+        std::thread::spawn(move || pass_on(from, to_err, &found, &at_end));
     }
     drop(at_end);
     let status = wait(child, &mut || {})?;
@@ -207,7 +215,10 @@ mod tests {
         let script = "echo 'test a ... ok'; echo 'test b_FAILED ... ok'; echo 'test c ... FAILED'; \
             echo 'thread x panicked at y.rs:1:'; echo 'left: 1'; echo other; \
             echo 'error: linking' >&2; printf 'collect2: %0400d No space left\\n' 0 >&2; exit 101";
-        let error = run_and_find(Command::new("sh").arg("-c").arg(script)).unwrap_err().to_string();
+        let run = |script: &str| {
+            run_into(Command::new("sh").arg("-c").arg(script), std::io::sink(), std::io::sink())
+        };
+        let error = run(script).unwrap_err().to_string();
         let lines: Vec<&str> = error.lines().collect();
         assert!(lines[0].ends_with("failed: exit status: 101"), "{error}");
         // Of two pipes, so that only the order of each is certain.
@@ -219,6 +230,6 @@ mod tests {
         assert_eq!(of_err[0], "error: linking");
         assert!(of_err[1].starts_with("collect2: 000") && of_err[1].ends_with("0 No space left"));
         assert_eq!((lines.len(), of_err[1].chars().count()), (6, REPEATED_CHARS_MAX + 3));
-        run_and_find(Command::new("sh").arg("-c").arg("echo FAILED")).unwrap();
+        run("echo FAILED").unwrap();
     }
 }
