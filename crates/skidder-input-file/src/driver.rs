@@ -1,9 +1,9 @@
 //! Drives the file inputs of an output: a scanner, and threads that take turns with their files.
 
 use crate::change::{Changing, InputChange};
+use crate::crew::Crew;
 use crate::looks::{AskError, Looks};
 use crate::scanner::{FileInput, Scanner};
-use crate::worker::Worker;
 use skidder_os::{Bell, Clock, Monotonic};
 use skidder_pipeline::{Driver, ReadOnce, Stage, join};
 use skidder_read::{Now, Readers};
@@ -39,7 +39,8 @@ pub struct FileDriver {
     scanner: Option<JoinHandle<Vec<FileInput>>>,
     /// What was scanned, once that is over: freeing it takes a while, with very many files.
     scanned: Vec<FileInput>,
-    workers: Vec<JoinHandle<()>>,
+    /// Once it has started.
+    crew: Option<Arc<Crew>>,
     looks: Arc<Looks>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -137,7 +138,7 @@ impl FileDriver {
             waiting: Some(scanner),
             scanner: None,
             scanned: Vec::new(),
-            workers: Vec::new(),
+            crew: None,
             looks: Arc::default(),
             clock: None,
         }
@@ -152,23 +153,14 @@ impl FileDriver {
     pub fn inputs(&self) -> FileInputs {
         FileInputs(Arc::clone(&self.shared))
     }
-
-    fn start_worker(&mut self, number: usize, stage: &Stage) -> io::Result<()> {
-        let (readers, stage) = (Arc::clone(&self.readers), stage.clone());
-        // The span of the caller, which names the output, holds for the threads, too.
-        let span = tracing::Span::current();
-        let work =
-            move || span.in_scope(|| Worker::new(&readers, &stage.queue, &*stage.clock).run());
-        let thread = std::thread::Builder::new().name(format!("reader-{number}")).spawn(work)?;
-        self.workers.push(thread);
-        Ok(())
-    }
 }
 
 impl Driver for FileDriver {
     fn start(&mut self, stage: &Stage) -> io::Result<()> {
-        for number in 0..self.settings.workers.max(1) {
-            self.start_worker(number, stage)?;
+        let (workers, readers) = (self.settings.workers.max(1), Arc::clone(&self.readers));
+        let crew = Crew::new(readers, stage.clone());
+        for number in 0..workers {
+            self.crew.insert(Arc::clone(&crew)).add(number)?;
         }
         let shared = Arc::clone(&self.shared);
         self.looks.set_wake(move || {
@@ -220,8 +212,8 @@ impl Driver for FileDriver {
     }
 
     fn join(&mut self) {
-        for worker in self.workers.drain(..) {
-            join(worker);
+        if let Some(crew) = self.crew.take() {
+            crew.join();
         }
     }
 }

@@ -5,6 +5,7 @@
 //! drives them: [`FileDriver`].
 
 mod change;
+mod crew;
 mod cursors;
 mod driver;
 mod looks;

@@ -32,8 +32,19 @@ pub(crate) struct Worker<'a> {
     clock: &'a dyn Clock,
     scratch: Scratch,
     now: Monotonic,
+    /// See [`Readers::renewals`]: how many there were when it began.
+    renewals: u64,
     /// When files of waiting sources are opened next, if there is no room in the queue then.
     open_at: Monotonic,
+}
+
+/// Why a worker has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// There are no more turns, or the queue is closed.
+    Stopped,
+    /// It has nothing to do, and another one is to take its place.
+    Renewed,
 }
 
 /// A turn whose newest chunk was read.
@@ -60,15 +71,17 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(readers: &'a Readers, queue: &'a Queue, clock: &'a dyn Clock) -> Self {
         let now = clock.monotonic();
         let open_at = now + OPEN_WAITING_EVERY;
-        Self { readers, queue, clock, scratch: Scratch::default(), now, open_at }
+        let renewals = readers.renewals();
+        Self { readers, queue, clock, scratch: Scratch::default(), now, renewals, open_at }
     }
 
-    /// Works until there are no more turns.
-    pub(crate) fn run(mut self) {
+    /// Works until there are no more turns, or there is nothing to do and another worker is wanted in its place.
+    pub(crate) fn run(mut self) -> Ended {
         let mut next = self.readers.next(self.now);
         loop {
             match next {
-                Next::Stopped => return,
+                Next::Stopped => return Ended::Stopped,
+                Next::Wait(_) if self.readers.renewals() != self.renewals => return Ended::Renewed,
                 Next::Wait(until) => {
                     let idle = until.map_or(IDLE_MAX, |until| until.since(self.now));
                     self.readers.wait(idle.clamp(IDLE_MIN, IDLE_MAX));
@@ -81,7 +94,7 @@ impl<'a> Worker<'a> {
                         match self.bring(made) {
                             After::Made(ahead) => made = ahead,
                             After::Next(next) => break next,
-                            After::Closed => return,
+                            After::Closed => return Ended::Stopped,
                         }
                     }
                 }

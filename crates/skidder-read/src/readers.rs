@@ -7,6 +7,7 @@
 mod beginning;
 mod draining;
 mod holding;
+mod renewal;
 mod schedule;
 mod slot;
 mod turn;
@@ -17,7 +18,7 @@ use skidder_event::{SourceId, Tail};
 use skidder_os::{File, Monotonic};
 use slot::{Phase, Slot, SlotBoxes};
 use std::collections::{BTreeSet, BinaryHeap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -122,6 +123,8 @@ pub struct Readers {
     quiet: Condvar,
     /// Whether files are closed at their end, to make room, as far as is known without the lock.
     crowded: AtomicBool,
+    /// See [`Readers::renewals`].
+    renewals: AtomicU64,
 }
 
 /// The next task of a worker.
@@ -160,7 +163,8 @@ impl Readers {
         };
         let state = Mutex::new(state);
         let crowded = AtomicBool::new(false);
-        Self { state, work: Condvar::new(), quiet: Condvar::new(), crowded }
+        let renewals = AtomicU64::new(0);
+        Self { state, work: Condvar::new(), quiet: Condvar::new(), crowded, renewals }
     }
 
     /// Adds a source, closed.

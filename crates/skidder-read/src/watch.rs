@@ -240,7 +240,8 @@ impl Directories {
         let mut left = Vec::new();
         for (path, directory) in &mut self.known {
             if directory.walk == self.walk {
-                directory.changed.clear();
+                // Not cleared: thousands of inputs would keep the room of their last change.
+                directory.changed = HashSet::new();
                 directory.named = false;
             } else {
                 left.push((Arc::clone(path), directory.watch));
@@ -335,10 +336,12 @@ impl Directories {
 
     /// Paths with a notice since the last call, and whether the name itself changed.
     pub(crate) fn take_fresh(&mut self) -> Vec<(PathBuf, bool)> {
-        let mut paths: Vec<(PathBuf, bool)> = self.fresh_links.drain().collect();
+        let mut paths: Vec<(PathBuf, bool)> =
+            std::mem::take(&mut self.fresh_links).into_iter().collect();
         for path in std::mem::take(&mut self.fresh) {
             if let Some(directory) = self.known.get_mut(&path) {
-                paths.extend(directory.fresh.drain().map(|(name, named)| (path.join(name), named)));
+                let fresh = std::mem::take(&mut directory.fresh);
+                paths.extend(fresh.into_iter().map(|(name, named)| (path.join(name), named)));
             }
         }
         // In an order that does not depend on a hash.

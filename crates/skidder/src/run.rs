@@ -340,7 +340,7 @@ impl Running {
                 tick(self);
                 due = now + period;
             }
-            let free = || self.outputs.iter().for_each(|output| output.shared.buffers.give_back());
+            let free = || self.outputs.iter().for_each(|output| output.shared.give_back());
             trimming.step(now, || self.is_any_at_rest(), free);
             let mut wake = due.min(trimming.due());
             if let Some(at) = self.look_for_untaken(now) {

@@ -154,3 +154,18 @@ fn what_waits_for_room_at_the_end_is_not_on_the_ledger_and_all_turns_are_given_b
         assert!(world.readers.wait_quiet(Duration::ZERO), "no source has a turn");
     }
 }
+
+#[test]
+fn a_worker_makes_room_for_another_one_only_when_it_has_nothing_to_do() {
+    let world = world(&[("a", 250)]);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| Worker::new(&world.readers, &world.queue, &world.clock).run());
+        world.until_read(ROWS as u64);
+        world.readers.renew_workers();
+        assert_eq!(world.deliver(250), text("a", 250));
+        assert_eq!(worker.join().expect("no panic"), Ended::Renewed);
+        let next = scope.spawn(|| Worker::new(&world.readers, &world.queue, &world.clock).run());
+        world.readers.stop();
+        assert_eq!(next.join().expect("no panic"), Ended::Stopped);
+    });
+}

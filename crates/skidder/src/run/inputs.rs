@@ -197,6 +197,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Frees what is only kept to be used again.
+    pub(super) fn give_back(&self) {
+        self.buffers.give_back();
+        self.readers.renew_workers();
+    }
+
     /// What inputs are to the pipeline of the output.
     pub(super) fn inputs(
         &self,
