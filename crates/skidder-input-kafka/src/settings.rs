@@ -28,7 +28,7 @@ mod rebalance {
 
         pub(super) STRATEGY: OneOf<Strategy> = Key::one_of("strategy", &Strategy::WORDS)
             .default("range")
-            .about("`range` or `roundrobin`; the same for all members of the group");
+            .about("`range`, `roundrobin` or `sticky`; the same for all members of the group");
         pub(super) TIMEOUT: Duration = Key::new("timeout")
             .default(Duration::from_mins(1))
             .range(MILLISECOND, SPAN_MAX)

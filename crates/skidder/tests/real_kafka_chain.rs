@@ -94,7 +94,8 @@ fn three_members_share_the_partitions_while_one_is_killed_and_one_is_added() {
     let from = sender(&broker, &topic);
     from.write("a", &lines("a", 0..LINES));
     let sending = from.start(&["--once"]);
-    let places = [0; 4].map(|_| member(&broker, &topic));
+    let sticky = ", rebalance.strategy: sticky";
+    let places = [0; 4].map(|_| member_with(&broker, &topic, &topic, sticky));
     let all: Vec<&Place> = places.iter().collect();
     let mut members: Vec<_> = places[..3].iter().map(|place| place.start(&[])).collect();
     members[1].await_that("a quarter is there", || distinct(&all) > LINES / 4);

@@ -2,7 +2,7 @@
 
 use super::{Member, SessionError, partitions};
 use crate::api::{self, Joining, Offsets};
-use crate::assign::{self, Assignment};
+use crate::assign::{self, Assignment, Strategy, Subscription};
 use crate::settings::Settings;
 use skidder_kafka::codes::Code;
 use skidder_kafka::connect::Dialer;
@@ -45,7 +45,7 @@ impl Member {
             None => Self::connect(&self.settings, &self.dialer).await?,
         };
         let settings = Arc::clone(&self.settings);
-        let subscription = assign::subscription(&settings.topics);
+        let subscription = self.subscription().to_bytes();
         let how = Joining {
             session_timeout: settings.session_timeout,
             rebalance_timeout: settings.rebalance_timeout,
@@ -86,6 +86,18 @@ impl Member {
         Err(SessionError::Restless)
     }
 
+    /// What this member tells the one that assigns partitions.
+    fn subscription(&self) -> Subscription {
+        let mut had = Assignment::new();
+        if self.settings.strategy == Strategy::Sticky {
+            for (topic, partition) in self.assigned.keys() {
+                had.entry(topic.clone()).or_default().push(*partition);
+            }
+        }
+        let topics = self.settings.topics.clone();
+        Subscription { topics, had, generation: self.me.generation }
+    }
+
     /// Gives partitions to the members of the group.
     pub(super) async fn plan(
         &mut self,
@@ -94,9 +106,11 @@ impl Member {
     ) -> Result<BTreeMap<String, Assignment>, SessionError> {
         let mut wanted = BTreeMap::new();
         for (member, subscription) in members {
-            wanted.insert(member.clone(), assign::read_subscription(subscription)?);
+            let subscription = Subscription::read(subscription, self.settings.strategy)?;
+            wanted.insert(member.clone(), subscription);
         }
-        let mut topics: Vec<String> = wanted.values().flatten().cloned().collect();
+        let mut topics: Vec<String> =
+            wanted.values().flat_map(|member| &member.topics).cloned().collect();
         topics.sort();
         topics.dedup();
         let there = partitions(connection, &topics).await?;

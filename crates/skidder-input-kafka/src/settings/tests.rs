@@ -73,7 +73,7 @@ fn mistakes_are_reported() {
         (format!("{{{most}, group_instance_id: i}}"), "needs `version: 2.3.0`"),
         (format!("{{{most}, heartbeat_interval: 10s}}"), "shorter than `session_timeout`"),
         (format!("{{{most}, kerberos.enabled: true}}"), "no Kerberos"),
-        (format!("{{{most}, rebalance.strategy: sticky}}"), "sticky"),
+        (format!("{{{most}, rebalance.strategy: random}}"), "random"),
         (format!("{{{most}, initial_offset: middle}}"), "middle"),
         (format!("{{{most}, isolation_level: none}}"), "none"),
         (format!("{{{most}, version: x}}"), "no version of Kafka"),
