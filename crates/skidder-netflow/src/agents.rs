@@ -12,6 +12,10 @@ const AGE: Duration = Duration::from_mins(30);
 /// How often agents are looked through to make room for another one, at most.
 const ROOM_INTERVAL: Duration = Duration::from_secs(5);
 
+/// More datagrams than that were not lost, one after the other: a number so far ahead is of an agent that counts anew, or
+/// of a datagram that nobody sent so.
+const AHEAD_MAX: u32 = 100_000;
+
 /// Where a datagram is from: its sender, the agent, and the part of it that numbers its datagrams.
 pub(crate) type AgentKey = (SocketAddr, Option<IpAddr>, u32);
 
@@ -78,7 +82,8 @@ fn step(before: u32, sequence: u32) -> Step {
     }
     match sequence.wrapping_sub(before) {
         0 => Step::Late,
-        ahead if ahead <= u32::MAX / 2 => Step::Ahead(ahead - 1),
+        ahead if ahead <= AHEAD_MAX => Step::Ahead(ahead - 1),
+        ahead if ahead <= u32::MAX / 2 => Step::Anew,
         _ => Step::Late,
     }
 }
@@ -106,6 +111,11 @@ mod tests {
             (5004, Step::Ahead(4999)),
             (1, Step::Anew),
             (2, Step::Ahead(0)),
+            (100_002, Step::Ahead(99_999)),
+            (200_003, Step::Anew),
+            (1_000_000_000, Step::Anew),
+            (200_004, Step::Anew),
+            (200_005, Step::Ahead(0)),
         ] {
             assert_eq!(agents.note(key(1), sequence, now), expected, "{sequence}");
         }

@@ -237,7 +237,11 @@ fn flow_record<'a>(
         }
         EXTENDED_SWITCH => {
             for id in [Name::VlanId, Name::VlanPriority, Name::PostVlanId, Name::PostVlanPriority] {
-                values.number(id, record.u32()?);
+                // All ones: the agent does not know it (<https://sflow.org/developers/errata.php>).
+                let number = record.u32()?;
+                if number != u32::MAX {
+                    values.number(id, number);
+                }
             }
         }
         EXTENDED_ROUTER => {
@@ -351,8 +355,14 @@ fn counters_sample<'a>(
         values.number(Name::DataSourceClass, class);
         values.number(Name::DataSourceIndex, index);
         for (id, len) in COUNTERS {
-            let number = if len == 8 { record.u64()? } else { record.u32()?.into() };
-            values.number(id, number);
+            // All ones: the agent does not count it.
+            let (number, unknown) = match len {
+                8 => (record.u64()?, u64::MAX),
+                _ => (record.u32()?.into(), u32::MAX.into()),
+            };
+            if number != unknown || id == Name::IfIndex {
+                values.number(id, number);
+            }
         }
         values.number(Name::SampleSequence, sequence);
         outcome.flows += 1;

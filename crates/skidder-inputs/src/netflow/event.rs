@@ -321,17 +321,24 @@ impl<'a, 'b> Writer<'a, 'b> {
         let destination = (ends.destination.ip(), other_port as u16);
         let transport = roles.number(Role::ProtocolIdentifier);
         let protocol = transport.unwrap_or(0) as u8;
-        let mut of_flow = Object::EMPTY;
-        let id = Cell::Str(self.event.store_text(&flow_id(source, destination, protocol)));
-        self.put(&mut of_flow, Key::Id, id);
-        let locality = self.word(self.internal.word(&[source.0, destination.0]));
-        self.put(&mut of_flow, Key::Locality, locality);
-        self.put_object(root, Key::Flow, of_flow);
+        let is_sampled = header.protocol == Protocol::Sflow;
+        // What is sampled may be no packet of IP. Of flows of NetFlow, Filebeat says this of zeros as well.
+        let has_ends = !is_sampled || ends.source.address.or(ends.destination.address).is_some();
+        if has_ends {
+            let mut of_flow = Object::EMPTY;
+            let id = Cell::Str(self.event.store_text(&flow_id(source, destination, protocol)));
+            self.put(&mut of_flow, Key::Id, id);
+            let locality = self.word(self.internal.word(&[source.0, destination.0]));
+            self.put(&mut of_flow, Key::Locality, locality);
+            self.put_object(root, Key::Flow, of_flow);
+        }
         let mut network = self.network(&mut ends, roles, transport);
-        let icmp = if header.protocol == Protocol::Sflow { icmp_of(roles) } else { (0, 0) };
-        let id = community_id(source, destination, protocol, icmp);
-        let id = Cell::Str(self.event.store_text(&id));
-        self.put(&mut network, Key::CommunityId, id);
+        if has_ends {
+            let icmp = if is_sampled { icmp_of(roles) } else { (0, 0) };
+            let id = community_id(source, destination, protocol, icmp);
+            let id = Cell::Str(self.event.store_text(&id));
+            self.put(&mut network, Key::CommunityId, id);
+        }
         self.put_object(root, Key::Network, network);
         let biflow = roles.number(Role::BiflowDirection);
         let is_biflow = biflow.is_some() && !ends.source.is_empty() && !ends.destination.is_empty();

@@ -111,6 +111,23 @@ fn switches_routers_and_gateways_add_what_they_know() {
     assert_eq!((decoder.counts().packets, decoder.counts().errors), (4, 0));
 }
 
+#[test]
+fn what_an_agent_does_not_know_is_no_value() {
+    let unknown = Bytes::default().u32(u32::MAX).u32(u32::MAX).u32(7).u32(u32::MAX);
+    let sample = flow_sample(1, &[opaque(1001, &unknown)]);
+    let body = Bytes::default().u32(3).u32(6).u64(u64::MAX).u32(1).u32(3).raw(&[0xff; 64]);
+    let counters = Bytes::default().u32(1).u32(3).u32(1).raw(&opaque(1, &body).0);
+    let bytes = datagram(AGENT, 0, 1, &[sample, opaque(2, &counters)]);
+    let mut decoder = Decoder::new(settings());
+    let flows = decode(&mut decoder, &bytes, router(1), AT(0));
+    assert_eq!(flows.len(), 2, "{flows:?}");
+    assert_has(&flows[0], &["post_vlan_id=Unsigned(7)"]);
+    assert_has(&flows[1], &["if_index=Unsigned(3)", "if_status=Unsigned(3)"]);
+    for unknown in ["4294967295", "18446744073709551615"] {
+        assert!(!flows.iter().any(|flow| flow.contains(unknown)), "{flows:?}");
+    }
+}
+
 fn numbers_of(packet: &Bytes, name: &str) -> Vec<u32> {
     let mut all = Vec::new();
     let mut decoder = Decoder::new(settings());

@@ -88,6 +88,12 @@ impl<'a> Events<'a> {
         filled
     }
 
+    /// Whether nothing of the request will be used, because it has too many events or they take too much memory: the rest
+    /// of it need not be read.
+    pub(super) fn is_beyond(&self) -> bool {
+        self.count > EVENTS_MAX || self.memory_bytes > MEMORY_BYTES_MAX
+    }
+
     /// Reports what could not be put into an event: the first of them.
     pub(super) fn leave_out(&mut self, what: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.has_left_out, true) {
@@ -101,7 +107,7 @@ impl<'a> Events<'a> {
             self.memory_bytes = self.memory_bytes.saturating_add(batch.memory_bytes());
             self.done.push((batch, std::mem::take(&mut self.bytes)));
         }
-        if self.count > EVENTS_MAX || self.memory_bytes > MEMORY_BYTES_MAX {
+        if self.is_beyond() {
             self.done.clear();
         }
     }

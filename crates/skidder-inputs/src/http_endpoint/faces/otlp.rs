@@ -12,6 +12,10 @@ use skidder_event::{Map, Value};
 /// Values inside each other.
 pub(super) const DEPTH_MAX: u32 = 64;
 
+/// The length of the id of a trace, and of a span.
+pub(super) const TRACE_BYTES: usize = 16;
+pub(super) const SPAN_BYTES: usize = 8;
+
 /// Attributes that have another name in ECS, sorted.
 const NAMES: [(&str, &str); 27] = [
     ("deployment.environment", "service.environment"),
@@ -57,6 +61,14 @@ pub(super) struct Record {
     pub(super) event_name: String,
 }
 
+/// The library that wrote records.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) attributes: Vec<(String, Value)>,
+}
+
 /// What all records of a scope have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Common(pub(super) Map);
@@ -72,11 +84,19 @@ impl Common {
     }
 
     /// With a scope.
-    pub(super) fn with_scope(mut self, name: String, version: String) -> Self {
+    pub(super) fn with_scope(mut self, scope: Scope) -> Self {
+        let Scope { name, version, attributes } = scope;
         for (field, text) in [("otlp.scope.name", name), ("otlp.scope.version", version)] {
             if !text.is_empty() {
                 insert(&mut self.0, field, Value::from(text));
             }
+        }
+        if !attributes.is_empty() {
+            let mut members = Map::new();
+            for (name, value) in attributes {
+                insert(&mut members, &name, value);
+            }
+            insert(&mut self.0, "otlp.scope.attributes", Value::Map(members));
         }
         self
     }
@@ -166,23 +186,33 @@ fn scope_logs(
     now: i64,
     events: &mut Events<'_>,
 ) -> Result<u64, Malformed> {
-    let (mut name, mut version) = (String::new(), String::new());
+    let mut scope = Scope::default();
     for field in Fields(bytes) {
         let (1, field) = field? else { continue };
         for field in Fields(field.bytes()?) {
             match field? {
-                (1, field) => name = field.text()?,
-                (2, field) => version = field.text()?,
+                (1, field) => scope.name = field.text()?,
+                (2, field) => scope.version = field.text()?,
+                (3, field) => {
+                    scope.attributes.push(attribute(field, 0)?);
+                    bounded(scope.attributes.len())?;
+                }
                 _ => {}
             }
         }
     }
-    let common = resource.clone().with_scope(name, version);
+    // A scope may have no record, and a resource many scopes.
+    let mut common = None;
     let mut rejected = 0;
     for field in Fields(bytes) {
         let (2, field) = field? else { continue };
+        if events.is_beyond() {
+            break;
+        }
+        let common =
+            common.get_or_insert_with(|| resource.clone().with_scope(std::mem::take(&mut scope)));
         match record(field.bytes()?) {
-            Ok(record) => record.add(&common, now, events),
+            Ok(record) => record.add(common, now, events),
             Err(Malformed) => rejected += 1,
         }
     }
@@ -201,8 +231,8 @@ fn record(bytes: &[u8]) -> Result<Record, Malformed> {
                 record.attributes.push(attribute(field, 0)?);
                 bounded(record.attributes.len())?;
             }
-            (9, field) => record.trace = hex(field.bytes()?),
-            (10, field) => record.span = hex(field.bytes()?),
+            (9, field) => record.trace = id::<TRACE_BYTES>(field.bytes()?),
+            (10, field) => record.span = id::<SPAN_BYTES>(field.bytes()?),
             (11, field) => record.observed = field.fixed64()?,
             (12, field) => record.event_name = field.text()?,
             _ => {}
@@ -267,14 +297,22 @@ fn value(bytes: &[u8], depth: u32) -> Result<Option<Value>, Malformed> {
     Ok(found)
 }
 
-/// Hexadecimal; nothing if all bytes are 0, which means that there is none.
-fn hex(bytes: &[u8]) -> String {
-    if bytes.iter().all(|&byte| byte == 0) {
+/// An id in hexadecimal; nothing if it has another length, or only zeros, which both mean that there is none.
+fn id<const LENGTH: usize>(bytes: &[u8]) -> String {
+    if bytes.len() != LENGTH || bytes.iter().all(|&byte| byte == 0) {
         return String::new();
     }
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The same of an id that is written in hexadecimal.
+pub(super) fn id_of_text<const LENGTH: usize>(text: &str) -> String {
+    let is_one = text.len() == 2 * LENGTH
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && text.bytes().any(|byte| byte != b'0');
+    if is_one { text.to_ascii_lowercase() } else { String::new() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::events::{Events, FIELDS_MAX};
 use super::json_tree;
-use super::otlp::{Common, DEPTH_MAX, Record};
+use super::otlp::{Common, DEPTH_MAX, Record, SPAN_BYTES, Scope, TRACE_BYTES, id_of_text};
 use serde_json::Value as Json;
 use skidder_event::{Map, Value};
 
@@ -27,10 +27,17 @@ pub(super) fn read(body: &[u8], now: i64, events: &mut Events<'_>) -> Result<u64
         let attributes = of_resource.get("resource").map_or(Ok(Vec::new()), attributes)?;
         let resource = Common::of_resource(attributes);
         for of_scope in list(of_resource, "scopeLogs")? {
-            let scope =
-                |name| of_scope.get("scope").map_or("", |scope| text(scope, name)).to_owned();
-            let common = resource.clone().with_scope(scope("name"), scope("version"));
-            for json in list(of_scope, "logRecords")? {
+            let records = list(of_scope, "logRecords")?;
+            let scope = of_scope.get("scope").map(scope).transpose()?.unwrap_or_default();
+            // A scope may have no record, and a resource many scopes.
+            if records.is_empty() {
+                continue;
+            }
+            let common = resource.clone().with_scope(scope);
+            for json in records {
+                if events.is_beyond() {
+                    break;
+                }
                 match record(json) {
                     Ok(record) => record.add(&common, now, events),
                     Err(_) => rejected += 1,
@@ -39,6 +46,14 @@ pub(super) fn read(body: &[u8], now: i64, events: &mut Events<'_>) -> Result<u64
         }
     }
     Ok(rejected)
+}
+
+fn scope(of: &Json) -> Result<Scope, String> {
+    Ok(Scope {
+        name: text(of, "name").to_owned(),
+        version: text(of, "version").to_owned(),
+        attributes: attributes(of)?,
+    })
 }
 
 /// A list, which may be missing.
@@ -76,8 +91,8 @@ fn record(json: &Json) -> Result<Record, String> {
         severity_text: text(json, "severityText").to_owned(),
         body: json.get("body").map(|body| value(body, 0)).transpose()?.flatten(),
         attributes: attributes(json)?,
-        trace: text(json, "traceId").to_ascii_lowercase(),
-        span: text(json, "spanId").to_ascii_lowercase(),
+        trace: id_of_text::<TRACE_BYTES>(text(json, "traceId")),
+        span: id_of_text::<SPAN_BYTES>(text(json, "spanId")),
         event_name: text(json, "eventName").to_owned(),
     })
 }

@@ -401,6 +401,21 @@ async fn lines_of_loki_have_labels_and_structured_metadata() {
     bench.stop().await;
 }
 
+/// A large attribute of the resource, of which every small record gets its own copy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_otlp_whose_events_take_too_much_is_refused_before_all_are_made() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(face(address, OTLP.settings, &sockets), 100);
+    let large = [bytes(1, b"k"), bytes(2, &bytes(1, &[b'x'; 100_000]))].concat();
+    let resource = bytes(1, &bytes(1, &large));
+    // Copies of all of them would be 40 GB.
+    let scope = bytes(2, &bytes(2, b"").repeat(400_000));
+    let asked = export(&bytes(1, &[resource, scope].concat()));
+    let answered = exchange(address, &asked).await;
+    assert_eq!(answered.status, 413, "{}", answered.body);
+    bench.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn records_of_otlp_are_the_same_in_both_encodings() {
     let (address, sockets) = free_address();
@@ -420,10 +435,13 @@ async fn records_of_otlp_are_the_same_in_both_encodings() {
             &pair("list", &bytes(5, &[bytes(1, &varint(2, 1)), bytes(1, &text("t"))].concat())),
         ),
         bytes(9, &[0xab; 16]),
-        bytes(10, &[0; 8]),
+        // Of the length of a trace, so no span.
+        bytes(10, &[7; 16]),
     ]
     .concat();
-    let scope = [bytes(1, &bytes(1, b"lib")), bytes(2, &record), bytes(2, b"\x0b")].concat();
+    let of_scope =
+        bytes(1, &[bytes(1, b"lib"), bytes(3, &pair("short.name", &text("l")))].concat());
+    let scope = [of_scope, bytes(2, &record), bytes(2, b"\x0b")].concat();
     let resource = bytes(
         1,
         &[
@@ -437,9 +455,10 @@ async fn records_of_otlp_are_the_same_in_both_encodings() {
         "resource": {"attributes": [
             {"key": "service.name", "value": {"stringValue": "shop"}},
             {"key": "k8s.pod.name", "value": {"stringValue": "p"}}]},
-        "scopeLogs": [{"scope": {"name": "lib"}, "logRecords": [{
+        "scopeLogs": [{"scope": {"name": "lib", "attributes": [
+            {"key": "short.name", "value": {"stringValue": "l"}}]}, "logRecords": [{
             "timeUnixNano": "1000000000", "severityNumber": 17, "severityText": "ERROR",
-            "body": {"stringValue": "boom"}, "traceId": "AB".repeat(16),
+            "body": {"stringValue": "boom"}, "traceId": "AB".repeat(16), "spanId": "no span",
             "attributes": [
                 {"key": "http.route", "value": {"stringValue": "/x"}},
                 {"key": "n", "value": {"intValue": "7"}},
@@ -448,7 +467,8 @@ async fn records_of_otlp_are_the_same_in_both_encodings() {
             {"timeUnixNano": "x"}]}]}]});
     let json = bytes_of("POST", "/v1/logs", JSON, json.to_string().as_bytes());
     let expected = json!({"message": "boom", "log": {"level": "ERROR"}, "event": {"severity": 17},
-        "service": {"name": "shop"}, "kubernetes": {"pod": {"name": "p"}}, "otlp": {"scope": {"name": "lib"}},
+        "service": {"name": "shop"}, "kubernetes": {"pod": {"name": "p"}}, 
+        "otlp": {"scope": {"name": "lib", "attributes": {"short": {"name": "l"}}}},
         "http": {"route": "/x"}, "n": 7, "error": {"type": "E"}, "list": [true, "t"],
         "trace": {"id": "ab".repeat(16)}});
     for (sent, is_json) in [(protobuf, false), (json, true)] {

@@ -96,6 +96,12 @@ async fn samples_are_flows_with_the_fields_of_netflow() {
     expect(12, "observer.ip", "2001:db8::99".into());
     expect(12, "netflow.exporter.source_id", 1.into());
     expect(14, "network.direction", "outbound".into());
+    // ARP, and a frame of LLDP: no ends that could be the same as those of others.
+    for number in [9, 15] {
+        for path in ["flow", "network.community_id"] {
+            expect(number, path, Value::Null);
+        }
+    }
     expect(16, "netflow.type", "sflow_counters".into());
     expect(16, "netflow.scope.if_index", 3.into());
     expect(16, "netflow.options.if_in_octets", (1_u64 << 40).into());
