@@ -278,6 +278,11 @@ impl Modules<'_> {
                 continue;
             }
             let name = section.get(&NAME).required();
+            if let Some(given) = section.item(NAME.name())
+                && given.node().text() == Some("")
+            {
+                given.problem("a module has a name", "write that of its folder, such as `nginx`");
+            }
             let mut filesets = Vec::new();
             for key in section.keys() {
                 if [NAME.name(), ENABLED.name(), PATH.name()].contains(&key) {

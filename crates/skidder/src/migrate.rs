@@ -90,7 +90,10 @@ fn print_rewritten(options: &Migrate, system: &System) -> Result<ExitCode> {
     match rewrite::rewrite(&text) {
         Some(new) => print_exactly(&new)?,
         None => {
-            eprint(&format!("`{}` need not change\n", from.display()));
+            eprint(&format!(
+                "nothing to rewrite in `{}`; `skidder migrate --dry-run` says what else may be in the way\n",
+                from.display()
+            ));
             print_exactly(&text)?;
         }
     }

@@ -236,6 +236,8 @@ fn mistakes_name_module_fileset_template_and_line() {
             &["the module `web` has no fileset `acces`", "it has `access`, `error`"][..],
         ),
         ("{module: wob, access: {}}", &["there is no module `wob` in `", "filebeat.modules_path"]),
+        ("{module: '', access: {}}", &["a module has a name", "such as `nginx`"]),
+        ("{module: web/, access: {}}", &["there is no module `web/` in `"]),
         ("{module: web}", &["on, but none of its filesets", "set `enabled: true`"]),
         (
             "{module: web, access: {var.paths: 7}}",
