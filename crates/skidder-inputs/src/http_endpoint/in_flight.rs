@@ -45,6 +45,8 @@ impl Limits {
 #[derive(Debug)]
 pub(super) struct InFlight {
     bytes: AtomicU64,
+    /// Memory of events that were made of requests without an answer yet.
+    made: AtomicU64,
     /// New requests are refused until the low water is reached.
     is_refusing: AtomicBool,
     limits: Option<Limits>,
@@ -55,11 +57,17 @@ pub(super) struct InFlight {
 pub(super) struct Counted {
     of: Arc<InFlight>,
     bytes: u64,
+    made: u64,
 }
 
 impl InFlight {
     pub(super) fn new(limits: Option<Limits>) -> Self {
-        Self { bytes: AtomicU64::new(0), is_refusing: AtomicBool::new(false), limits }
+        Self {
+            bytes: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            is_refusing: AtomicBool::new(false),
+            limits,
+        }
     }
 
     /// Whether a new request is taken; if not, the high water and the bytes.
@@ -79,7 +87,7 @@ impl InFlight {
 
     /// Begins to count a request.
     pub(super) fn begin(self: &Arc<Self>) -> Counted {
-        Counted { of: Arc::clone(self), bytes: 0 }
+        Counted { of: Arc::clone(self), bytes: 0, made: 0 }
     }
 }
 
@@ -94,11 +102,18 @@ impl Counted {
             _ => Ok(()),
         }
     }
+
+    /// Counts bytes of memory of events that were made of the request; returns those of all requests.
+    pub(super) fn add_made(&mut self, bytes: usize) -> u64 {
+        self.made += bytes as u64;
+        self.of.made.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
+    }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.of.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.of.made.fetch_sub(self.made, Ordering::Relaxed);
     }
 }
 
@@ -132,6 +147,12 @@ mod tests {
         drop(one);
         assert_eq!(all.admit(), Ok(()));
         assert_eq!(all.begin().add(101), Err((100, 101)));
+        let mut three = all.begin();
+        assert_eq!(three.add_made(7), 7);
+        assert_eq!(all.begin().add_made(1), 8);
+        assert_eq!(three.add_made(2), 9);
+        drop(three);
+        assert_eq!(all.made.load(Ordering::Relaxed), 0);
         assert_eq!(all.bytes.load(Ordering::Relaxed), 0);
     }
 }

@@ -1,6 +1,8 @@
 //! Batches of events that a face makes one by one.
 
 use super::super::decode::{BATCH_BYTES, Decoder, EVENTS_MAX, too_many};
+use super::super::in_flight::Counted;
+use super::Refusal;
 use hyper::StatusCode;
 use skidder_event::{Batch, EventMut, Map, Path, Text, Value};
 use skidder_input::Source;
@@ -9,7 +11,8 @@ use std::sync::Arc;
 /// Labels or attributes of an event, and members of an object in one, at most: what they cost grows with their square.
 pub(super) const FIELDS_MAX: usize = 4096;
 
-/// Memory of the events of a request: many small records can share many attributes, of which each event gets its own.
+/// Memory of the events of a request, and of all requests without an answer yet: many small records can share many
+/// attributes, of which each event gets its own.
 #[cfg(not(test))]
 const MEMORY_BYTES_MAX: usize = 512 << 20;
 /// Tests reach it sooner.
@@ -21,11 +24,11 @@ const LABELS: &str = "labels";
 
 /// Why nothing of a body is used.
 #[derive(Debug)]
-pub(super) struct Wrong(pub(super) StatusCode, pub(super) String);
+pub(super) struct Unused(pub(super) Refusal, pub(super) String);
 
-impl From<String> for Wrong {
+impl From<String> for Unused {
     fn from(message: String) -> Self {
-        Self(StatusCode::BAD_REQUEST, message)
+        Self(Refusal::Wrong(StatusCode::BAD_REQUEST), message)
     }
 }
 
@@ -35,6 +38,7 @@ pub(super) struct Events<'a> {
     decoder: &'a Decoder,
     /// Headers of the request, which each event gets.
     headers: Option<&'a Value>,
+    counted: &'a mut Counted,
     open: Option<Batch>,
     /// Bytes of its texts.
     bytes: u64,
@@ -43,6 +47,8 @@ pub(super) struct Events<'a> {
     count: usize,
     /// Memory of the batches that are done, also of those that are dropped because it is too much.
     memory_bytes: usize,
+    /// Memory of the events of all requests without an answer yet.
+    memory_of_all: u64,
     has_left_out: bool,
 }
 
@@ -51,16 +57,19 @@ impl<'a> Events<'a> {
         source: &'a mut Source,
         decoder: &'a Decoder,
         headers: Option<&'a Value>,
+        counted: &'a mut Counted,
     ) -> Self {
         Self {
             source,
             decoder,
             headers,
+            counted,
             open: None,
             bytes: 0,
             done: Vec::new(),
             count: 0,
             memory_bytes: 0,
+            memory_of_all: 0,
             has_left_out: false,
         }
     }
@@ -91,7 +100,7 @@ impl<'a> Events<'a> {
     /// Whether nothing of the request will be used, because it has too many events or they take too much memory: the rest
     /// of it need not be read.
     pub(super) fn is_beyond(&self) -> bool {
-        self.count > EVENTS_MAX || self.memory_bytes > MEMORY_BYTES_MAX
+        self.count > EVENTS_MAX || self.memory_of_all > MEMORY_BYTES_MAX as u64
     }
 
     /// Reports what could not be put into an event: the first of them.
@@ -104,7 +113,9 @@ impl<'a> Events<'a> {
 
     fn close(&mut self) {
         if let Some(batch) = self.open.take() {
-            self.memory_bytes = self.memory_bytes.saturating_add(batch.memory_bytes());
+            let memory_bytes = batch.memory_bytes();
+            self.memory_bytes = self.memory_bytes.saturating_add(memory_bytes);
+            self.memory_of_all = self.counted.add_made(memory_bytes);
             self.done.push((batch, std::mem::take(&mut self.bytes)));
         }
         if self.is_beyond() {
@@ -115,17 +126,22 @@ impl<'a> Events<'a> {
     /// The batches.
     ///
     /// # Errors
-    /// There are more than [`EVENTS_MAX`] events, or they take more than [`MEMORY_BYTES_MAX`].
-    pub(super) fn finish(mut self) -> Result<Vec<(Batch, u64)>, Wrong> {
+    /// There are more than [`EVENTS_MAX`] events, or they, or those of all requests, take more than [`MEMORY_BYTES_MAX`].
+    pub(super) fn finish(mut self) -> Result<Vec<(Batch, u64)>, Unused> {
         self.close();
         if self.count > EVENTS_MAX {
             let (status, message) = too_many();
-            return Err(Wrong(status, message));
+            return Err(Unused(Refusal::Wrong(status), message));
         }
         if self.memory_bytes > MEMORY_BYTES_MAX {
             let message =
                 format!("the events of a request take more than {MEMORY_BYTES_MAX} bytes");
-            return Err(Wrong(StatusCode::PAYLOAD_TOO_LARGE, message));
+            return Err(Unused(Refusal::Wrong(StatusCode::PAYLOAD_TOO_LARGE), message));
+        }
+        if self.is_beyond() {
+            let message =
+                format!("the events of all requests take more than {MEMORY_BYTES_MAX} bytes");
+            return Err(Unused(Refusal::Busy, message));
         }
         Ok(self.done)
     }

@@ -167,6 +167,9 @@ fn fields_of(labels: BTreeMap<String, String>, tenant: &str) -> Result<Map, Stri
 }
 
 fn add(events: &mut Events<'_>, fields: &Map, metadata: Map, line: &[u8], time: i64) {
+    if events.is_beyond() {
+        return;
+    }
     events.add(line, time, |event, _| {
         event.merge(fields);
         if !metadata.is_empty() {

@@ -5,7 +5,7 @@ use super::super::body::{BodyError, Coding, unpack};
 use super::super::in_flight::Counted;
 use super::bulk::{Bulk, Defaults};
 use super::deliver::{Outcome, deliver, enter, worst};
-use super::events::{Events, Wrong};
+use super::events::{Events, Unused};
 use super::{
     Call, Face, Refusal, call, elasticsearch, grpc, hec, loki, of_body, otlp, otlp_accepted,
     otlp_json, parameter,
@@ -67,7 +67,7 @@ impl Route {
             self.unpacked(coding, body, &mut counted).await
         };
         match reading.await {
-            Ok(body) => self.take_for(&call, body, &head, session).await,
+            Ok(body) => self.take_for(&call, body, &mut counted, &head, session).await,
             Err(error) => {
                 let (refusal, message) = of_body(error);
                 self.refuse(&call, session, refusal, &message)
@@ -136,6 +136,7 @@ impl Route {
         self: &Arc<Self>,
         call: &Call,
         body: Parts,
+        counted: &mut Counted,
         head: &request::Parts,
         session: &mut Session,
     ) -> Answer {
@@ -146,10 +147,12 @@ impl Route {
                 let defaults = Defaults { index: index.clone(), pipeline };
                 self.take_bulk(call, &body.bytes, &defaults, head, session).await
             }
-            Call::HecEvents | Call::HecRaw => self.take_hec(call, &body.bytes, head, session).await,
+            Call::HecEvents | Call::HecRaw => {
+                self.take_hec(call, &body.bytes, counted, head, session).await
+            }
             Call::HecAck => self.answer_acks(&body.bytes, head),
             Call::LokiPush(is_json) => {
-                let made = self.read_loki(*is_json, &body.bytes, &head.headers, session);
+                let made = self.read_loki(*is_json, &body.bytes, counted, &head.headers, session);
                 self.take_whole(call, made, session, || {
                     super::answer(StatusCode::NO_CONTENT, "text/plain", "")
                 })
@@ -157,7 +160,7 @@ impl Route {
             }
             Call::Otlp(_) | Call::OtlpGrpc => {
                 let is_json = *call == Call::Otlp(true);
-                let made = self.read_otlp(is_json, &body.bytes, &head.headers, session);
+                let made = self.read_otlp(is_json, &body.bytes, counted, &head.headers, session);
                 let rejected = made.as_ref().map_or(0, |(_, rejected)| *rejected);
                 if rejected > 0 {
                     session.source.failed("malformed records of OTLP");
@@ -181,14 +184,14 @@ impl Route {
     async fn take_whole(
         &self,
         call: &Call,
-        made: Result<Batches, Wrong>,
+        made: Result<Batches, Unused>,
         session: &mut Session,
         accepted: impl FnOnce() -> Answer,
     ) -> Answer {
         let batches = match made {
             Ok(batches) => batches,
-            Err(Wrong(status, message)) => {
-                return self.refuse(call, session, Refusal::Wrong(status), &message);
+            Err(Unused(refusal, message)) => {
+                return self.refuse(call, session, refusal, &message);
             }
         };
         let patience = self.settings.faces.completion_timeout;
@@ -202,11 +205,13 @@ impl Route {
         &self,
         is_json: bool,
         body: &[u8],
+        counted: &mut Counted,
         headers: &HeaderMap,
         session: &mut Session,
-    ) -> Result<Batches, Wrong> {
+    ) -> Result<Batches, Unused> {
         let included = self.included(headers);
-        let mut events = Events::new(&mut session.source, &self.decoder, included.as_ref());
+        let source = &mut session.source;
+        let mut events = Events::new(source, &self.decoder, included.as_ref(), counted);
         let tenant = headers.get("x-scope-orgid").and_then(|value| value.to_str().ok());
         let tenant = tenant.unwrap_or_default();
         if is_json {
@@ -222,12 +227,14 @@ impl Route {
         &self,
         is_json: bool,
         body: &[u8],
+        counted: &mut Counted,
         headers: &HeaderMap,
         session: &mut Session,
-    ) -> Result<(Batches, u64), Wrong> {
+    ) -> Result<(Batches, u64), Unused> {
         let included = self.included(headers);
         let now = self.intake.clock().wall().0;
-        let mut events = Events::new(&mut session.source, &self.decoder, included.as_ref());
+        let source = &mut session.source;
+        let mut events = Events::new(source, &self.decoder, included.as_ref(), counted);
         let rejected = if is_json {
             otlp_json::read(body, now, &mut events)?
         } else {
@@ -240,13 +247,14 @@ impl Route {
         &self,
         call: &Call,
         body: &[u8],
+        counted: &mut Counted,
         head: &request::Parts,
         session: &mut Session,
     ) -> Answer {
         let query = head.uri.query();
         let included = self.included(&head.headers);
         let Session { source, json, .. } = session;
-        let mut events = Events::new(source, &self.decoder, included.as_ref());
+        let mut events = Events::new(source, &self.decoder, included.as_ref(), counted);
         let now = self.intake.clock().wall().0;
         let paths = &self.faces.hec;
         let mut reading = hec::Reading { decoder: &self.decoder, paths, json, query, now };
@@ -264,8 +272,8 @@ impl Route {
         }
         let batches = match batches {
             Ok(batches) => batches,
-            Err(Wrong(status, message)) => {
-                return self.refuse(call, session, Refusal::Wrong(status), &message);
+            Err(Unused(refusal, message)) => {
+                return self.refuse(call, session, refusal, &message);
             }
         };
         let Some(channel) = hec::channel(&head.headers, query) else {

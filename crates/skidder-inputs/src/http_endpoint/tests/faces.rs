@@ -401,17 +401,43 @@ async fn lines_of_loki_have_labels_and_structured_metadata() {
     bench.stop().await;
 }
 
-/// A large attribute of the resource, of which every small record gets its own copy.
+/// A request with a large attribute of the resource, of which every small record gets its own copy.
+fn with_large_resource(records: usize) -> Vec<u8> {
+    let large = [bytes(1, b"k"), bytes(2, &bytes(1, &[b'x'; 100_000]))].concat();
+    let resource = bytes(1, &bytes(1, &large));
+    let scope = bytes(2, &bytes(2, b"").repeat(records));
+    export(&bytes(1, &[resource, scope].concat()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_whose_events_take_too_much_together_are_sent_again_later() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(face(address, OTLP.settings, &sockets), 100);
+    // Ten million bytes of 16 MiB, until it is answered: behind the verdicts.
+    let ask = || {
+        let asked = with_large_resource(100);
+        tokio::spawn(async move { exchange(address, &asked).await.status })
+    };
+    let (mut one, mut two) = (ask(), ask());
+    let (first, waits) = tokio::select! {
+        status = &mut one => (status, two),
+        status = &mut two => (status, one),
+    };
+    assert_eq!(first.unwrap(), 429);
+    bench.events(100).await;
+    assert_eq!(waits.await.unwrap(), 200);
+    let again = ask();
+    bench.events(200).await;
+    assert_eq!(again.await.unwrap(), 200, "there is room again");
+    bench.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_of_otlp_whose_events_take_too_much_is_refused_before_all_are_made() {
     let (address, sockets) = free_address();
     let mut bench = Bench::start(face(address, OTLP.settings, &sockets), 100);
-    let large = [bytes(1, b"k"), bytes(2, &bytes(1, &[b'x'; 100_000]))].concat();
-    let resource = bytes(1, &bytes(1, &large));
-    // Copies of all of them would be 40 GB.
-    let scope = bytes(2, &bytes(2, b"").repeat(400_000));
-    let asked = export(&bytes(1, &[resource, scope].concat()));
-    let answered = exchange(address, &asked).await;
+    // Copies for all of them would be 40 GB.
+    let answered = exchange(address, &with_large_resource(400_000)).await;
     assert_eq!(answered.status, 413, "{}", answered.body);
     bench.stop().await;
 }
