@@ -4,6 +4,7 @@ use skidder_config::{Group, Key, Section, settings};
 use skidder_event::Row;
 use skidder_net::{Claim, Family, SocketKey, Sockets};
 use skidder_tls::TlsServerSettings;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,9 +68,13 @@ pub(crate) fn known_utf8(bytes: &[u8], rows: &[Row]) -> usize {
     if rows.iter().all(is_boundary) { bytes.len() } else { 0 }
 }
 
-/// The sockets that the inputs of one configuration want.
+/// What only one of the inputs of a configuration can have: sockets, and names at a broker.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted(Arc<Mutex<Vec<WantedSocket>>>);
+pub struct Wanted {
+    sockets: Arc<Mutex<Vec<WantedSocket>>>,
+    /// Brokers and names of clients, with the place of the setting.
+    clients: Arc<Mutex<BTreeMap<(String, String), String>>>,
+}
 
 /// A socket, the place of its setting, and what an input of HTTP has of it.
 #[derive(Debug)]
@@ -119,10 +124,8 @@ impl Wanted {
         key: SocketKey,
         part: Option<HttpPart>,
     ) -> Claim {
-        let item = section.item(name);
-        let position = item.map(|item| item.node().position().to_string());
-        let position = position.unwrap_or_else(|| section.path().to_owned());
-        let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = place_of(section, name);
+        let mut wanted = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let problem = wanted.iter().find_map(|other| {
             let is_shared = other.part.is_some() && part.is_some() && other.key == key;
             let conflict =
@@ -139,6 +142,43 @@ impl Wanted {
         drop(wanted);
         sockets.claim(key)
     }
+
+    /// Takes note of the name of the client at brokers, which the setting `name` has. Warns if another input of the
+    /// configuration has it at the same broker, which ends one connection for the other, again and again.
+    pub(crate) fn name_client(
+        &self,
+        section: &Section<'_>,
+        name: &str,
+        client: &str,
+        brokers: impl Iterator<Item = String>,
+    ) {
+        let place = place_of(section, name);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut same = None;
+        for broker in brokers {
+            let key = (broker, client.to_owned());
+            match clients.get(&key) {
+                Some(other) if *other != place => {
+                    same.get_or_insert((key.0, other.clone()));
+                }
+                _ => drop(clients.insert(key, place.clone())),
+            }
+        }
+        if let Some((broker, other)) = same {
+            let message = format!(
+                "the input at {other} is `{client}` at the broker {broker}, too, which ends the connection of one \
+                 when the other comes"
+            );
+            section.warning(name, message, format!("give each its own `{name}`"));
+        }
+    }
+}
+
+/// Where a setting is written; without it, which part of the configuration it belongs to.
+fn place_of(section: &Section<'_>, name: &str) -> String {
+    let item = section.item(name);
+    let position = item.map(|item| item.node().position().to_string());
+    position.unwrap_or_else(|| section.path().to_owned())
 }
 
 const EACH_ITS_OWN: (&str, &str) =

@@ -142,7 +142,11 @@ struct Address {
 
 /// Reads its settings.
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
-    read_input(section, &context.fs).map(|input| Box::new(input) as _)
+    let input = read_input(section, &context.fs)?;
+    let settings = &input.settings;
+    let brokers = settings.brokers.iter().map(|broker| broker.route.host.to_string());
+    context.wanted.name_client(section, CLIENT_ID.name(), &settings.client_id, brokers);
+    Some(Box::new(input) as _)
 }
 
 pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt> {

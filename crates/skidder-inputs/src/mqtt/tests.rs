@@ -471,3 +471,21 @@ async fn the_first_broker_that_takes_the_connection_is_read() {
     bench.stop().await;
     assert_eq!(bench.input.metrics().errors.get(), 0);
 }
+
+#[test]
+fn two_inputs_with_the_same_name_at_a_broker_are_a_warning() {
+    let of = |inputs: [&str; 2]| {
+        let context = context(&Sockets::default());
+        let [first, second] = inputs.map(|text| read_with(text, |section| read(section, &context)));
+        assert!(first.0.is_some() && second.0.is_some());
+        assert_eq!(first.1, "");
+        second.1
+    };
+    let default = "{hosts: ['tcp://a', 'tcp://b:7']}";
+    let same =
+        of([default, "{hosts: ['ssl://c', 'mqtt://b:7'], topics: [x], client_id: filebeat}"]);
+    assert!(same.contains("is `filebeat` at the broker b:7, too"), "{same}");
+    assert!(same.contains("give each its own `client_id`"), "{same}");
+    assert_eq!(of([default, "{hosts: ['tcp://a'], client_id: other}"]), "");
+    assert_eq!(of([default, "{hosts: ['tcp://b:8']}"]), "");
+}
