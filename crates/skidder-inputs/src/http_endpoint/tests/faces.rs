@@ -418,12 +418,11 @@ async fn requests_whose_events_take_too_much_together_are_sent_again_later() {
         let asked = with_large_resource(100);
         tokio::spawn(async move { exchange(address, &asked).await.status })
     };
-    let (mut one, mut two) = (ask(), ask());
-    let (first, waits) = tokio::select! {
-        status = &mut one => (status, two),
-        status = &mut two => (status, one),
-    };
-    assert_eq!(first.unwrap(), 429);
+    bench.is_stuck = true;
+    let waits = ask();
+    bench.until("its events are on the way", |bench| bench.settle.total().read() > 0).await;
+    assert_eq!(ask().await.unwrap(), 429);
+    bench.is_stuck = false;
     bench.events(100).await;
     assert_eq!(waits.await.unwrap(), 200);
     let again = ask();
