@@ -157,10 +157,9 @@ impl FileDriver {
 
 impl Driver for FileDriver {
     fn start(&mut self, stage: &Stage) -> io::Result<()> {
-        let (workers, readers) = (self.settings.workers.max(1), Arc::clone(&self.readers));
-        let crew = Crew::new(readers, stage.clone());
-        for number in 0..workers {
-            self.crew.insert(Arc::clone(&crew)).add(number)?;
+        let crew = self.crew.insert(Crew::new(Arc::clone(&self.readers), stage.clone()));
+        for number in 0..self.settings.workers.max(1) {
+            crew.add(number)?;
         }
         let shared = Arc::clone(&self.shared);
         self.looks.set_wake(move || {

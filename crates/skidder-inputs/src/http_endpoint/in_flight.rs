@@ -103,6 +103,11 @@ impl Counted {
         }
     }
 
+    /// Bytes of memory of the events that were made of the request.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
     /// Counts bytes of memory of events that were made of the request; returns those of all requests.
     pub(super) fn add_made(&mut self, bytes: usize) -> u64 {
         self.made += bytes as u64;

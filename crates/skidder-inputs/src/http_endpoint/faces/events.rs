@@ -45,8 +45,6 @@ pub(super) struct Events<'a> {
     done: Vec<(Batch, u64)>,
     /// Events, also those of batches that are dropped because there are too many.
     count: usize,
-    /// Memory of the batches that are done, also of those that are dropped because it is too much.
-    memory_bytes: usize,
     /// Memory of the events of all requests without an answer yet.
     memory_of_all: u64,
     has_left_out: bool,
@@ -68,7 +66,6 @@ impl<'a> Events<'a> {
             bytes: 0,
             done: Vec::new(),
             count: 0,
-            memory_bytes: 0,
             memory_of_all: 0,
             has_left_out: false,
         }
@@ -113,9 +110,7 @@ impl<'a> Events<'a> {
 
     fn close(&mut self) {
         if let Some(batch) = self.open.take() {
-            let memory_bytes = batch.memory_bytes();
-            self.memory_bytes = self.memory_bytes.saturating_add(memory_bytes);
-            self.memory_of_all = self.counted.add_made(memory_bytes);
+            self.memory_of_all = self.counted.add_made(batch.memory_bytes());
             self.done.push((batch, std::mem::take(&mut self.bytes)));
         }
         if self.is_beyond() {
@@ -133,7 +128,7 @@ impl<'a> Events<'a> {
             let (status, message) = too_many();
             return Err(Unused(Refusal::Wrong(status), message));
         }
-        if self.memory_bytes > MEMORY_BYTES_MAX {
+        if self.counted.made() > MEMORY_BYTES_MAX as u64 {
             let message =
                 format!("the events of a request take more than {MEMORY_BYTES_MAX} bytes");
             return Err(Unused(Refusal::Wrong(StatusCode::PAYLOAD_TOO_LARGE), message));

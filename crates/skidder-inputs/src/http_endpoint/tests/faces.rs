@@ -492,7 +492,7 @@ async fn records_of_otlp_are_the_same_in_both_encodings() {
             {"timeUnixNano": "x"}]}]}]});
     let json = bytes_of("POST", "/v1/logs", JSON, json.to_string().as_bytes());
     let expected = json!({"message": "boom", "log": {"level": "ERROR"}, "event": {"severity": 17},
-        "service": {"name": "shop"}, "kubernetes": {"pod": {"name": "p"}}, 
+        "service": {"name": "shop"}, "kubernetes": {"pod": {"name": "p"}},
         "otlp": {"scope": {"name": "lib", "attributes": {"short": {"name": "l"}}}},
         "http": {"route": "/x"}, "n": 7, "error": {"type": "E"}, "list": [true, "t"],
         "trace": {"id": "ab".repeat(16)}});
