@@ -1,15 +1,18 @@
 //! One connection: requests in, answers out, over HTTP/1.1 or HTTP/2.
 
-use super::server::Server;
+use super::routes::Routes;
 use super::sessions::Sessions;
+use crate::listen::open;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use skidder_net::{HttpEnd, HttpLimits, Peer, ServerConnection, serve_http_any};
+use skidder_input::InputMetrics;
+use skidder_net::{Accepted, HttpEnd, HttpLimits, Peer, ServerConnection, serve_http_any};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// For the head of a request, and between two requests: longer than load balancers keep connections.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
@@ -17,36 +20,63 @@ pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 /// Request line and headers; more is answered with 431 or 414.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 
-impl Server {
-    /// Serves a connection until the client closes it, or an input ends.
-    pub(super) async fn converse(self: Arc<Self>, connection: ServerConnection) {
-        let ServerConnection { stream, peer, place: _place, .. } = connection;
-        let name = match &peer {
-            Peer::Tcp(address) => address.to_string(),
-            Peer::Unix => "unix".to_owned(),
-        };
-        let changed = self.changed();
-        let sessions = Arc::new(Sessions::new(name));
-        let of_requests = Arc::clone(&sessions);
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (server, sessions) = (Arc::clone(&self), Arc::clone(&of_requests));
-            async move { Ok::<_, Infallible>(server.answer(request, &sessions).await) }
-        });
-        let stop = async {
-            changed.await;
-            sessions.close_stopped();
-        };
-        let limits = HttpLimits {
-            head_timeout: HEAD_TIMEOUT,
-            head_bytes_max: HEAD_BYTES_MAX,
-            connection_time_max: None,
-        };
-        // An answer under way ends with its input, or with its own limits.
-        match serve_http_any(stream, service, limits, stop, pending()).await {
-            HttpEnd::Closed | HttpEnd::Abandoned | HttpEnd::Late | HttpEnd::Silent => {}
-            HttpEnd::Broken(error) => {
-                tracing::debug!(%peer, %error, "a connection is broken; the client sends again what has no answer");
-            }
+/// So long after the end of an input a connection may wait for the end of its handshake and for its first request,
+/// which may be on its way: its client does not know that it is to send it again. As in Go's `http.Server.Shutdown`.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Serves a connection until the client closes it, or an input ends, which `ended` tells.
+pub(super) async fn serve(
+    accepted: Accepted,
+    routes: Arc<Routes>,
+    metrics: Arc<InputMetrics>,
+    ended: watch::Receiver<()>,
+) {
+    let mut end = ended.clone();
+    let late = async {
+        // The routes, which tell it, live as long.
+        let _is_told = end.changed().await;
+        tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
+    };
+    if let Some(connection) = open(accepted, &metrics, late).await {
+        converse(routes, connection, ended).await;
+    }
+}
+
+/// Answers the requests of a connection.
+async fn converse(
+    routes: Arc<Routes>,
+    connection: ServerConnection,
+    mut ended: watch::Receiver<()>,
+) {
+    let ServerConnection { stream, peer, place: _place, .. } = connection;
+    let name = match &peer {
+        Peer::Tcp(address) => address.to_string(),
+        Peer::Unix => "unix".to_owned(),
+    };
+    let sessions = Arc::new(Sessions::new(name));
+    let (begin, mut begun) = watch::channel(false);
+    let of_requests = Arc::clone(&sessions);
+    let service = service_fn(move |request: Request<Incoming>| {
+        begin.send_if_modified(|begun| !std::mem::replace(begun, true));
+        let (routes, sessions) = (Arc::clone(&routes), Arc::clone(&of_requests));
+        async move { Ok::<_, Infallible>(routes.answer(request, &sessions).await) }
+    });
+    let stop = async {
+        let _is_told = ended.changed().await;
+        sessions.close_stopped();
+        let first = begun.wait_for(|begun| *begun);
+        drop(tokio::time::timeout(FIRST_REQUEST_TIMEOUT, first).await);
+    };
+    let limits = HttpLimits {
+        head_timeout: HEAD_TIMEOUT,
+        head_bytes_max: HEAD_BYTES_MAX,
+        connection_time_max: None,
+    };
+    // An answer under way ends with its input, or with its own limits.
+    match serve_http_any(stream, service, limits, stop, pending()).await {
+        HttpEnd::Closed | HttpEnd::Abandoned | HttpEnd::Late | HttpEnd::Silent => {}
+        HttpEnd::Broken(error) => {
+            tracing::debug!(%peer, %error, "a connection is broken; the client sends again what has no answer");
         }
     }
 }

@@ -69,6 +69,32 @@ async fn a_reload_refuses_no_connection() {
     bench.stop().await;
 }
 
+/// A client that has connected sends its first request when its input has ended: the next input answers it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_whose_first_request_is_on_its_way_outlives_its_input() {
+    let (address, sockets) = free_address();
+    let all = context(&sockets);
+    let mut bench = Bench::start(input_of(address, "", &all), 100);
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut begun = TcpStream::connect(address).await.unwrap();
+    let request = post("/", "{}");
+    begun.write_all(&request[..9]).await.unwrap();
+    // They were accepted before this one.
+    assert_eq!(exchange(address, &request).await.status, 200);
+    let next = Context { wanted: crate::Wanted::default(), ..all.clone() };
+    bench.replace(input_of(address, ", response_code: 201", &next)).await;
+    // It has the path.
+    while exchange(address, &request).await.status != 201 {}
+    for (client, rest) in [(&mut silent, &request[..]), (&mut begun, &request[9..])] {
+        client.write_all(rest).await.unwrap();
+        let mut buffer = Vec::new();
+        let answered = Answered::read(client, &mut buffer).await.expect("there is an answer");
+        assert_eq!(answered.status, 201);
+        assert!(Answered::read(client, &mut buffer).await.is_none(), "then it is closed");
+    }
+    bench.stop().await;
+}
+
 #[test]
 fn inputs_of_one_server_must_agree() {
     let certificates = Certificates::new();
