@@ -6,17 +6,16 @@
 //! may have taken too much or too little: then nothing is known, and the search decides.
 
 mod classes;
+mod leaf;
 mod plan;
 
 use super::engine::Slots;
 use classes::Class;
+use leaf::Leaf;
 use memchr::memmem::Finder;
 pub(super) use plan::Leaves;
-use regex_automata::dfa::{Automaton, dense::DFA};
 use regex_automata::util::look::{Look, LookMatcher};
 use regex_automata::util::primitives::NonMaxUsize;
-use regex_automata::{Anchored, Input};
-use std::sync::Arc;
 
 /// The parts of a pattern, in their order.
 #[derive(Clone, Debug)]
@@ -51,7 +50,7 @@ enum Step {
         stop: Class,
     },
     /// Anything without groups.
-    Leaf(Arc<DFA<Vec<u32>>>),
+    Leaf(Leaf),
     /// The first that fits.
     Choice(Box<[Steps]>),
 }
@@ -94,7 +93,7 @@ impl Steps {
                 }
                 Step::Look(look) => LookMatcher::new().matches(*look, text, at).then_some(at),
                 Step::Literal(literal) => {
-                    text[at..].starts_with(literal).then_some(at + literal.len())
+                    begins(&text[at..], literal).then_some(at + literal.len())
                 }
                 Step::Choice(choice) => match choose(choice, text, at, slots) {
                     Way::End(end) => Some(end),
@@ -110,13 +109,7 @@ impl Steps {
                     found.filter(|end| class.covers(text, at, *end))
                 }
                 Step::UntilClass { class, stop } => class.until(text, at, stop),
-                Step::Leaf(leaf) => {
-                    let input = Input::new(text).range(at..).anchored(Anchored::Yes);
-                    match leaf.try_search_fwd(&input) {
-                        Ok(found) => found.map(|found| found.offset()),
-                        Err(_) => return Way::Unknown,
-                    }
-                }
+                Step::Leaf(leaf) => leaf.end(text, at),
             };
             match end {
                 Some(end) => at = end,
@@ -126,6 +119,18 @@ impl Steps {
             only &= matches!(step, Step::Look(_) | Step::Literal(_));
         }
         Way::End(at)
+    }
+}
+
+/// Whether a text begins with a literal: most are a byte or two, for which a call costs more than to compare them.
+#[inline]
+fn begins(text: &[u8], literal: &[u8]) -> bool {
+    match *literal {
+        [] => true,
+        [one] => text.first() == Some(&one),
+        [one, two] => text.first_chunk() == Some(&[one, two]),
+        [one, two, three] => text.first_chunk() == Some(&[one, two, three]),
+        _ => text.starts_with(literal),
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a parsed expression to steps.
 
+use super::leaf::Leaf;
 use super::{Class, Step, Steps};
 use memchr::memmem::Finder;
 use regex_automata::dfa::{StartKind, dense};
@@ -7,7 +8,6 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::look::Look;
 use regex_syntax::hir::{self, Hir, HirKind};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Bytes of the automaton of one part; one that needs more is left to the search.
 const LEAF_BYTES_MAX: usize = 512 << 10;
@@ -18,24 +18,24 @@ const LEAVES_BYTES_MAX: usize = 16 << 20;
 /// Automata of parts, shared by the patterns of a processor.
 #[derive(Debug, Default)]
 pub(in super::super) struct Leaves {
-    made: HashMap<String, Option<Arc<dense::DFA<Vec<u32>>>>>,
+    made: HashMap<String, Option<Leaf>>,
     bytes: usize,
 }
 
 impl Leaves {
-    fn get(&mut self, part: &Hir) -> Option<Arc<dense::DFA<Vec<u32>>>> {
+    fn get(&mut self, part: &Hir) -> Option<Leaf> {
         let text = part.to_string();
         if let Some(made) = self.made.get(&text) {
             return made.clone();
         }
-        let made = if self.bytes < LEAVES_BYTES_MAX { compile(part).map(Arc::new) } else { None };
-        self.bytes += made.as_ref().map_or(0, |leaf| leaf.memory_usage());
+        let made = if self.bytes < LEAVES_BYTES_MAX { compile(part) } else { None };
+        self.bytes += made.as_ref().map_or(0, Leaf::bytes);
         self.made.insert(text, made.clone());
         made
     }
 }
 
-fn compile(part: &Hir) -> Option<dense::DFA<Vec<u32>>> {
+fn compile(part: &Hir) -> Option<Leaf> {
     let config = thompson::Config::new()
         .utf8(false)
         .which_captures(thompson::WhichCaptures::None)
@@ -45,7 +45,7 @@ fn compile(part: &Hir) -> Option<dense::DFA<Vec<u32>>> {
         .start_kind(StartKind::Anchored)
         .dfa_size_limit(Some(LEAF_BYTES_MAX))
         .determinize_size_limit(Some(LEAF_BYTES_MAX));
-    dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()
+    Leaf::new(&dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()?)
 }
 
 /// A part of an expression, flattened.
