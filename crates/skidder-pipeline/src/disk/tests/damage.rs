@@ -193,13 +193,17 @@ fn every_tear(key: Option<&DiskQueueKey>) {
     for end in 0..bytes.len() {
         for zeros in [false, true] {
             let fs = copy(&fs);
-            let mut bytes = bytes.clone();
+            let mut left = bytes.clone();
             if zeros {
-                bytes[end..].fill(0);
+                left[end..].fill(0);
             } else {
-                bytes.truncate(end);
+                left.truncate(end);
             }
-            fs.write_as_other(&path, &bytes);
+            // The last bytes of a frame may be zeros themselves.
+            if left == bytes {
+                continue;
+            }
+            fs.write_as_other(&path, &left);
             let mut life = of(&fs, key);
             life.deliver_all();
             assert_eq!(life.lost(), 0, "{end} bytes, {zeros}: {:?}", life.opened);
