@@ -91,11 +91,15 @@ impl Leaf {
 
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Inner>()
-            + match &self.0.table {
-                Table::Small(table) => size_of_val(&**table),
-                Table::Large(table) => size_of_val(&**table),
-            }
+        let table = match &self.0.table {
+            Table::Small(table) => size_of_val(&**table),
+            Table::Large(table) => size_of_val(&**table),
+        };
+        let starts = match &self.0.starts {
+            Starts::One(_) => 0,
+            Starts::ByByte(starts) => size_of_val(&**starts),
+        };
+        size_of::<Inner>() + table + starts
     }
 
     /// The end of what matches from `at` on, which it prefers.
