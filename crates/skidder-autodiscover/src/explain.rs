@@ -98,7 +98,7 @@ impl Autodiscover {
         self.warnings.insert(key.to_owned(), warnings);
     }
 
-    /// Why which inputs run, as of the last [`Autodiscover::decide`].
+    /// Why which inputs run, as of the last [`Autodiscover::decide`] and what was refused since.
     pub fn explain(&self) -> Explanation {
         let all = self.providers.iter().zip(&self.objects).enumerate();
         let provider =
@@ -138,7 +138,10 @@ impl Autodiscover {
                 .map(|candidate| {
                     let reason = match self.verdicts.get(&(number, candidate.key.clone())) {
                         Some(Verdict::Same(reason) | Verdict::Refused(reason)) => reason.clone(),
-                        Some(Verdict::Runs) | None => String::new(),
+                        // It may have been refused since then.
+                        Some(Verdict::Runs) | None => {
+                            self.refused.get(&candidate.key).cloned().unwrap_or_default()
+                        }
                     };
                     ExplainedInput {
                         key: candidate.key.clone(),

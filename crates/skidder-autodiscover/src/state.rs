@@ -53,7 +53,7 @@ pub struct Autodiscover {
     pub(crate) troubles: Vec<Troubles>,
     secrets: Secrets,
     /// Why keys were refused when their settings were read.
-    refused: BTreeMap<String, String>,
+    pub(crate) refused: BTreeMap<String, String>,
     /// What is wrong with inputs that run, by their keys.
     pub(crate) warnings: BTreeMap<String, Vec<String>>,
     running: Vec<Arc<Made>>,

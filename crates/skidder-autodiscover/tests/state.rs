@@ -294,6 +294,7 @@ fn a_refused_input_is_not_tried_until_its_configuration_changes() {
     );
     let made = all.decide(at(1));
     all.refuse(&made[0].key, "`match` is `never`".to_owned());
+    assert!(notes(&all).contains("`match` is `never`"), "at once: {}", notes(&all));
     assert!(all.decide(at(1)).is_empty());
     assert!(notes(&all).contains("`match` is `never`"), "{}", notes(&all));
     all.seen(
