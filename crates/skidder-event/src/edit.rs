@@ -4,7 +4,7 @@ use crate::base::{Base, BaseNode, BaseValue, find};
 use crate::batch::{Batch, Cell, Mark, Node, NodeId, Row, Text};
 use crate::event::{EventRef, ValueRef, own_value};
 use crate::path::Path;
-use crate::value::{Map, Value};
+use crate::value::Value;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -229,18 +229,6 @@ impl<'a> EventMut<'a> {
         Some(cell)
     }
 
-    /// Merges fields over the event: objects deeply, everything else replaced. `@timestamp` is
-    /// replaced only by a time.
-    pub fn merge(&mut self, fields: &Map) {
-        self.settle();
-        self.merge_list(Head::Own, Some(self.base.nodes()), fields, true);
-    }
-
-    /// Merges into `@metadata`.
-    pub fn merge_metadata(&mut self, fields: &Map) {
-        self.merge_list(Head::Metadata, Some(self.base.metadata()), fields, false);
-    }
-
     /// Stores an owned value in the batch.
     pub fn store(&mut self, value: &Value) -> Cell {
         match value {
@@ -360,7 +348,18 @@ impl<'a> EventMut<'a> {
         key: &[u8],
         below: impl FnOnce() -> Option<&'a BaseNode>,
     ) -> Option<(Head, Option<&'a [BaseNode]>)> {
-        match self.batch.find(self.first(head), key) {
+        self.object_from(self.first(head), head, key, below)
+    }
+
+    /// The same where the key can only be in the part of the list that begins at `start`.
+    pub(crate) fn object_from(
+        &mut self,
+        start: NodeId,
+        head: Head,
+        key: &[u8],
+        below: impl FnOnce() -> Option<&'a BaseNode>,
+    ) -> Option<(Head, Option<&'a [BaseNode]>)> {
+        match self.batch.find(start, key) {
             Some(id) => match self.batch.node(id).cell {
                 Cell::Map { opaque, .. } => {
                     self.unraw(id);
@@ -401,7 +400,12 @@ impl<'a> EventMut<'a> {
     }
 
     pub(crate) fn set_in(&mut self, head: Head, key: &[u8], cell: Cell) {
-        match self.batch.find(self.first(head), key) {
+        self.set_from(self.first(head), head, key, cell);
+    }
+
+    /// The same where the key can only be in the part of the list that begins at `start`.
+    pub(crate) fn set_from(&mut self, start: NodeId, head: Head, key: &[u8], cell: Cell) {
+        match self.batch.find(start, key) {
             Some(id) => self.replace(id, cell),
             None => {
                 self.prepend(head, key, cell);
@@ -444,55 +448,6 @@ impl<'a> EventMut<'a> {
             let before = *self.batch.node(id);
             self.batch.journal.push((id, before));
             self.batch.nodes[id.0 as usize].raw = 0;
-        }
-    }
-
-    fn merge_list(&mut self, head: Head, below: Option<&'a [BaseNode]>, fields: &Map, root: bool) {
-        for (key, value) in fields.iter() {
-            if root && self.merge_own(key, value) {
-                continue;
-            }
-            self.note_key(key.as_bytes());
-            let Value::Map(inner) = value else {
-                let cell = self.store(value);
-                self.set_in(head, key.as_bytes(), cell);
-                continue;
-            };
-            let node = below.and_then(|below| find(below, key));
-            match self.object_in(head, key.as_bytes(), || node) {
-                Some((head, below)) => self.merge_list(head, below, inner, false),
-                None => {
-                    let cell = self.store(value);
-                    self.set_in(head, key.as_bytes(), cell);
-                }
-            }
-        }
-    }
-
-    /// Merges what is the row's own; returns whether that was all there was to do.
-    fn merge_own(&mut self, key: &str, value: &Value) -> bool {
-        match (key, value) {
-            ("message", Value::Str(text)) if self.row().has(Row::MESSAGE) => {
-                let text = self.batch.push_text(text.as_bytes());
-                self.batch.rows[self.row].message = text;
-                true
-            }
-            ("message", _) => {
-                self.batch.rows[self.row].flags &= !Row::MESSAGE;
-                false
-            }
-            ("@timestamp", value) => {
-                if let Value::Time(time) = value {
-                    self.set_time(*time);
-                }
-                true
-            }
-            ("log", Value::Map(map)) if map.get("offset").is_none() => false,
-            ("log", _) => {
-                self.batch.rows[self.row].flags &= !Row::OFFSET;
-                false
-            }
-            _ => false,
         }
     }
 }

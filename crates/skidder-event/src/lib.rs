@@ -24,6 +24,7 @@ mod format;
 mod grouping;
 mod layout;
 mod merge;
+mod merging;
 mod metrics;
 mod path;
 mod provenance;
