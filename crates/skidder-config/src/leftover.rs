@@ -79,6 +79,20 @@ impl Section<'_> {
         }
     }
 
+    /// The only setting of a map of this section that was meant by a name without that map, or with `_` for its dots. None
+    /// that deletes something.
+    fn one_below(&self, name: &str) -> Option<String> {
+        let groups = self.groups.borrow();
+        let is_meant = |path: &String| {
+            path.rsplit('.').next() == Some(name)
+                || path.replace('.', "_") == name.replace('-', "_")
+        };
+        let mut found = groups.iter().flat_map(|group| group.below()).filter(is_meant);
+        let first = found.next()?;
+        let is_only = found.all(|other| other == first);
+        (is_only && !suggest::deletes(&self.path_of(&first))).then_some(first)
+    }
+
     pub(crate) fn report_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
         self.problems.push(rule.problem(&self.path_of(key), entry, self.problems));
     }
@@ -111,7 +125,13 @@ impl Section<'_> {
                 self.forget_missing(&format!("{start}{name}"));
                 format!("did you mean `{name}`?")
             }
-            None => String::new(),
+            None => match self.one_below(key) {
+                Some(path) => {
+                    self.forget_missing(&path);
+                    format!("did you mean `{path}`?")
+                }
+                None => String::new(),
+            },
         };
         self.push_unknown(key, entry, &hint);
     }

@@ -151,7 +151,7 @@ impl InputReader {
             first_use: shared.agent.first_use,
         };
         let Some(mut reads) = inputs::read(&section, &context, tasks) else {
-            section.skip();
+            inputs::wrong(section);
             return Found::Wrong;
         };
         let id = match &mut reads {

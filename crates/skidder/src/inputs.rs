@@ -195,6 +195,19 @@ const NOT_HERE: [&str; 18 + cfg!(not(feature = "kafka")) as usize] = [
     "winlog",
 ];
 
+/// Protocols that are no types of their own, and inputs of others, with where they are.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("beats", "set `type: lumberjack`"),
+    ("elasticsearch", "set `type: http_endpoint` and `accept: elasticsearch`"),
+    ("file", "set `type: filestream`"),
+    ("ipfix", "set `type: netflow`"),
+    ("loki", "set `type: http_endpoint` and `accept: loki`"),
+    ("otlp", "set `type: http_endpoint` and `accept: otlp`"),
+    ("sflow", "set `type: netflow` and `protocols: [sflow]`"),
+    ("splunk_hec", "set `type: http_endpoint` and `accept: splunk_hec`"),
+    ("tail", "set `type: filestream`"),
+];
+
 /// Reads what is special to the type of an input. `None`, and the problem is reported, if there is no such type or
 /// something is wrong with it.
 pub(crate) fn read(
@@ -231,6 +244,8 @@ pub(crate) fn read(
         let names: Vec<&str> = names().collect();
         let hint = if NOT_HERE.contains(&&*kind) {
             format!("there is {}; leave such inputs to Filebeat", listed(&names))
+        } else if let Some((_, meant)) = ELSEWHERE.iter().find(|(name, _)| *name == &*kind) {
+            (*meant).to_owned()
         } else if let Some(near) = nearest(&kind, names.iter().copied()) {
             format!("did you mean `{near}`?")
         } else {
@@ -251,16 +266,32 @@ pub(crate) fn refuse_empty(item: &Item<'_>) {
 
 /// Ends the reading of an input that is turned off: only names are checked, and nothing of a type that is not here.
 pub(crate) fn turned_off(section: Section<'_>) {
-    let kind = section.item(TYPE.name()).and_then(|item| Some(item.node().text()?.to_owned()));
-    let kind = kind.as_deref().unwrap_or("log");
-    match kinds().into_iter().find(|(name, _)| *name == kind) {
-        Some((_, group)) => {
+    match settings_of(&section) {
+        Some(group) => {
             section.declared_by(&EVERY_INPUT);
             section.declared_by(group);
             section.off();
         }
         None => section.skip(),
     }
+}
+
+/// Ends the reading of an input with a mistake: those in the names of its other settings are found, too.
+pub(crate) fn wrong(section: Section<'_>) {
+    match settings_of(&section) {
+        Some(group) => {
+            section.declared_by(group);
+            section.finish();
+        }
+        None => section.skip(),
+    }
+}
+
+/// The settings of the type of an input, if it is here.
+fn settings_of(section: &Section<'_>) -> Option<&'static Group> {
+    let kind = section.item(TYPE.name()).and_then(|item| Some(item.node().text()?.to_owned()));
+    let kind = kind.as_deref().unwrap_or("log");
+    kinds().into_iter().find(|(name, _)| *name == kind).map(|(_, group)| group)
 }
 
 /// Refuses other inputs beside one of the standard input, as Filebeat does. `kinds` are the types of the inputs that are
@@ -303,5 +334,6 @@ mod tests {
         let all: Vec<&str> = names().chain(NOT_HERE).collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
         assert!(NOT_HERE.is_sorted());
+        assert!(ELSEWHERE.iter().all(|(name, _)| !all.contains(name)));
     }
 }

@@ -631,6 +631,46 @@ fn settings_of_the_log_input_are_told_with_their_place_and_nothing_that_deletes_
 }
 
 #[test]
+fn an_input_with_one_mistake_is_read_to_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "filebeat.inputs:
+- {type: redis, host: ['a:1']}
+- {type: kafka, topics: [a], group_id: g, initial_ofset: oldest, tags: [x], fields.a.b: 1}
+- {type: lumberjack, certificate: x}
+- {type: sflow, host: 'a:1', nonsense: 1}
+- {type: mqtt, processors: [{drop_event: }], topcs: [a], ssl.certificat: a, index: x}
+- {type: mqtt, hosts: ['tcp://a'], topics: [a], clean_sesion: false}
+- {type: kafka, hosts: [a], topics: [a], group_id: g, fetch_min: 1}
+output.discard: {}
+";
+    std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
+    let ended = run(directory.path(), &["-c", "filebeat.yml", "test", "config"]);
+    assert_eq!(ended.code(), Some(1));
+    let at = |line: u32, column: u32| format!("error: filebeat.yml:{line}:{column}: ");
+    let wanted = [
+        at(2, 17) + "unknown setting `filebeat.inputs[0].host`\nhint: did you mean `hosts`?\n",
+        at(3, 3)
+            + "`filebeat.inputs[1].hosts` is missing; expected a list of brokers, as in `[\"localhost:9092\"]`\n",
+        at(3, 43)
+            + "unknown setting `filebeat.inputs[1].initial_ofset`\nhint: did you mean `initial_offset`?\n",
+        at(4, 22)
+            + "unknown setting `filebeat.inputs[2].certificate`\nhint: did you mean `ssl.certificate`?\n",
+        at(5, 10)
+            + "input type `sflow` is not supported by skidder yet\nhint: set `type: netflow` and `protocols: [sflow]`\n",
+        at(6, 3)
+            + "`filebeat.inputs[4].hosts` is missing; expected a list of brokers, as in `[\"tcp://localhost:1883\"]`\n",
+        at(6, 46) + "unknown setting `filebeat.inputs[4].topcs`\nhint: did you mean `topics`?\n",
+        at(6, 58)
+            + "unknown setting `filebeat.inputs[4].ssl.certificat`\nhint: did you mean `certificate`?\n",
+        at(7, 49)
+            + "unknown setting `filebeat.inputs[5].clean_sesion`\nhint: did you mean `clean_session`?\n",
+        at(8, 55)
+            + "unknown setting `filebeat.inputs[6].fetch_min`\nhint: did you mean `fetch.min`?\n",
+    ];
+    assert_eq!(ended.log, wanted.concat());
+}
+
+#[test]
 fn a_data_directory_that_is_a_file_says_so() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("filebeat.yml"), GOOD).unwrap();

@@ -114,6 +114,17 @@ impl Group {
         self.all().into_iter().flat_map(|group| group.keys.iter().copied())
     }
 
+    /// The dotted names of the settings in maps of this one, one level deep.
+    pub(crate) fn below(&'static self) -> impl Iterator<Item = String> {
+        self.declared().flat_map(|declared| {
+            let own = declared.spec().name;
+            let inner = declared.inner().filter(|inner| !inner.is_list);
+            let inner = inner.into_iter().flat_map(|inner| inner.group.declared());
+            let inner = inner.map(move |inner| format!("{own}.{}", inner.spec().name));
+            own.contains('.').then(|| own.to_owned()).into_iter().chain(inner)
+        })
+    }
+
     /// What is declared about the dotted `key`.
     pub(crate) fn known(&'static self, key: &str) -> Known {
         let mut best = Known::Not;

@@ -185,7 +185,9 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
         timeout: section.get(&TIMEOUT).value(),
         backoff,
     };
-    let tls = read_tls(section, fs, addresses.iter().any(|address| address.is_encrypted)).ok()?;
+    let is_encrypted =
+        (!addresses.is_empty()).then(|| addresses.iter().any(|address| address.is_encrypted));
+    let tls = read_tls(section, fs, is_encrypted).ok()?;
     if addresses.is_empty() || settings.topics.is_empty() || settings.client_id.is_empty() {
         return None;
     }
@@ -266,16 +268,16 @@ fn read_login(section: &Section<'_>) -> Option<(String, Option<Secret>)> {
     Some((username, password))
 }
 
-/// The client of TLS, if a host needs it. An error is reported already.
+/// The client of TLS, if a host needs it, which is not known without any. An error is reported already.
 fn read_tls(
     section: &Section<'_>,
     fs: &Arc<dyn Fs>,
-    is_needed: bool,
+    is_needed: Option<bool>,
 ) -> Result<Option<Arc<TlsClient>>, ()> {
     let is_set = section.has_key(&TLS);
     let mut tls = TlsSettings::read(&section.part(&TLS));
-    if !is_needed {
-        if is_set && tls.enabled {
+    if is_needed != Some(true) {
+        if is_set && tls.enabled && is_needed.is_some() {
             let message =
                 "`ssl` does nothing: no host begins with `ssl://`, and nothing is encrypted";
             section.warning(TLS.name(), message, "use `ssl://` in `hosts`, or remove `ssl`");
