@@ -141,6 +141,14 @@ fn handshake_remedy(error: &io::Error) -> &'static str {
             "; the client's certificate is of none of the authorities in `ssl.certificate_authorities`"
         }
         Some(rustls::Error::InvalidMessage(_)) => "; the client does not speak TLS",
+        Some(rustls::Error::AlertReceived(
+            rustls::AlertDescription::UnknownCA
+            | rustls::AlertDescription::BadCertificate
+            | rustls::AlertDescription::CertificateUnknown,
+        )) => {
+            "; the client does not trust `ssl.certificate`: give it the authority that signed it (the certificate itself, \
+             if it signed itself)"
+        }
         _ => "",
     }
 }

@@ -158,6 +158,15 @@ async fn a_client_s_chain_must_have_a_key_of_ca_sha256() {
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_trust_the_server_is_told_from_others() {
+    let (ours, others) = (Authority::new("Ours"), Authority::new("Others"));
+    let (session, is_answered) = talk(ours.server(""), others.client(None)).await;
+    let error = session.unwrap_err();
+    assert!(error.contains("the client does not trust `ssl.certificate`"), "{error}");
+    assert!(!is_answered);
+}
+
+#[tokio::test]
 async fn an_older_protocol_is_used_where_only_that_is_allowed() {
     let ours = Authority::new("Ours");
     let lines = format!("{REQUIRED}  supported_protocols: [TLSv1.2]\n");
