@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers, the disk queue, the frames of
-//! Lumberjack, packets of MQTT, files of the journal, answers of Kafka, datagrams of sFlow and the
-//! faces of `http_endpoint`, for as long as one likes. Their short run is part of the ordinary tests.
+//! Lumberjack, packets of MQTT, files of the journal, answers of Kafka and Redis, packets of NetFlow
+//! and sFlow and the faces of `http_endpoint`, for as long as one likes. Their short run is part of the ordinary tests.
 
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
@@ -18,13 +18,15 @@ const PROGRAMS: [&str; 4] = ["fuzz", "fuzz_frames", "fuzz_parsers", "fuzz_queue"
 const PACKAGES: [&str; 3] = ["skidder-decode", "skidder-parse", "skidder-pipeline"];
 
 /// Beside the code, because what they test is not public: the package, and the path of the tests in it.
-const INNER: [(&str, &str); 6] = [
+const INNER: [(&str, &str); 8] = [
     ("skidder-inputs", "lumberjack::frames::fuzz::"),
     ("skidder-inputs", "http_endpoint::tests::faces_fuzz::"),
     ("skidder-inputs", "mqtt::decode::tests::fuzz_"),
     ("skidder-journal", "fuzz::"),
     ("skidder-input-kafka", "fuzz::"),
+    ("skidder-netflow", "tests::fuzz_"),
     ("skidder-netflow", "tests::sflow::fuzz_"),
+    ("skidder-redis", "resp::fuzz::"),
 ];
 
 /// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.

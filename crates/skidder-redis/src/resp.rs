@@ -420,6 +420,9 @@ impl Parser<'_> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
