@@ -3,7 +3,7 @@
 use crate::sessions::{KEEP_ACTIVE, SESSIONS_MAX, is_new_beginning};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// How long an agent stays that sends nothing.
@@ -16,8 +16,9 @@ const ROOM_INTERVAL: Duration = Duration::from_secs(5);
 /// of a datagram that nobody sent so.
 const AHEAD_MAX: u32 = 100_000;
 
-/// Where a datagram is from: its sender, the agent, and the part of it that numbers its datagrams.
-pub(crate) type AgentKey = (SocketAddr, Option<IpAddr>, u32);
+/// Where a datagram is from: its sender, the agent, and the part of it that numbers its datagrams. The sender is
+/// without its port: some agents, and NAT, send each datagram from another one.
+pub(crate) type AgentKey = (IpAddr, Option<IpAddr>, u32);
 
 #[derive(Debug)]
 struct Agent {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     fn key(number: u32) -> AgentKey {
-        (SocketAddr::from(([192, 0, 2, 1], 1)), Some(IpAddr::from([10, 0, 0, 1])), number)
+        (IpAddr::from([192, 0, 2, 1]), Some(IpAddr::from([10, 0, 0, 1])), number)
     }
 
     #[test]

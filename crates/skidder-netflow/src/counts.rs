@@ -22,7 +22,8 @@ pub struct Counts {
     pub templates_forgotten: u64,
     /// How often an exporter began to count anew.
     pub resets: u64,
-    /// Samples and records of sFlow in a format that is not decoded.
+    /// Samples and records of sFlow in a format that is not decoded, and sampled packets without the header of IP
+    /// that they should have.
     pub skipped: u64,
     /// Datagrams of sFlow that are missing in the numbers of their agent. Those that come late are among them.
     pub lost: u64,

@@ -35,15 +35,18 @@ pub struct Settings {
 /// What is wrong with a packet. What comes before that in it was decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// Its first bytes are no version of NetFlow.
+    /// It has no room for a version.
     #[error("a packet of {0} bytes is too short for a version of NetFlow")]
     NoVersion(usize),
-    /// It is of a version that is not among the protocols of the settings, or unknown.
-    #[error("version {0} of NetFlow is not among `protocols`")]
-    Version(u16),
-    /// It is one of sFlow, which is not among the protocols of the settings.
-    #[error("`protocols` does not have `sflow`, which this packet is")]
-    Sflow,
+    /// Its first two bytes are no version of a protocol that is known: something else sends to this port.
+    #[error("it is no packet of NetFlow, IPFIX or sFlow: it begins with {0:#06x}")]
+    Foreign(u16),
+    /// It is of a protocol that is not among those of the settings.
+    #[error("packets of `{0}` are not decoded: add `{0}` to `protocols`")]
+    NotConfigured(Protocol),
+    /// It is one of sFlow, of an older version.
+    #[error("version {0} of sFlow, only 5 is decoded")]
+    SflowVersion(u32),
     /// It is one of sFlow, and damaged. What comes behind the damage was decoded, if it could be found.
     #[error("a datagram of sFlow is damaged: {0}")]
     SflowDamaged(&'static str),
@@ -144,11 +147,10 @@ impl Decoder {
         now: Duration,
         each: &mut dyn FnMut(&Flow<'_>),
     ) -> Result<(), PacketError> {
-        let version = Cursor(bytes).u16().ok_or(PacketError::NoVersion(bytes.len()))?;
-        let protocol = Protocol::of(version).filter(|it| self.settings.protocols.contains(it));
-        let protocol = protocol.ok_or_else(|| {
-            if sflow::is_sflow(bytes) { PacketError::Sflow } else { PacketError::Version(version) }
-        })?;
+        let protocol = protocol_of(bytes)?;
+        if !self.settings.protocols.contains(&protocol) {
+            return Err(PacketError::NotConfigured(protocol));
+        }
         if protocol == Protocol::Sflow {
             return self.sflow(bytes, from, now, each).map_err(PacketError::SflowDamaged);
         }
@@ -161,7 +163,7 @@ impl Decoder {
             }),
         };
         self.counts.flows += records.flows;
-        decoded.map_err(|what| PacketError::Damaged(version, what))
+        decoded.map_err(|what| PacketError::Damaged(protocol as u16, what))
     }
 
     fn sflow(
@@ -173,7 +175,7 @@ impl Decoder {
     ) -> Damage {
         let datagram = sflow::datagram(bytes)?;
         if let Extra::Agent { address, sub_agent } = datagram.header.extra {
-            match self.agents.note((from, address, sub_agent), datagram.sequence, now) {
+            match self.agents.note((from.ip(), address, sub_agent), datagram.sequence, now) {
                 Step::Ahead(missing) => self.counts.lost += u64::from(missing),
                 Step::Late => {}
                 Step::Anew => self.counts.resets += 1,
@@ -289,6 +291,20 @@ impl Decoder {
             read.ok_or("a set has a number that means nothing")?;
         self.put_templates(key, templates, sequence, now, records);
         problem.map_or(Ok(()), Err)
+    }
+}
+
+/// The protocol of a packet, whether it is configured or not.
+fn protocol_of(bytes: &[u8]) -> Result<Protocol, PacketError> {
+    let number = Cursor(bytes).u16().ok_or(PacketError::NoVersion(bytes.len()))?;
+    let protocol = Protocol::of(number).ok_or(PacketError::Foreign(number))?;
+    if protocol != Protocol::Sflow {
+        return Ok(protocol);
+    }
+    match sflow::version(bytes) {
+        Some(sflow::VERSION) => Ok(protocol),
+        Some(other) => Err(PacketError::SflowVersion(other)),
+        None => Err(PacketError::Foreign(number)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::fields::Field;
 use crate::value::Value;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// A version of NetFlow, IPFIX, or sFlow. The number is that of the first two bytes of a packet.
@@ -43,6 +44,15 @@ impl Protocol {
     /// The one with this number in its packets.
     pub(crate) fn of(version: u16) -> Option<Self> {
         Self::WORDS.iter().map(|(_, protocol)| *protocol).find(|it| *it as u16 == version)
+    }
+}
+
+/// Its name in settings.
+impl fmt::Display for Protocol {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Self::WORDS.iter().find(|(_, protocol)| protocol == self);
+        let (word, _) = known.expect("each of them has a name");
+        out.write_str(word)
     }
 }
 

@@ -228,6 +228,11 @@ const TYPE_MPLS: [u16; 2] = [0x8847, 0x8848];
 /// Tags of a VLAN: IEEE 802.1Q, 802.1ad, and the number before that was a standard.
 const TYPE_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
+/// The least type; below it are lengths (IEEE 802.3, 3.2.6).
+pub(crate) const TYPE_MIN: u16 = 0x0600;
+/// The headers of IEEE 802.2 and SNAP before the type of a packet of RFC 1042.
+const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+
 /// Tags of a packet that are read over; more of them are no network's.
 const TAGS_MAX: usize = 8;
 
@@ -244,34 +249,41 @@ fn has_ports(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
 }
 
-/// Reads the first bytes of a packet that had `frame_len` bytes. Headers inside of a tunnel are not looked at.
+/// Reads the first bytes of a packet whose frame had `frame_len` bytes. The agent has taken away `stripped` of them
+/// before it cut the packet: the check sequence of the frame, and tags. Headers inside of a tunnel are not looked at.
+///
+/// Returns `false` if the bytes begin with a header that is not decoded here, or if there is no header of IP, or
+/// only a part of it, where one should be.
 pub(crate) fn sampled_packet<'a>(
     protocol: u32,
     header: &'a [u8],
-    frame_len: u32,
+    (frame_len, stripped): (u32, u32),
     values: &mut Values<'a>,
-) {
+) -> bool {
     // Until an IP header has a better one.
     if !values.has(Name::OctetDeltaCount) {
         values.number(Name::OctetDeltaCount, frame_len);
     }
     let mut cursor = Cursor(header);
-    // A `None` on the way is where the packet was cut.
+    // A `None` on the way is where the packet was cut, or what is not IP.
     let ip_version = match protocol {
         ETHERNET => ethernet(&mut cursor, values),
         HEADER_MPLS => mpls(&mut cursor, values),
         HEADER_IPV4 => Some(4),
         HEADER_IPV6 => Some(6),
-        _ => None,
+        _ => return false,
     };
     // In case the packet does not have its own length: the network card cuts it into smaller ones later.
-    let before = header.len() - cursor.len();
-    let rest = u64::from(frame_len).saturating_sub(before as u64);
-    let _cut = match ip_version {
+    let before = (header.len() - cursor.len()) as u64;
+    let rest = u64::from(frame_len).saturating_sub(u64::from(stripped) + before);
+    let behind = match ip_version {
         Some(4) => ipv4(cursor, rest, values),
         Some(6) => ipv6(cursor, rest, values),
-        _ => None,
+        _ => return true,
     };
+    let Some((behind_ip, number)) = behind else { return false };
+    let _cut = transport(behind_ip, number, values);
+    true
 }
 
 /// Reads to the header behind that of Ethernet; returns the version of IP if it is one.
@@ -297,6 +309,9 @@ fn ethernet<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> 
         }
         ethernet_type = cursor.u16()?;
     }
+    if ethernet_type < TYPE_MIN {
+        ethernet_type = behind_length(cursor)?;
+    }
     values.number(Name::EthernetType, ethernet_type);
     match ethernet_type {
         TYPE_IPV4 => Some(4),
@@ -304,6 +319,13 @@ fn ethernet<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> 
         _ if TYPE_MPLS.contains(&ethernet_type) => mpls(cursor, values),
         _ => None,
     }
+}
+
+/// The type of a frame of IEEE 802.3, which has its length in the place of a type: only those with the header of SNAP and
+/// without an organization have one.
+fn behind_length(cursor: &mut Cursor<'_>) -> Option<u16> {
+    let has_type = cursor.array()? == SNAP;
+    has_type.then(|| cursor.u16()).flatten()
 }
 
 /// Reads to what is behind the labels. The version of IP is not in them, but in the next bits, if these are of IP.
@@ -320,7 +342,13 @@ fn mpls<'a>(cursor: &mut Cursor<'a>, values: &mut Values<'a>) -> Option<u8> {
     None
 }
 
-fn ipv4<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Option<()> {
+/// Reads the header of IPv4. Returns what is behind it and the number of its protocol; `None` if it is cut, or none
+/// of IPv4.
+fn ipv4<'a>(
+    mut cursor: Cursor<'a>,
+    rest: u64,
+    values: &mut Values<'a>,
+) -> Option<(Cursor<'a>, u8)> {
     let whole = cursor.0;
     let (version, service, len) = (cursor.u8()?, cursor.u8()?, cursor.u16()?);
     let (identification, fragment) = (cursor.u16()?, cursor.u16()?);
@@ -335,16 +363,15 @@ fn ipv4<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Optio
     addresses(source.into(), destination.into(), values);
     values.number(Name::IpClassOfService, service);
     values.number(Name::IpTtl, ttl);
+    let offset = fragment & 0x1fff;
     if fragment & 0x3fff != 0 {
         values.number(Name::FragmentIdentification, identification);
-        values.number(Name::FragmentOffset, fragment & 0x1fff);
+        values.number(Name::FragmentOffset, offset);
     }
     values.number(Name::ProtocolIdentifier, protocol);
-    if fragment & 0x1fff != 0 {
-        // The ports are in the first fragment.
-        return Some(());
-    }
-    transport(Cursor(whole.get(header_len..)?), protocol, values)
+    // The ports are in the first fragment.
+    let behind = whole.get(header_len..).filter(|_| offset == 0).unwrap_or_default();
+    Some((Cursor(behind), protocol))
 }
 
 /// Headers of IPv6 before that of the transport.
@@ -355,7 +382,12 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const NO_NEXT: u8 = 59;
 
-fn ipv6<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Option<()> {
+/// Reads the headers of IPv6, as [`ipv4`] does.
+fn ipv6<'a>(
+    mut cursor: Cursor<'a>,
+    rest: u64,
+    values: &mut Values<'a>,
+) -> Option<(Cursor<'a>, u8)> {
     let (first, len) = (cursor.u32()?, cursor.u16()?);
     let (mut protocol, ttl) = (cursor.u8()?, cursor.u8()?);
     let (source, destination) = (cursor.array::<16>()?, cursor.array::<16>()?);
@@ -399,7 +431,8 @@ fn ipv6<'a>(mut cursor: Cursor<'a>, rest: u64, values: &mut Values<'a>) -> Optio
     }
     // Behind a cut the number is that of the header that was cut.
     values.number(Name::ProtocolIdentifier, protocol);
-    if is_cut || offset != 0 { Some(()) } else { transport(cursor, protocol, values) }
+    let behind = if is_cut || offset != 0 { Cursor(&[]) } else { cursor };
+    Some((behind, protocol))
 }
 
 fn transport<'a>(mut cursor: Cursor<'a>, protocol: u8, values: &mut Values<'a>) -> Option<()> {

@@ -7,12 +7,12 @@
 
 use crate::cursor::Cursor;
 use crate::protocol::{Extra, Flow, FlowKind, Header, Protocol};
-use crate::sampled::{Name, Values, as_path, network_record, numbers, sampled_packet};
+use crate::sampled::{Name, TYPE_MIN, Values, as_path, network_record, numbers, sampled_packet};
 use crate::value::Value;
 use std::net::{IpAddr, SocketAddr};
 
 /// The version that is decoded.
-const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 5;
 
 /// The address of an agent, by its type.
 const UNKNOWN: u32 = 0;
@@ -21,6 +21,9 @@ const IPV6: u32 = 2;
 
 /// The class of a data source that is an interface.
 const IF_INDEX: u32 = 0;
+
+/// The number in place of an interface if there is none: the device itself sends the packet, or takes it.
+const NO_INTERFACE: u32 = 0x3fff_ffff;
 
 /// Formats of samples; the upper 20 bits are the enterprise, 0 for sFlow's own.
 const FLOW_SAMPLE: u32 = 1;
@@ -42,6 +45,8 @@ const GENERIC_INTERFACE: u32 = 1;
 
 const CUT_SAMPLE: &str = "a sample is shorter than what it has";
 const FEWER_SAMPLES: &str = "it has fewer samples than it says";
+const MORE_SAMPLES: &str = "bytes follow its last sample";
+const MORE_RECORDS: &str = "bytes follow the last record of a sample";
 
 /// A datagram of an agent.
 pub(crate) struct Datagram<'a> {
@@ -56,15 +61,16 @@ pub(crate) struct Datagram<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) flows: u64,
-    /// Samples and records of a format that is not decoded.
+    /// Samples and records of a format that is not decoded, and packets without the header of IP that they should
+    /// have.
     pub(crate) skipped: u64,
     /// What was wrong first; samples before and behind it were decoded.
     pub(crate) problem: Option<&'static str>,
 }
 
-/// Whether a packet looks like a datagram of sFlow of any version.
-pub(crate) fn is_sflow(bytes: &[u8]) -> bool {
-    Cursor(bytes).u32().is_some_and(|version| (2..=VERSION).contains(&version))
+/// The version of a packet, if it looks like a datagram of sFlow. Those before 5 are of RFC 3176 and older.
+pub(crate) fn version(bytes: &[u8]) -> Option<u32> {
+    Cursor(bytes).u32().filter(|version| (2..=VERSION).contains(version))
 }
 
 /// An address with its type before it; nothing if the agent does not know it.
@@ -79,13 +85,12 @@ fn address(cursor: &mut Cursor<'_>) -> Option<Address> {
     }))
 }
 
-/// Reads the header of a datagram. `Err` says what is wrong with it.
+/// Reads the header of a datagram of version 5. `Err` says what is wrong with it.
 pub(crate) fn datagram(bytes: &[u8]) -> Result<Datagram<'_>, &'static str> {
     let mut cursor = Cursor(bytes);
-    if cursor.u32() != Some(VERSION) {
-        return Err("its version is not 5, the only one that is decoded");
-    }
     let mut header = || {
+        // The version.
+        cursor.u32()?;
         let Address(agent) = address(&mut cursor)?;
         let (sub_agent, sequence, uptime) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
         let extra = Extra::Agent { address: agent, sub_agent };
@@ -106,6 +111,13 @@ fn opaque<'a>(cursor: &mut Cursor<'a>) -> Option<(u32, Cursor<'a>)> {
     Some((format, Cursor(body)))
 }
 
+/// Whether nothing is behind the last sample or record. Zeros are nothing, however many they are: XDR fills up to
+/// four bytes, and an agent may fill its datagrams up to one size. They hide no sample and no record, which begin
+/// with their format, and none has the format 0.
+fn is_padding(rest: Cursor<'_>) -> bool {
+    rest.0.iter().all(|byte| *byte == 0)
+}
+
 impl Datagram<'_> {
     /// Decodes the samples. A damaged one is left out; those behind it are decoded, as far as the lengths say where they begin.
     pub(crate) fn samples(self, from: SocketAddr, each: &mut dyn FnMut(&Flow<'_>)) -> Outcome {
@@ -113,15 +125,16 @@ impl Datagram<'_> {
         let mut outcome = Outcome::default();
         let mut values = Values::default();
         for _ in 0..count {
-            let Some((format, body)) = opaque(&mut samples) else {
+            let Some((format, mut body)) = opaque(&mut samples) else {
                 outcome.problem = outcome.problem.or(Some(FEWER_SAMPLES));
-                break;
+                return outcome;
             };
             let is_expanded = matches!(format, EXPANDED_FLOW_SAMPLE | EXPANDED_COUNTERS_SAMPLE);
             let read = match format {
                 FLOW_SAMPLE | EXPANDED_FLOW_SAMPLE => {
                     values.clear();
-                    let read = flow_sample(body, is_expanded, &mut values, &mut outcome.skipped);
+                    let read =
+                        flow_sample(&mut body, is_expanded, &mut values, &mut outcome.skipped);
                     read.map(|()| {
                         outcome.flows += 1;
                         let (kind, values) = (FlowKind::Flow, values.list());
@@ -129,19 +142,24 @@ impl Datagram<'_> {
                     })
                 }
                 COUNTERS_SAMPLE | EXPANDED_COUNTERS_SAMPLE => {
-                    counters_sample(body, is_expanded, &mut outcome, &mut |values, scope| {
+                    counters_sample(&mut body, is_expanded, &mut outcome, &mut |values, scope| {
                         let kind = FlowKind::Options { scope };
                         each(&Flow { header: &header, from, kind, values: values.list() });
                     })
                 }
                 _ => {
                     outcome.skipped += 1;
-                    Some(())
+                    continue;
                 }
             };
-            if read.is_none() {
-                outcome.problem = outcome.problem.or(Some(CUT_SAMPLE));
-            }
+            let problem = match read {
+                None => Some(CUT_SAMPLE),
+                Some(()) => (!is_padding(body)).then_some(MORE_RECORDS),
+            };
+            outcome.problem = outcome.problem.or(problem);
+        }
+        if !is_padding(samples) {
+            outcome.problem = outcome.problem.or(Some(MORE_SAMPLES));
         }
         outcome
     }
@@ -168,17 +186,35 @@ fn interface(cursor: &mut Cursor<'_>, is_expanded: bool) -> Option<(u32, u32)> {
     }
 }
 
+/// The number of an interface. Nothing if it is 0 (or all ones), which an agent sends for one that it does not
+/// know, and if there is none.
+fn known_interface(interface: (u32, u32)) -> Option<u32> {
+    match interface {
+        (0, 0 | NO_INTERFACE | u32::MAX) => None,
+        (0, number) => Some(number),
+        _ => None,
+    }
+}
+
+/// A number; nothing if it is all ones, which an agent sends for what it does not know
+/// (<https://sflow.org/developers/errata.php>).
+struct Known(Option<u32>);
+
+fn known_u32(cursor: &mut Cursor<'_>) -> Option<Known> {
+    cursor.u32().map(|number| Known(Some(number).filter(|number| *number != u32::MAX)))
+}
+
 fn flow_sample<'a>(
-    mut body: Cursor<'a>,
+    body: &mut Cursor<'a>,
     is_expanded: bool,
     values: &mut Values<'a>,
     skipped: &mut u64,
 ) -> Option<()> {
     let sequence = body.u32()?;
-    let (class, index) = data_source(&mut body, is_expanded)?;
+    let (class, index) = data_source(body, is_expanded)?;
     let (rate, pool, drops) = (body.u32()?, body.u32()?, body.u32()?);
-    let input = interface(&mut body, is_expanded)?;
-    let output = interface(&mut body, is_expanded)?;
+    let input = interface(body, is_expanded)?;
+    let output = interface(body, is_expanded)?;
     for (id, number) in [
         (Name::SampleSequence, sequence),
         (Name::DataSourceClass, class),
@@ -191,25 +227,29 @@ fn flow_sample<'a>(
     }
     // The sample is one packet.
     values.number(Name::PacketDeltaCount, 1_u32);
-    if let (0, number) = input {
+    let (ingress, egress) = (known_interface(input), known_interface(output));
+    if let Some(number) = ingress {
         values.number(Name::IngressInterface, number);
     }
+    if let Some(number) = egress {
+        values.number(Name::EgressInterface, number);
+    }
     match output {
-        (0, number) => values.number(Name::EgressInterface, number),
         (1, reason) => values.number(Name::DiscardReason, reason),
-        (2, count) => values.number(Name::EgressInterfaces, count),
+        // 0 is an unknown number greater than 1.
+        (2, count) if count != 0 => values.number(Name::EgressInterfaces, count),
         _ => {}
     }
     if class == IF_INDEX {
-        if input == (0, index) {
+        if ingress == Some(index) {
             values.number(Name::FlowDirection, 0_u32);
-        } else if output == (0, index) {
+        } else if egress == Some(index) {
             values.number(Name::FlowDirection, 1_u32);
         }
     }
     let count = body.u32()?;
     for _ in 0..count {
-        let (format, record) = opaque(&mut body)?;
+        let (format, record) = opaque(body)?;
         flow_record(format, record, values, skipped)?;
     }
     Some(())
@@ -229,7 +269,9 @@ fn flow_record<'a>(
             values.number(Name::HeaderProtocol, protocol);
             values.number(Name::DataLinkFrameSize, frame_len);
             values.number(Name::StrippedOctets, stripped);
-            sampled_packet(protocol, header, frame_len, values);
+            if !sampled_packet(protocol, header, (frame_len, stripped), values) {
+                *skipped += 1;
+            }
         }
         SAMPLED_ETHERNET => sampled_ethernet(&mut record, values)?,
         SAMPLED_IPV4 | SAMPLED_IPV6 => {
@@ -237,9 +279,7 @@ fn flow_record<'a>(
         }
         EXTENDED_SWITCH => {
             for id in [Name::VlanId, Name::VlanPriority, Name::PostVlanId, Name::PostVlanPriority] {
-                // All ones: the agent does not know it (<https://sflow.org/developers/errata.php>).
-                let number = record.u32()?;
-                if number != u32::MAX {
+                if let Known(Some(number)) = known_u32(&mut record)? {
                     values.number(id, number);
                 }
             }
@@ -280,7 +320,9 @@ fn sampled_ethernet<'a>(record: &mut Cursor<'a>, values: &mut Values<'a>) -> Opt
     }
     values.set(Name::SourceMacAddress, Value::Mac(source));
     values.set(Name::DestinationMacAddress, Value::Mac(destination));
-    values.number(Name::EthernetType, ethernet_type);
+    if ethernet_type >= TYPE_MIN.into() {
+        values.number(Name::EthernetType, ethernet_type);
+    }
     Some(())
 }
 
@@ -309,9 +351,8 @@ fn extended_gateway<'a>(record: &mut Cursor<'a>, values: &mut Values<'a>) -> Opt
     Some(())
 }
 
-/// The counters of an interface, with the bytes of each; the first one says which interface it is.
-const COUNTERS: [(Name, u8); 19] = [
-    (Name::IfIndex, 4),
+/// The counters of an interface behind its number, with the bytes of each.
+const COUNTERS: [(Name, u8); 18] = [
     (Name::IfType, 4),
     (Name::IfSpeed, 8),
     (Name::IfDirection, 4),
@@ -336,17 +377,17 @@ const COUNTERS: [(Name, u8); 19] = [
 const COUNTERS_SCOPE: usize = 3;
 
 fn counters_sample<'a>(
-    mut body: Cursor<'a>,
+    body: &mut Cursor<'a>,
     is_expanded: bool,
     outcome: &mut Outcome,
     each: &mut dyn FnMut(&Values<'a>, usize),
 ) -> Option<()> {
     let sequence = body.u32()?;
-    let (class, index) = data_source(&mut body, is_expanded)?;
+    let (class, index) = data_source(body, is_expanded)?;
     let count = body.u32()?;
     let mut values = Values::default();
     for _ in 0..count {
-        let (format, mut record) = opaque(&mut body)?;
+        let (format, mut record) = opaque(body)?;
         if format != GENERIC_INTERFACE {
             outcome.skipped += 1;
             continue;
@@ -354,13 +395,13 @@ fn counters_sample<'a>(
         values.clear();
         values.number(Name::DataSourceClass, class);
         values.number(Name::DataSourceIndex, index);
+        values.number(Name::IfIndex, record.u32()?);
         for (id, len) in COUNTERS {
-            // All ones: the agent does not count it.
-            let (number, unknown) = match len {
-                8 => (record.u64()?, u64::MAX),
-                _ => (record.u32()?.into(), u32::MAX.into()),
+            let number = match len {
+                8 => Some(record.u64()?).filter(|number| *number != u64::MAX),
+                _ => known_u32(&mut record)?.0.map(u64::from),
             };
-            if number != unknown || id == Name::IfIndex {
+            if let Some(number) = number {
                 values.number(id, number);
             }
         }

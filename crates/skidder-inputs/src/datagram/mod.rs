@@ -42,6 +42,10 @@ pub const BACKLOG_BYTES_MAX: usize = 16 << 20;
 /// Calls that take what the kernel has already received when the input stops; a sender that goes on does not keep it.
 const LAST_CALLS_MAX: usize = 256;
 
+/// Bytes of the largest receive buffer that Linux gives, also to root: it keeps twice as many in 31 bits, and gives
+/// that much if more is asked for (`__sock_set_rcvbuf` in `net/core/sock.c`). It is one byte less than 1 GiB.
+const SYSTEM_BUFFER_MAX: usize = i32::MAX as usize / 2;
+
 /// A socket as one input leaves it to the next.
 pub struct Left {
     /// The socket.
@@ -125,7 +129,7 @@ pub async fn serve(
 
 /// Sets the receive buffer; returns what was granted.
 fn grow(socket: &dyn Datagrams, settings: &Settings) -> usize {
-    let asked = settings.read_buffer;
+    let asked = to_ask(settings.read_buffer);
     let granted = if asked == 0 { socket.read_buffer() } else { socket.set_read_buffer(asked) };
     match granted {
         Ok(granted) if granted < asked => {
@@ -143,6 +147,11 @@ fn grow(socket: &dyn Datagrams, settings: &Settings) -> usize {
             0
         }
     }
+}
+
+/// What the system is asked for: it is no reason to warn that it does not give more than it can.
+fn to_ask(read_buffer: usize) -> usize {
+    read_buffer.min(SYSTEM_BUFFER_MAX)
 }
 
 /// Wakes the thread to stop, at the latest when it is dropped.

@@ -1,6 +1,6 @@
 //! Far sides of datagrams.
 
-use super::{DatagramAddress, DatagramServer, Left, Settings, serve};
+use super::{DatagramAddress, DatagramServer, Left, Settings, serve, to_ask};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Arena, DatagramSocket, Datagrams as _, Family, RealNetwork, SocketKey, Sockets};
@@ -145,4 +145,15 @@ fn what_the_kernel_throws_away_is_known_also_if_nothing_follows() {
     assert!(drops > 0, "the buffer is too small for them");
     assert_eq!((came + drops, queued), (2000, 0));
     assert_eq!(flood(100, 1 << 20), (100, 0, 0));
+}
+
+#[test]
+fn the_largest_buffer_of_the_settings_is_one_that_the_system_gives() {
+    let socket = DatagramSocket::from(UdpSocket::bind("127.0.0.1:0").unwrap());
+    let granted = socket.set_read_buffer(1 << 30).unwrap();
+    if granted != to_ask(1 << 30) {
+        let bound = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+        assert_eq!(granted.to_string(), bound.trim(), "without the right to more");
+    }
+    assert_eq!((to_ask(1 << 30), to_ask(8 << 20), to_ask(0)), ((1 << 30) - 1, 8 << 20, 0));
 }

@@ -3,6 +3,7 @@
 use super::event::{Internal, Writer};
 use super::keep::{Keep, Place};
 use super::keys::Keys;
+use super::reports::Reports;
 use crate::datagram::{Kept, Pool, Sink};
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Map, Progress, Text};
@@ -22,9 +23,6 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// How often templates that are not used are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// How often the log says that packets cannot be decoded, at most.
-const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A batch that is being filled.
 struct Filling {
@@ -66,27 +64,9 @@ pub(super) struct Exporters {
     scratch: String,
     expired: Duration,
     errors: Reports,
+    /// The last error that the log does not have yet.
+    unsaid: Option<(SocketAddr, String)>,
     missing: Reports,
-}
-
-/// Says something at most once in an interval, with how often it was.
-#[derive(Default)]
-struct Reports {
-    last: Option<Duration>,
-    since: u64,
-}
-
-impl Reports {
-    /// It happened `times` times; returns how often it has since it was said last, if it is to be said now.
-    fn add(&mut self, times: u64, now: Duration) -> Option<u64> {
-        self.since += times;
-        let is_due = self.last.is_none_or(|last| now.saturating_sub(last) >= REPORT_INTERVAL);
-        if !is_due {
-            return None;
-        }
-        self.last = Some(now);
-        Some(std::mem::take(&mut self.since))
-    }
 }
 
 impl Exporters {
@@ -127,6 +107,7 @@ impl Exporters {
             scratch: String::new(),
             expired: now,
             errors: Reports::default(),
+            unsaid: None,
             missing: Reports::default(),
         }
     }
@@ -152,13 +133,31 @@ impl Exporters {
     }
 
     /// Takes note of what is wrong with a packet.
-    fn failed(&mut self, exporter: SocketAddr, error: &dyn std::fmt::Display) {
+    fn failed(&mut self, exporter: SocketAddr, error: String) {
         match self.known.get(&exporter) {
-            Some(known) => known.source.failed(&error.to_string()),
+            Some(known) => known.source.failed(&error),
             None => self.intake.metrics().errors.add(1),
         }
-        if let Some(packets) = self.errors.add(1, self.now()) {
+        let packets = self.errors.add(1, self.now());
+        self.unsaid = Some((exporter, error));
+        self.say_error(packets);
+    }
+
+    /// Says that so many packets could not be decoded, and what was wrong with the last one.
+    fn say_error(&mut self, packets: Option<u64>) {
+        if let Some(packets) = packets
+            && let Some((exporter, error)) = self.unsaid.take()
+        {
             tracing::warn!(%exporter, %error, packets, "packets cannot be decoded");
+        }
+    }
+
+    /// The input ends: says what was not said yet.
+    fn say_rest(&mut self) {
+        let packets = self.errors.rest();
+        self.say_error(packets);
+        if let Some(sets) = self.missing.rest() {
+            tracing::warn!(sets, "more data came before its template since that was logged last");
         }
     }
 
@@ -298,16 +297,11 @@ impl Sink for Exporters {
         self.events += after.flows - before.flows;
         self.report_missing(exporter, after.without_template - before.without_template);
         if let Err(error) = decoded {
-            if datagram.truncated {
-                self.failed(
-                    exporter,
-                    &format_args!("{error}: it is longer than `max_message_size`"),
-                );
-            } else {
-                self.failed(exporter, &error);
-            }
+            let why =
+                if datagram.truncated { ": it is longer than `max_message_size`" } else { "" };
+            self.failed(exporter, format!("{error}{why}"));
         } else if datagram.truncated {
-            self.failed(exporter, &"a packet is longer than `max_message_size`");
+            self.failed(exporter, "a packet is longer than `max_message_size`".to_owned());
         }
     }
 
@@ -337,12 +331,14 @@ impl Sink for Exporters {
     }
 
     fn leave(&mut self) -> Option<Kept> {
+        self.say_rest();
         self.keep.save(&mut self.decoder);
         let settings = self.decoder.settings().clone();
         Some(Box::new(std::mem::replace(&mut self.decoder, Decoder::new(settings))))
     }
 
     fn finish(&mut self) {
+        self.say_rest();
         self.keep.save(&mut self.decoder);
     }
 }

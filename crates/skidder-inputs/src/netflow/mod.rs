@@ -9,6 +9,7 @@ mod event;
 mod exporters;
 mod keep;
 mod keys;
+mod reports;
 mod roles;
 #[cfg(test)]
 mod tests;

@@ -50,21 +50,21 @@ pub(super) fn header(protocol: u32, frame_len: u32, bytes: &Bytes) -> Bytes {
 }
 
 /// Ethernet: to, from, tags of VLANs, type.
-fn ethernet(tags: &[(u16, u16)], kind: u16) -> Bytes {
+pub(super) fn ethernet(tags: &[(u16, u16)], kind: u16) -> Bytes {
     let bytes = Bytes::default().raw(&[2, 0, 0, 0, 0, 2]).raw(&[2, 0, 0, 0, 0, 1]);
     let tagged = tags.iter().fold(bytes, |all, (tag, control)| all.u16(*tag).u16(*control));
     tagged.u16(kind)
 }
 
 /// IPv4 (RFC 791): from 10.1.0.LAST to 198.51.100.7; `options` are words of four bytes.
-fn ipv4(last: u8, protocol: u8, len: u16, fragment: u16, options: u8) -> Bytes {
+pub(super) fn ipv4(last: u8, protocol: u8, len: u16, fragment: u16, options: u8) -> Bytes {
     let bytes = Bytes::default().u8(0x45 + options).u8(0xb8).u16(len).u16(77).u16(fragment);
     let bytes = bytes.u8(63).u8(protocol).u16(0).raw(&[10, 1, 0, last]).raw(&[198, 51, 100, 7]);
     bytes.raw(&vec![1; 4 * usize::from(options)])
 }
 
 /// IPv6 (RFC 8200): from 2001:db8::1 to 2001:db8::2.
-fn ipv6(next: u8, len: u16) -> Bytes {
+pub(super) fn ipv6(next: u8, len: u16) -> Bytes {
     let bytes = Bytes::default().u32(0x6121_2345).u16(len).u8(next).u8(55);
     let address = |bytes: Bytes, last| bytes.u64(0x2001_0db8 << 32).u64(last);
     address(address(bytes, 1), 2)
@@ -76,12 +76,12 @@ fn tcp() -> Bytes {
     bytes.u16(1000).u32(0)
 }
 
-fn udp() -> Bytes {
+pub(super) fn udp() -> Bytes {
     Bytes::default().u16(5353).u16(53).u16(40).u16(0)
 }
 
 /// Headers, one in the other.
-fn join(all: &[Bytes]) -> Bytes {
+pub(super) fn join(all: &[Bytes]) -> Bytes {
     all.iter().fold(Bytes::default(), |bytes, next| bytes.raw(&next.0))
 }
 

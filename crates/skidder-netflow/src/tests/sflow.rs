@@ -51,8 +51,8 @@ fn first_bytes_of_packets_say_addresses_ports_and_lengths() {
         (5, vec![u("protocol_identifier", 17), u("destination_transport_port", 53)]),
         (6, vec![u("protocol_identifier", 58), u("icmp_type_ipv6", 128), u("fragment_offset", 0)]),
         (7, vec![u("protocol_identifier", 17), u("fragment_offset", 100)]),
-        // Behind Ethernet and two labels are 1500 - 22 bytes.
-        (8, vec![u("mpls_top_label", 16), u("octet_delta_count", 1478)]),
+        // Behind Ethernet and two labels are 1500 - 22 bytes, of which 4 were stripped.
+        (8, vec![u("mpls_top_label", 16), u("octet_delta_count", 1474)]),
         (8, vec!["destination_ipv4_address=Address(198.51.100.7)".into()]),
         (9, vec![u("ethernet_type", 0x806), u("octet_delta_count", 1500)]),
         (10, vec![u("source_transport_port", 80), u("destination_transport_port", 90)]),
@@ -70,6 +70,31 @@ fn first_bytes_of_packets_say_addresses_ports_and_lengths() {
         assert!(!flows[at].contains(missing), "{missing} in {}", flows[at]);
     }
     assert_eq!(flows.len(), 11);
+}
+
+#[test]
+fn a_length_of_802_3_is_no_type_and_snap_has_one() {
+    let macs = || Bytes::default().raw(&[1, 0x80, 0xc2, 0, 0, 0]).raw(&[2, 0, 0, 0, 0, 1]);
+    // The spanning tree protocol; ARP behind SNAP; a frame of Cisco's behind SNAP; cut off in it.
+    let stp = macs().u16(38).raw(&[0x42, 0x42, 3]).raw(&[0; 35]);
+    let arp = macs().u16(36).raw(&[0xaa, 0xaa, 3, 0, 0, 0]).u16(0x0806).raw(&[0; 28]);
+    let cdp = macs().u16(36).raw(&[0xaa, 0xaa, 3, 0, 0, 0xc]).u16(0x2000).raw(&[0; 28]);
+    let cut = macs().u16(36).raw(&[0xaa, 0xaa]);
+    let samples = [stp, arp, cdp, cut].map(|bytes| flow_sample(1, &[header(1, 64, &bytes)]));
+    let body = Bytes::default().u32(64).raw(&[2; 6]).u16(0).raw(&[3; 6]).u16(0).u32(38);
+    let decoded = flow_sample(1, &[opaque(2, &body)]);
+    let bytes = datagram(AGENT, 0, 1, &[&samples[..], &[decoded]].concat());
+    let mut decoder = Decoder::new(settings());
+    let flows = decode(&mut decoder, &bytes, router(1), AT(0));
+    assert_eq!((flows.len(), decoder.counts().errors), (5, 0));
+    for (at, flow) in flows.iter().enumerate() {
+        assert_eq!(flow.contains("ethernet_type"), at == 1, "{flow}");
+        assert!(
+            flow.contains("source_mac_address") && flow.contains("octet_delta_count"),
+            "{flow}"
+        );
+    }
+    assert_has(&flows[1], &["ethernet_type=Unsigned(2054)"]);
 }
 
 #[test]
@@ -220,14 +245,72 @@ fn a_damaged_sample_costs_itself_and_no_count_is_believed() {
             "a datagram of sFlow is damaged: it is shorter than its header",
             0,
         ),
+        (Bytes::default().u32(4).u32(1).u32(0), "version 4 of sFlow, only 5 is decoded", 0),
+        (Bytes::default().u32(2), "version 2 of sFlow, only 5 is decoded", 0),
         (
-            Bytes::default().u32(4).u32(1).u32(0),
-            "a datagram of sFlow is damaged: its version is not 5, the only one that is decoded",
+            Bytes::default().u32(6).u32(1),
+            "it is no packet of NetFlow, IPFIX or sFlow: it begins with 0x0000",
             0,
         ),
     ] {
         assert_eq!(error(&packet), (expected.to_owned(), flows));
     }
+}
+
+#[test]
+fn what_follows_the_declared_samples_and_records_is_an_error_unless_it_is_zeros() {
+    let says = |at: usize, count: u32, bytes: &Bytes| {
+        let mut bytes = bytes.clone();
+        bytes.0[at..at + 4].copy_from_slice(&count.to_be_bytes());
+        bytes
+    };
+    let one = |sample: Bytes| datagram(AGENT, 0, 1, &[sample]);
+    let two = |sample: Bytes| datagram(AGENT, 0, 1, &[sample.clone(), sample]);
+    let record = header(1, 90, &Bytes(vec![9; 20]));
+    let good = || flow_sample(1, std::slice::from_ref(&record));
+    let both = flow_sample(1, &[record.clone(), record.clone()]);
+    let filled = opaque(1, &Bytes(good().0[8..].to_vec()).raw(&[0; 12]));
+    // It has three bytes of filling, of which the agent sends one.
+    let odd = one(opaque(9, &Bytes(vec![1; 5])));
+    let samples = "a datagram of sFlow is damaged: bytes follow its last sample";
+    let records = "a datagram of sFlow is damaged: bytes follow the last record of a sample";
+    for (number, (packet, expected, flows)) in [
+        (says(24, 0, &one(good())), samples, 0),
+        (says(24, 1, &two(good())), samples, 1),
+        (says(24, 1, &two(counters(1))), samples, 1),
+        (one(good()).raw(&[7; 9]), samples, 1),
+        (one(good()).raw(&[0, 0, 1]), samples, 1),
+        (one(says(36, 0, &good())), records, 1),
+        (one(says(36, 1, &both)), records, 1),
+        (one(says(16, 0, &counters(1))), records, 0),
+        (one(says(16, 1, &counters(1))), records, 1),
+        // The sample behind it is delivered as well.
+        (two(says(36, 0, &good())), records, 2),
+        (one(good()).raw(&[0; 3]), "", 1),
+        (one(good()).raw(&[0; 600]), "", 1),
+        (one(filled), "", 1),
+        (Bytes(odd.0[..odd.0.len() - 2].to_vec()), "", 0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(error(&packet), (expected.to_owned(), flows), "case {number}");
+    }
+}
+
+#[test]
+fn losses_are_counted_also_if_the_port_of_the_sender_changes() {
+    let mut decoder = Decoder::new(settings());
+    for (port, sequence) in [(50_000, 1), (50_001, 2), (50_002, 7), (50_003, 6), (50_000, 8)] {
+        decode(&mut decoder, &datagram(AGENT, 0, sequence, &[]), router(port), AT(1));
+    }
+    assert_eq!((decoder.counts().lost, decoder.sources()), (4, 1));
+    // Another sender, another agent and another sub-agent have numbers of their own.
+    let other = "192.0.2.9:50000".parse().unwrap();
+    decode(&mut decoder, &datagram(AGENT, 0, 100, &[]), other, AT(1));
+    decode(&mut decoder, &datagram(&[10, 9, 9, 8], 0, 200, &[]), router(50_000), AT(1));
+    decode(&mut decoder, &datagram(AGENT, 1, 300, &[]), router(50_000), AT(1));
+    assert_eq!((decoder.counts().lost, decoder.sources()), (4, 4));
 }
 
 #[test]
@@ -248,13 +331,17 @@ fn sflow_is_decoded_only_where_it_is_configured() {
     let mut decoder = Decoder::new(Settings { protocols, ..settings() });
     let packet = datagram(AGENT, 0, 1, &[]);
     let error = decoder.packet(&packet.0, router(1), AT(0), &mut |_| {}).unwrap_err();
-    assert_eq!(error, PacketError::Sflow);
-    assert!(error.to_string().contains("`sflow`"));
+    assert_eq!(error, PacketError::NotConfigured(Protocol::Sflow));
+    assert!(error.to_string().contains("add `sflow` to `protocols`"), "{error}");
+    // To configure it would not help.
+    let old = Bytes::default().u32(4).u32(1);
+    let error = decoder.packet(&old.0, router(1), AT(0), &mut |_| {}).unwrap_err();
+    assert_eq!(error, PacketError::SflowVersion(4));
     let mut decoder = Decoder::new(Settings { protocols: vec![Protocol::Sflow], ..settings() });
     decoder.packet(&packet.0, router(1), AT(0), &mut |_| {}).unwrap();
     let other = v9(1, 1, &[]);
     let error = decoder.packet(&other.0, router(1), AT(0), &mut |_| {}).unwrap_err();
-    assert_eq!(error, PacketError::Version(9));
+    assert_eq!(error, PacketError::NotConfigured(Protocol::V9));
 }
 
 /// What has to hold of a datagram, whatever is in it.

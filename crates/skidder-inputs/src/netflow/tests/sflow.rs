@@ -88,6 +88,9 @@ async fn samples_are_flows_with_the_fields_of_netflow() {
     ] {
         expect(0, path, expected);
     }
+    // A packet without its own length: the frame without 22 bytes of headers and 4 that were stripped.
+    expect(8, "network.bytes", 1474.into());
+    expect(8, "netflow.stripped_octets", 4.into());
     // Type and code are in the ID.
     expect(2, "network.community_id", "1:7bvG0UQbqZD+NcySqRNYxYsqvPE=".into());
     expect(6, "network.community_id", "1:u2vMS3HiWth2lIMKHB1fjELshpQ=".into());
