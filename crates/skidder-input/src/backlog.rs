@@ -1,11 +1,12 @@
 //! Events that were offered while a queue was full: they wait here, up to a bound in bytes, and go in in their order.
 
 use crate::intake::Waiting;
+use crate::metrics::{InputMetrics, WaitingBatch};
 use skidder_event::{Batch, DropReason};
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The batches that wait for room in the queue of one output.
@@ -98,7 +99,12 @@ impl Backlog {
     }
 
     /// Moves batches into the queue as there is room, without end. Batches left when this is dropped are given up.
-    pub(crate) async fn empty_into(&self, queue: &Queue, clock: &dyn Clock) {
+    pub(crate) async fn empty_into(
+        &self,
+        queue: &Queue,
+        clock: &dyn Clock,
+        metrics: &Arc<InputMetrics>,
+    ) {
         let _rest = GiveUp(self, queue);
         loop {
             let next = {
@@ -113,6 +119,7 @@ impl Backlog {
                 continue;
             };
             let bytes = batch.memory_bytes();
+            let _waiting = WaitingBatch::new(metrics);
             if let Err(batch) = queue.push_async(batch, clock).await {
                 // The output has ended.
                 queue.give_up(batch, DropReason::Stopped);

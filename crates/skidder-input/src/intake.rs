@@ -10,8 +10,15 @@ use skidder_pipeline::Queue;
 use skidder_registry::{Entry, KEY_BYTES_MAX, Registry, SourceAbout, SourceCursor};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+/// How long verdicts may take before outputs are asked to hurry. Events that come in this time go out together.
+const HURRY_AFTER: Duration = Duration::from_millis(10);
+
+/// The longest time until they are asked again.
+const HURRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// One output that an input feeds.
 #[derive(Clone)]
@@ -178,7 +185,8 @@ impl Intake {
                 let shared = Arc::clone(&shared);
                 lanes.spawn(async move {
                     if let Some(backlog) = shared.backlogs.get().and_then(|all| all.get(at)) {
-                        backlog.empty_into(&shared.lanes[at].queue, &*shared.clock).await;
+                        let Shared { lanes, clock, metrics, .. } = &*shared;
+                        backlog.empty_into(&lanes[at].queue, &**clock, metrics).await;
                     }
                 });
             }
@@ -197,6 +205,21 @@ impl Intake {
     pub fn flush(&self) {
         for lane in &self.shared.lanes {
             lane.queue.flush();
+        }
+    }
+
+    /// Waits for something that ends with verdicts. If they do not come at once, outputs take what there is instead of
+    /// waiting for more events: a client that is owed an answer sends no more before it has it.
+    pub async fn await_verdicts<T>(&self, verdicts: impl Future<Output = T>) -> T {
+        let mut verdicts = std::pin::pin!(verdicts);
+        // An output that is busy takes what has come meanwhile as one batch; one that is stuck is not asked for ever.
+        let mut pause = HURRY_AFTER;
+        loop {
+            match tokio::time::timeout(pause, &mut verdicts).await {
+                Ok(ended) => return ended,
+                Err(_) => self.flush(),
+            }
+            pause = (2 * pause).min(HURRY_PAUSE_MAX);
         }
     }
 

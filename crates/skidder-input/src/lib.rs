@@ -22,6 +22,7 @@ mod source;
 mod task;
 #[cfg(test)]
 mod tests;
+mod troubles;
 #[cfg(test)]
 mod world_tests;
 
@@ -34,6 +35,7 @@ pub use pool::PartsPool;
 pub use settled::Settled;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
+pub use troubles::Trouble;
 
 use skidder_event::Map;
 use std::fs::File;

@@ -1,10 +1,11 @@
 //! The counters of an input, whatever its type.
 
 use crate::facts::OpenSources;
+use crate::troubles::{Trouble, Troubles};
 use skidder_event::{Counter, Gauge, Sample};
-use std::collections::BTreeMap;
+use skidder_os::Clock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// Counters of one input.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub struct InputMetrics {
     pub published: Counter,
     /// Events that were offered and for which there was no room in some queue.
     pub refused: Counter,
+    /// Batches that wait for room in the queue of an output.
+    pub waiting: Gauge,
     /// Events that the far side sent and that were lost before this program saw them, as far as the system counts them.
     pub lost_before: LostBefore,
     /// What the input could not read or take, and the network's errors.
@@ -29,8 +32,7 @@ pub struct InputMetrics {
     pub sources: OpenSources,
     /// Allocated at its first use: most inputs read files, and there can be hundreds of them.
     listening: OnceLock<Box<Listening>>,
-    /// Current problems, by what has them; the one of the whole input has no name.
-    troubles: Mutex<BTreeMap<Box<str>, Arc<str>>>,
+    troubles: Troubles,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
 }
@@ -175,17 +177,27 @@ impl InputMetrics {
 
     /// The current problem of the input, or of one of its sources; it retries by itself.
     pub fn trouble(&self) -> Option<Arc<str>> {
-        let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, trouble) = troubles.iter().next()?;
+        let troubles = self.troubles();
+        let Trouble { part, text, .. } = troubles.first()?;
         let more = match troubles.len() - 1 {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
-        Some(match &**name {
-            "" if more.is_empty() => Arc::clone(trouble),
-            "" => format!("{trouble}{more}").into(),
-            name => format!("{name}: {trouble}{more}").into(),
+        Some(match &**part {
+            "" if more.is_empty() => Arc::clone(text),
+            "" => format!("{text}{more}").into(),
+            part => format!("{part}: {text}{more}").into(),
         })
+    }
+
+    /// All current problems; the one of the whole input comes first.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.troubles.all()
+    }
+
+    /// Where the beginnings of problems get their time from.
+    pub(crate) fn set_clock(&self, clock: Arc<dyn Clock>) {
+        self.troubles.set_clock(clock);
     }
 
     /// Sets or ends the problem of the whole input.
@@ -195,11 +207,23 @@ impl InputMetrics {
 
     /// Sets or ends the problem of a part of the input: a container, a journal, a key of Redis.
     pub fn set_trouble_of(&self, name: &str, trouble: Option<&str>) {
-        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        match trouble {
-            Some(trouble) => troubles.insert(name.into(), trouble.into()),
-            None => troubles.remove(name),
-        };
+        self.troubles.set(name, trouble);
+    }
+}
+
+/// Counts a batch as one that waits for room, until it is dropped.
+pub(crate) struct WaitingBatch(Arc<InputMetrics>);
+
+impl WaitingBatch {
+    pub(crate) fn new(metrics: &Arc<InputMetrics>) -> Self {
+        metrics.waiting.add(1);
+        Self(Arc::clone(metrics))
+    }
+}
+
+impl Drop for WaitingBatch {
+    fn drop(&mut self) {
+        self.0.waiting.sub(1);
     }
 }
 

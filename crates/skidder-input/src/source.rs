@@ -3,6 +3,7 @@
 use crate::acknowledge;
 use crate::facts::SourceFacts;
 use crate::intake::{Lane, Shared};
+use crate::metrics::WaitingBatch;
 use skidder_event::{
     Batch, Bound, DropReason, Map, Parts, Progress, Provenance, Row, SourceId, Text,
 };
@@ -290,6 +291,7 @@ impl Unsent {
     async fn push(mut self) -> bool {
         let Some(batch) = self.batch.take() else { return true };
         let queue = self.queue();
+        let _waiting = WaitingBatch::new(&self.open.shared.metrics);
         // What is dropped in there is given up there.
         match queue.push_async(batch, &*self.open.shared.clock).await {
             Ok(()) => true,

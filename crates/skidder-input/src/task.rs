@@ -93,6 +93,7 @@ impl InputTask {
         runtime: Handle,
         metrics: Arc<InputMetrics>,
     ) -> Arc<Self> {
+        metrics.set_clock(Arc::clone(&setup.clock));
         let (stop, _) = watch::channel(false);
         let (end, _) = watch::channel(false);
         let (kind, stops_last) = (input.kind(), input.stops_last());

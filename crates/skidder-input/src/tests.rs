@@ -97,6 +97,30 @@ async fn what_a_task_had_when_it_was_dropped_is_counted() {
 }
 
 #[tokio::test]
+async fn a_batch_counts_as_waiting_as_long_as_there_is_no_room_for_it() {
+    let (intake, queues) = intake(2);
+    let mut source = intake.open("peer", Map::new());
+    let waiting = || intake.metrics().waiting.get();
+    let batch = events(&mut source, 10);
+    source.send(batch, Progress::Nothing(100)).await.expect("there is room");
+    assert_eq!(waiting(), 0);
+    let batch = events(&mut source, 3);
+    let mut sending = source.send(batch, Progress::Nothing(30));
+    let wait = std::time::Duration::from_millis(20);
+    assert!(tokio::time::timeout(wait, &mut sending).await.is_err(), "there is no room");
+    assert_eq!(waiting(), 2, "one for each output");
+    let mut taken = Vec::new();
+    queues[0].try_take(skidder_pipeline::TakeLimits { events: 0, bytes: 1 << 20 }, &mut taken);
+    for of in &taken {
+        of.ticket.delivered(of.len() as u32);
+    }
+    assert!(tokio::time::timeout(wait, &mut sending).await.is_err(), "one has no room yet");
+    assert_eq!(waiting(), 1);
+    drop(sending);
+    assert_eq!(waiting(), 0, "it was given up");
+}
+
+#[tokio::test]
 async fn a_cursor_that_the_registry_cannot_keep_is_refused_where_it_is_made() {
     let (intake, _) = intake(1);
     let name = "n".repeat(5000);

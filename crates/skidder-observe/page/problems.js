@@ -6,7 +6,7 @@ import { Repeat, ask, clock, link, make, span } from './core.js';
 function place(problem) {
   if (problem.path) return link('files', { q: problem.path }, 'the file');
   if (/dead|refused|reject/.test(problem.kind)) return link('letters', {}, 'the events');
-  if (problem.kind === 'input_trouble' || problem.kind === 'lost_before') return link('files', { q: problem.input || '' }, 'its sources');
+  if (['input_trouble', 'lost_before', 'queue_full'].includes(problem.kind)) return link('files', { q: problem.input || '' }, 'its sources');
   if (problem.input) return link('files', { q: problem.input }, 'its files');
   return null;
 }

@@ -36,7 +36,7 @@ pub use numbers::{
     SourceNumbers,
 };
 pub use otlp::{Refused, otlp, otlp_refused};
-pub use problems::{Problem, Problems, Severity, Survey, is_well, lost_before};
+pub use problems::{Loss, Problem, Problems, Severity, Survey, is_well, lost_before, queue_full};
 pub use process::{Process, System};
 pub use profiles::Profiling;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};

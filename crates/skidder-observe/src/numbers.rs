@@ -200,8 +200,11 @@ impl InputNumbers {
     ) {
         self.state = state.map(|(state, _)| match &self.task {
             Some(task) => {
-                let in_trouble = task.metrics().trouble().is_some();
-                InputState::of_task(&task.state(), in_trouble, state)
+                let metrics = task.metrics();
+                let in_trouble = metrics.trouble().is_some();
+                // What waits for room is not in the ledger yet.
+                let has_events = self.ledger.in_flight() > 0 || metrics.waiting.get() > 0;
+                InputState::of_task(&task.state(), in_trouble, has_events, state)
             }
             None => InputState::of(&lag, state),
         });

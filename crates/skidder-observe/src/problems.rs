@@ -5,9 +5,11 @@
 
 mod files;
 mod inputs;
+mod losses;
 mod outputs;
 
-pub use inputs::{Survey, lost_before};
+pub use inputs::Survey;
+pub use losses::{Loss, lost_before, queue_full};
 
 use crate::files::{millis, time_text};
 use crate::page::Query;

@@ -108,11 +108,16 @@ impl InputState {
     }
 
     /// The state of an input that is a task, for an output in this state. Whether its far side has more is not known.
-    /// One in trouble cannot ask it.
-    pub(crate) fn of_task(task: &TaskState, in_trouble: bool, output: OutputState) -> Self {
+    /// One in trouble cannot ask it. `has_events`: events of it wait for an output.
+    pub(crate) fn of_task(
+        task: &TaskState,
+        in_trouble: bool,
+        has_events: bool,
+        output: OutputState,
+    ) -> Self {
         match (task, output) {
             (_, OutputState::Ended) | (TaskState::Ended | TaskState::Failed(_), _) => Self::Ended,
-            (_, OutputState::Blocked) => Self::Blocked,
+            (_, OutputState::Blocked) if has_events => Self::Blocked,
             (TaskState::Waiting | TaskState::Finishing, _) => Self::Waiting,
             (TaskState::Running, _) if in_trouble => Self::Waiting,
             (TaskState::Running, _) => Self::Reading,
@@ -159,8 +164,22 @@ mod tests {
             (&TaskState::Waiting, false, works, InputState::Waiting),
             (&TaskState::Finishing, false, works, InputState::Waiting),
         ] {
-            let state = InputState::of_task(task, in_trouble, output);
+            let state = InputState::of_task(task, in_trouble, true, output);
             assert_eq!(state, expected, "{task:?} {in_trouble} {output:?}");
+        }
+    }
+
+    #[test]
+    fn an_input_that_is_a_task_is_blocked_only_if_events_of_it_wait() {
+        for (task, in_trouble, has_events, expected) in [
+            (TaskState::Running, true, false, InputState::Waiting),
+            (TaskState::Running, true, true, InputState::Blocked),
+            (TaskState::Running, false, false, InputState::Reading),
+            (TaskState::Finishing, false, true, InputState::Blocked),
+            (TaskState::Waiting, false, false, InputState::Waiting),
+        ] {
+            let state = InputState::of_task(&task, in_trouble, has_events, OutputState::Blocked);
+            assert_eq!(state, expected, "{task:?} {in_trouble} {has_events}");
         }
     }
 }

@@ -104,6 +104,29 @@ fn the_ledger_of_each_input_adds_up_to_that_of_all() {
 }
 
 #[test]
+fn the_lines_of_an_input_add_up_whatever_they_were_dropped_for() {
+    // Of events in a damaged place of the disk queue it is not known which input had them.
+    let reasons = DropReason::ALL.into_iter().filter(|of| *of != DropReason::QueueDamaged);
+    let run = Run::idle();
+    for (at, reason) in reasons.enumerate() {
+        let source = SourceId::of_input(1, at as u64);
+        run.sources.outputs[0].queue.push(batch(source.0, 30)).unwrap();
+        let delivery = run.take();
+        delivery.ticket.delivered(5);
+        delivery.ticket.dropped(reason, 25);
+        let samples = parse(&prometheus(&run.snapshot()));
+        let lines = samples.iter().filter(|(name, _)| {
+            name.starts_with("skidder_input_lines_total{") && name.contains("pipe")
+        });
+        let sum: f64 = lines.map(|(_, count)| count).sum();
+        let of = |name: &str| samples[&format!(r#"skidder_input_{name}{{input="pipe"}}"#)];
+        let read = 30.0 * (at as f64 + 1.0);
+        assert_eq!(of("read_lines_total"), read);
+        assert_eq!(sum + of("in_flight_lines"), read, "{}", reason.name());
+    }
+}
+
+#[test]
 fn inputs_without_a_name_of_their_own_have_their_number() {
     let mut sources = (*Run::busy().sources).clone();
     let mut list = sources.outputs[0].inputs.list().to_vec();

@@ -322,11 +322,61 @@ fn expect_dropped_at_stop(program: Program, server: &BulkServer, sent: usize) {
     server.release();
     let ledger = ended.ledger();
     // On a busy machine the system throws datagrams away.
-    let lost = ended.log.split("threw away ").nth(1).and_then(|text| text.split(' ').next());
+    let lost = ended.log.rsplit_once("threw away ").and_then(|(_, text)| text.split(' ').next());
     let lost = lost.map_or(0, |lost| lost.replace(',', "").parse::<usize>().unwrap());
     assert_eq!(ledger.read + lost, sent, "{}", ended.log);
     assert_eq!(ledger.delivered + ledger.dropped, ledger.read, "{}", ended.log);
     assert!(ended.log.contains("cannot be read again"), "{}", ended.log);
+}
+
+#[test]
+fn events_without_room_in_the_queue_are_a_problem_a_warning_and_said_at_the_end() {
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (server, place) = stuck(&format!(
+        "- {{type: udp, id: u, host: '127.0.0.1:{port}', max_message_size: 60KiB}}\n"
+    ));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("receives datagrams");
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(("127.0.0.1", port)).unwrap();
+    patiently("events without room", || {
+        for _ in 0..50 {
+            client.send(&[b'x'; 50_000]).unwrap();
+        }
+        place.stat("/skidder/ledger/dropped/queue_full").filter(|dropped| *dropped > 0)
+    });
+    let status = place.run(&["status", "--seconds", "0.1"]);
+    assert!(status.out.contains("- input `u` dropped "), "{}", status.out);
+    let cause = "the queue of the output `only` was full, and nothing sends such events again";
+    assert!(status.out.contains(cause), "{}", status.out);
+    assert!(status.out.contains("  → raise `queue.mem.events`"), "{}", status.out);
+    let line = program.await_log("input `u` dropped ");
+    assert!(line.contains("\"log.level\":\"warn\"") && line.contains(cause), "{line}");
+    let ended = program.terminate();
+    server.release();
+    let told = ended.log.lines().filter(|line| line.starts_with("! input `u` dropped "));
+    assert_eq!(told.count(), 1, "{}", ended.log);
+}
+
+#[test]
+fn a_trouble_that_comes_after_the_start_is_logged_when_it_begins_and_when_it_is_over() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    let later = place.path().join("later").join("in");
+    let input = |path: &PathBuf| format!("- {{type: unix, id: x, path: '{}'}}\n", path.display());
+    with_inputs(&place, &input(&path));
+    let program = place.start(&[]);
+    program.await_log("skidder is running");
+    drop(connect(&path));
+    place.configure(&place.configuration().replace(&input(&path), &input(&later)));
+    program.signal(Signal::HUP);
+    let line = program.await_log("\"input `x` cannot receive: ");
+    assert!(line.contains("\"log.level\":\"warn\""), "{line}");
+    std::fs::create_dir(later.parent().unwrap()).unwrap();
+    program.await_log("\"over: input `x` cannot receive");
+    program.terminate().succeeded();
 }
 
 /// Lets the program not wait for a stuck output at its end.

@@ -109,6 +109,43 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
 }
 
 #[test]
+fn an_input_that_holds_no_events_is_not_blocked_on_a_stuck_output() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    let missing = place.path().join("missing").join("in");
+    let input = format!("- {{type: unix, id: x, path: '{}'}}\n", missing.display());
+    let rest = "filebeat.registry.flush";
+    place.configure(&place.configuration().replace(rest, &format!("{input}{rest}")));
+    server.hold();
+    place.write("a", &lines("a", 0..5000));
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    let status = || -> Value {
+        serde_json::from_str(&place.run(&["status", "--seconds", "0.2", "--json"]).out).unwrap()
+    };
+    let input = |json: &Value, id: &str| {
+        let all = json["inputs"].as_array().unwrap();
+        all.iter().find(|input| input["id"] == id).unwrap().clone()
+    };
+    let mut json = Value::Null;
+    program.await_that("the files wait for the output", || {
+        json = status();
+        input(&json, "test")["state"] == "blocked"
+    });
+    let other = input(&json, "x");
+    assert_eq!((&other["state"], &other["blocked_on"]), (&"waiting".into(), &Value::Null));
+    let problems = json["problems"].as_array().unwrap();
+    let trouble = problems.iter().find(|one| one["kind"] == "input_trouble").unwrap();
+    assert_eq!(trouble["what"], "input `x` cannot receive");
+    let cause = trouble["cause"].as_str().unwrap();
+    assert!(cause.contains("missing/in") && cause.ends_with("; it is tried again"), "{cause}");
+    assert!(trouble["since"].is_string() && trouble["since_ms"].is_u64(), "{trouble}");
+    server.release();
+    program.await_that("every line is there", || server.count() >= 5000);
+    program.terminate().succeeded();
+}
+
+#[test]
 fn an_output_that_takes_nothing_has_no_time_until_it_has_caught_up() {
     let server = BulkServer::start();
     let place = Place::new(&server);

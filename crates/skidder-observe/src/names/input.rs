@@ -118,6 +118,13 @@ pub(crate) const METRICS: &[InputMetric] = &[
     lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "not_for_output")], |i| {
         dropped(i, DropReason::NotForOutput)
     }),
+    // Not `queue_damaged`: the disk queue does not know whose events they were.
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "queue_full")], |i| {
+        dropped(i, DropReason::QueueFull)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "stopped")], |i| {
+        dropped(i, DropReason::Stopped)
+    }),
     metric(
         Kind::Gauge,
         "skidder_input_in_flight_lines",
@@ -297,7 +304,7 @@ pub(crate) const METRICS: &[InputMetric] = &[
     metric(
         Kind::Counter,
         "skidder_input_netflow_sflow_formats_skipped_total",
-        "Samples and records of sFlow in a format that is not decoded.",
+        "Samples, records and packets of sFlow in a format that is not decoded.",
         |i| flows(i, |of| &of.skipped),
     ),
     metric(

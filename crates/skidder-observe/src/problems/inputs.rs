@@ -4,7 +4,7 @@ use super::{NOT_DISCOVERED, Problem, Problems};
 use crate::snapshot::{InputSource, ProviderTrouble, Sources};
 use crate::summary::grouped;
 use skidder_input::{InputState, InputTask};
-use skidder_os::{Clock, Fs, Monotonic};
+use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_read::{FilestreamSettings, Finding, ReadMetrics, survey};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,6 +13,9 @@ use std::time::Duration;
 
 /// A survey is made again on request when it is older: it lists directories and opens files.
 const AGE_MAX: Duration = Duration::from_mins(1);
+
+/// Parts of an input that are named when something is wrong with them.
+const PARTS_NAMED: usize = 3;
 
 /// Settings in what holds them, which the input shares.
 type Shared = Arc<dyn AsRef<FilestreamSettings> + Send + Sync>;
@@ -73,21 +76,45 @@ fn is_empty(finding: &Finding) -> bool {
 }
 
 impl Problems {
-    /// Problems of the inputs, each once; lists directories if that was not done within `age`, by default a minute.
+    /// Problems of the inputs, each once; lists directories if that was not done within `age`, by
+    /// default a minute. If many parts of an input are in trouble, only the first are named.
     pub fn of_inputs(sources: &Sources, age: Option<Duration>) -> Vec<Problem> {
-        let mut seen = BTreeSet::new();
-        let mut problems = Vec::new();
-        for output in &sources.outputs {
-            for input in output.inputs.list().iter() {
-                if seen.insert(input.number) {
-                    problems.extend(of_input(input, age.unwrap_or(AGE_MAX)));
-                }
-            }
-        }
+        let mut problems = Self::of_surveys(sources, age);
+        problems.extend(of_tasks(sources, PARTS_NAMED));
+        problems.extend(Self::losses(sources).into_iter().map(|loss| loss.problem));
+        problems
+    }
+
+    /// What inputs that read files find, and the inputs of autodiscover; lists directories if that
+    /// was not done within `age`, by default a minute.
+    pub fn of_surveys(sources: &Sources, age: Option<Duration>) -> Vec<Problem> {
+        let found = |input: &InputSource| of_files(input, age.unwrap_or(AGE_MAX));
+        let mut problems: Vec<Problem> = each_once(sources).iter().flat_map(found).collect();
         problems.extend(of_autodiscover(sources));
         problems.extend(of_providers(sources));
         problems
     }
+
+    /// Inputs that read no files and have ended by themselves, and each part of them that is in
+    /// trouble. Costs little.
+    pub fn of_tasks(sources: &Sources) -> Vec<Problem> {
+        of_tasks(sources, usize::MAX)
+    }
+}
+
+/// The inputs of all outputs, each once.
+fn each_once(sources: &Sources) -> Vec<InputSource> {
+    let mut seen = BTreeSet::new();
+    let lists: Vec<_> = sources.outputs.iter().map(|output| output.inputs.list()).collect();
+    let all = lists.iter().flat_map(|list| list.iter());
+    all.filter(|input| seen.insert(input.number)).cloned().collect()
+}
+
+fn of_tasks(sources: &Sources, parts_max: usize) -> Vec<Problem> {
+    let now = sources.clock.wall();
+    let inputs = each_once(sources);
+    let tasks = inputs.iter().filter_map(|input| input.counts.task());
+    tasks.flat_map(|task| of_task(task, now, parts_max)).collect()
 }
 
 /// Containers and pods that autodiscover cannot read: one problem for all, with the first of them.
@@ -123,7 +150,8 @@ fn of_providers(sources: &Sources) -> Vec<Problem> {
     troubles.map(problem).collect()
 }
 
-fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
+/// What an input that reads files finds.
+fn of_files(input: &InputSource, age: Duration) -> Vec<Problem> {
     let findings = input.survey.as_ref().map(|survey| survey.findings(age));
     let name = if input.id.is_empty() { &input.kind } else { &input.id };
     let problem = |finding: Finding| Problem {
@@ -132,37 +160,37 @@ fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
         ..Problem::warning(finding.kind(), format!("input `{name}`: {finding}"))
             .remedy(finding.remedy())
     };
-    let mut problems: Vec<Problem> = findings.into_iter().flatten().map(problem).collect();
-    problems.extend(input.counts.task().into_iter().flat_map(|task| of_task(task)));
-    problems
+    findings.into_iter().flatten().map(problem).collect()
 }
 
-/// An input that does not run, or some of whose events were dropped by the system.
-fn of_task(task: &InputTask) -> Vec<Problem> {
+/// An input that has ended by itself, or that cannot do its work at the moment.
+fn of_task(task: &InputTask, now: Timestamp, parts_max: usize) -> Vec<Problem> {
     let name = task.name();
     let of_input = |problem| Problem { input: Some(task.id().to_owned()), ..problem };
     let mut problems = Vec::new();
     if let InputState::Failed(error) = task.state() {
-        problems.push(Problem::error("input_failed", format!("input `{name}` has ended: {error}")));
+        let what = format!("input `{name}` has ended");
+        problems.push(Problem::error("input_failed", what).because(error.to_string()));
     }
-    if let Some(trouble) = task.metrics().trouble() {
-        let message = format!("input `{name}`: {trouble}; it is tried again");
-        problems.push(Problem::error("input_trouble", message));
+    let troubles = task.metrics().troubles();
+    let more = troubles.len().saturating_sub(parts_max);
+    for trouble in troubles.into_iter().take(parts_max) {
+        let what = match &*trouble.part {
+            "" => format!("input `{name}` cannot receive"),
+            part => format!("input `{name}` cannot read `{part}`"),
+        };
+        let cause = format!("{}; it is tried again", trouble.text);
+        let problem = Problem::error("input_trouble", what).because(cause);
+        problems.push(match trouble.since {
+            Some(since) => problem.since(since, now),
+            None => problem,
+        });
     }
-    problems.extend(lost_before(task));
+    if more > 0 {
+        let what = format!("input `{name}` cannot read {} more sources", grouped(more as u64));
+        problems.push(Problem::error("input_trouble", what));
+    }
     problems.into_iter().map(of_input).collect()
-}
-
-/// Events that the system dropped before an input saw them, if there are any.
-pub fn lost_before(task: &InputTask) -> Option<Problem> {
-    let lost = task.metrics().lost_before.total();
-    (lost > 0).then(|| {
-        let (name, lost) = (task.name(), grouped(lost));
-        let message =
-            format!("input `{name}`: the system threw away {lost} events before skidder saw them");
-        let remedy = "raise `read_buffer`, and `sysctl net.core.rmem_max` to at least as much";
-        Problem::warning("lost_before", message).remedy(remedy)
-    })
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@ use super::discovery::MADE_NUMBERS;
 use super::output::RunningInput;
 use crate::agent::Agent;
 use crate::inputs::{Input, Reads};
+use crate::problems;
 use crate::runtime::runtime;
 use crate::shown_plan::ShownPlan;
 use crate::system::System;
 use anyhow::Result;
 use skidder_input::{InputState, InputTask, LaneOf, Setup};
 use skidder_input_file::FileInput;
-use skidder_observe::{Counts, Survey, lost_before};
+use skidder_observe::{Counts, InputList, Problem, Survey, lost_before, queue_full};
 use skidder_os::{Clock, Fs};
+use skidder_pipeline::Settle;
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, FilestreamSettings, InputContext, ReadMetrics, Readers,
     SourceIds,
@@ -70,6 +72,15 @@ pub(super) struct Tasks {
     outputs: BTreeMap<usize, usize>,
     /// All that may still run.
     running: Vec<Arc<InputTask>>,
+    /// What the outputs had no room for.
+    drops: Vec<Drops>,
+}
+
+/// Where an output counts the events that its inputs had to drop.
+struct Drops {
+    output: Option<String>,
+    inputs: InputList,
+    settle: Arc<Settle>,
 }
 
 impl Tasks {
@@ -90,7 +101,19 @@ impl Tasks {
             fresh: BTreeMap::new(),
             outputs: BTreeMap::new(),
             running: Vec::new(),
+            drops: Vec::new(),
         }
+    }
+
+    /// An output has these inputs and this ledger.
+    pub(super) fn count_drops(
+        &mut self,
+        output: Option<&str>,
+        inputs: &InputList,
+        settle: &Arc<Settle>,
+    ) {
+        let (inputs, settle) = (inputs.clone(), Arc::clone(settle));
+        self.drops.push(Drops { output: output.map(str::to_owned), inputs, settle });
     }
 
     /// These outputs are about to get these inputs.
@@ -166,13 +189,22 @@ impl Tasks {
         self.running.iter().filter_map(of).collect()
     }
 
-    /// What the system threw away before the inputs saw it, for people.
+    /// What the inputs have lost, for people: what the system threw away before they saw it, and what they had to
+    /// drop.
     pub(super) fn lost_before(&self) -> Vec<String> {
         // The last one has what all before it have lost.
         let all = self.running.iter().enumerate();
         let last = all.filter(|(at, task)| !is_followed(task, &self.running[at + 1..]));
         let lost = last.filter_map(|(_, task)| lost_before(task));
-        lost.map(|of| format!("{}; {}", of.what, of.remedy.unwrap_or_default())).collect()
+        let dropped = self.drops.iter().flat_map(|of| {
+            let Drops { output, inputs, settle } = of;
+            queue_full(output.as_deref(), inputs, settle)
+        });
+        let text = |problem: Problem| {
+            let line = problems::line(&problem);
+            format!("{line}; {}", problem.remedy.unwrap_or_default())
+        };
+        lost.chain(dropped).map(|loss| text(loss.problem)).collect()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Outcome {
     pub(crate) saved: bool,
     /// Why inputs had ended by themselves, for people.
     pub(super) failed: Vec<String>,
-    /// What the system threw away before inputs saw it, for people.
+    /// What inputs have lost, for people.
     pub(super) lost: Vec<String>,
     /// What each output has not delivered.
     pub(super) undelivered: Vec<Undelivered>,

@@ -172,13 +172,13 @@ impl Start<'_> {
         let left = left_queues::look(system, data, parts.disk.as_ref().map(|disk| &*disk.path));
         let (queues, out) = queues(system, parts.disk, parts.queue, &settle)?;
         let used = used_queue(system, data, &queues)?;
-        let limits =
-            ReadersLimits { open_files: self.open_files, decoders: ReadersLimits::DECODERS };
-        let readers = Arc::new(Readers::new(limits));
+        let readers = self.readers();
         let shared = self.shared(&settle, &registry, &readers, &queues);
         let mut slots = Slots::default();
         let Inputs { running: inputs, files, lanes } =
             shared.inputs(parts.inputs, &mut slots, tasks)?;
+        let list = InputList::new(inputs.iter().map(RunningInput::source).collect());
+        tasks.count_drops(parts.id.as_deref(), &list, &settle);
         let files = files.into_iter().map(|(_, file)| file).collect();
         let scanner = Scanner::new(files, &*system.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| dead_letters(system, data, limits));
@@ -213,7 +213,7 @@ impl Start<'_> {
             disk: queues.disk,
             used,
             left,
-            list: InputList::new(inputs.iter().map(RunningInput::source).collect()),
+            list,
             slots,
             inputs,
             shared,
@@ -227,6 +227,12 @@ impl Start<'_> {
             looks,
             pipeline,
         })
+    }
+
+    fn readers(&self) -> Arc<Readers> {
+        let limits =
+            ReadersLimits { open_files: self.open_files, decoders: ReadersLimits::DECODERS };
+        Arc::new(Readers::new(limits))
     }
 
     fn shared(

@@ -1,5 +1,7 @@
 //! What a run reports: the endpoint, the periodic line, the ledger at the end.
 
+mod reports;
+
 use super::{Running, RunningOutput, span_of};
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::logging;
@@ -8,6 +10,7 @@ use crate::problems::{self, Notices};
 use crate::system::System;
 use crate::terminal::eprint;
 use anyhow::{Context as _, Result};
+use reports::Reports;
 use skidder_log::MetricsConfig;
 use skidder_observe::{
     Explain, HttpConfig, OutputSource, Problems, Program, Serving, Sources, Start, Summary,
@@ -31,6 +34,7 @@ pub(crate) struct Watch {
     logs_metrics: bool,
     line_due: Option<Monotonic>,
     notices: Option<Notices>,
+    reports: Reports,
     clock: Arc<dyn Clock>,
     start: Start,
     endpoint: Option<Task>,
@@ -88,6 +92,7 @@ impl Watch {
             logs_metrics: metrics.stats,
             line_due: None,
             notices: None,
+            reports: Reports::default(),
             clock: Arc::clone(&system.clock),
             start,
             endpoint,
@@ -122,15 +127,16 @@ impl Watch {
         self.line_due = period.map(|period| self.clock.monotonic() + period);
         self.notices = is_unseen.then(Notices::default);
         let notices = self.notices.as_ref().map(|_| Notices::EVERY);
-        period.into_iter().chain(notices).min()
+        Some(look_every(period).min(notices.unwrap_or(Duration::MAX)))
     }
 
-    /// Does the work that is due: a notice of problems, the periodic line.
+    /// Does the work that is due: a notice of problems, a look at the inputs, the periodic line.
     pub(crate) fn tick(&mut self) {
         if let Some(notices) = &mut self.notices {
             eprint(&notices.text(Problems::default().of_outputs(&self.sources)));
         }
         let now = self.clock.monotonic();
+        self.reports.look(&self.sources, now);
         if self.line_due.is_some_and(|due| now >= due) {
             self.line_due = Some(now + self.line.period());
             self.log_metrics();
@@ -151,6 +157,7 @@ impl Watch {
     /// Logs the totals and returns the ledgers for the terminal: one for each output, under its id if there are
     /// several.
     pub(crate) fn end(&self) -> String {
+        self.reports.look_last(&self.sources);
         if self.logs_metrics {
             log_summary(&SummaryLine::total(&self.sources.snapshot()));
         }
@@ -178,19 +185,21 @@ impl Watch {
                 tracing::error!(remedy, "at the end: {what}");
             }
         }
-        // The log has these from the start.
-        for problem in Problems::of_inputs(&self.sources, Some(Duration::MAX)) {
+        // The log has these already; losses are on stderr, too.
+        let of_surveys = Problems::of_surveys(&self.sources, Some(Duration::MAX));
+        for problem in of_surveys.into_iter().chain(Problems::of_tasks(&self.sources)) {
             if !is_log_there {
                 eprint(&problems::lines(&problem));
             }
         }
     }
 
-    /// Surveys the files of the inputs, in a thread of its own, and logs problems.
+    /// Surveys the files of the inputs, in a thread of its own, and logs problems. Those of other inputs are logged as they
+    /// begin.
     pub(crate) fn survey(&self) -> Result<()> {
         let sources = Arc::clone(&self.sources);
         let work = move || {
-            for problem in Problems::of_inputs(&sources, None) {
+            for problem in Problems::of_surveys(&sources, None) {
                 let remedy = problem.remedy.as_deref();
                 tracing::warn!(remedy, "{}", problem.what);
             }
@@ -206,6 +215,13 @@ impl Watch {
     pub(crate) fn close_endpoint(&mut self, running: &Running) {
         end(self.endpoint.take(), running, "the endpoint did not close in time");
     }
+}
+
+/// How often to look at the inputs, so that the periodic line still comes every `period`.
+fn look_every(period: Option<Duration>) -> Duration {
+    let Some(period) = period else { return Reports::EVERY };
+    let looks = period.as_millis().div_ceil(Reports::EVERY.as_millis()).max(1);
+    period / u32::try_from(looks).unwrap_or(u32::MAX)
 }
 
 /// Stops a task and waits for it, at most [`TASK_END`].

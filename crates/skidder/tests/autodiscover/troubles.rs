@@ -44,8 +44,8 @@ fn an_engine_that_is_not_there_is_a_problem_of_its_provider_and_of_its_input() {
             "filebeat.yml:4:3) does not see new containers; it tries again: \
              cannot connect to `/no/docker.sock`: No such file or directory",
             "→ start Docker, or set `host` of the provider to where it listens",
-            "! input `c`: web: cannot connect to `/no/docker.sock`: No such file or directory (os error 2); it is tried \
-             again",
+            "! input `c` cannot read `web`",
+            ": cannot connect to `/no/docker.sock`: No such file or directory (os error 2); it is tried again",
         ],
     );
     let explained = place.run(&["autodiscover", "explain"]).succeeded();
