@@ -12,6 +12,7 @@ use crate::claim::{Claim, Shared};
 use crate::ends::Ends;
 use crate::fetch::{FetchError, Phase, Reader};
 use crate::settings::Settings;
+use pause::Pauses;
 use skidder_input::{Intake, PartsPool};
 use skidder_kafka::codes::Code;
 use skidder_kafka::connect::Dialer;
@@ -36,6 +37,7 @@ const MOVED_PAUSE: Duration = Duration::from_millis(250);
 
 mod give_up;
 mod join;
+mod pause;
 
 /// Why a session of the member ended.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +161,7 @@ impl Member {
                     self.coordinator = None;
                     failures = failures.saturating_add(1);
                     self.report(&error.to_string());
-                    self.pause_after(&error, failures)
+                    Pauses::of(&self.settings).after(&error, failures)
                 }
             };
             tokio::select! {
@@ -169,17 +171,6 @@ impl Member {
             }
         }
         self.leave().await;
-    }
-
-    fn pause_after(&self, error: &SessionError, failures: u32) -> Duration {
-        let settings = &self.settings;
-        let is_refused = !matches!(error, SessionError::Connect { .. });
-        if is_refused && failures <= settings.rebalance_retries.max(1) {
-            return settings.rebalance_backoff;
-        }
-        let beyond =
-            failures.saturating_sub(if is_refused { settings.rebalance_retries } else { 1 });
-        settings.connect_backoff * (1 << beyond.min(3))
     }
 
     /// Notes a failure: for the status page, and in the log when it is a new one.

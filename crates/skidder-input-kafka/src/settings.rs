@@ -39,7 +39,10 @@ mod rebalance {
         pub(super) MAX_RETRIES: u32 = Key::new("max_retries")
             .default(4)
             .noun("a number of tries")
-            .about("so often a member tries to join at the pace of `rebalance.retry_backoff`, then of `connect_backoff`");
+            .about(
+                "so often a member tries to join at the pace of `rebalance.retry_backoff`, as it does while the group has \
+                 no coordinator, then of `connect_backoff`",
+            );
         pub(super) RETRY_BACKOFF: Duration = Key::new("retry_backoff")
             .default(Duration::from_secs(2))
             .about("pause between these tries");

@@ -63,6 +63,11 @@ impl Code {
     /// Another member has the static id.
     pub const FENCED_INSTANCE_ID: Self = Self(82);
 
+    /// The group has no coordinator now: it starts, loads the group, or is another broker.
+    pub fn lacks_coordinator(self) -> bool {
+        matches!(self.0, 14..=16)
+    }
+
     /// Whether it is no error.
     pub fn is_ok(self) -> bool {
         self.0 == 0
