@@ -189,7 +189,10 @@ impl WantedSocket {
     fn conflict(&self, other: Option<&HttpPart>) -> Option<(&'static str, &'static str)> {
         let (one, other) = (self.part.as_ref()?, other?);
         if one.path == other.path {
-            return Some(("has the same `url` there", "give each its own `url` or address"));
+            return Some((
+                "has the same `url` there",
+                "give each its own `url` or address, or one of them all of `accept`",
+            ));
         }
         let hint = "write the same `ssl` for both, or give each its own address";
         (one.tls != other.tls).then_some(("listens there with another `ssl`", hint))

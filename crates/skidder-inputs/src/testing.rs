@@ -130,10 +130,24 @@ fn lane(input: &Arc<InputTask>, slot: usize, registry: &Arc<Registry>) -> LaneOf
 impl Bench {
     /// Starts an input, with room for so many events in the queue.
     pub(crate) fn start(input: Box<dyn Input>, events: usize) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let settle = Settle::new();
         let flush_timeout = Duration::from_millis(1);
         let limits = QueueLimits { events, bytes: usize::MAX, flush_min_events: 0, flush_timeout };
+        Self::with(input, limits)
+    }
+
+    /// Starts an input with an output that waits an hour for more events than come.
+    pub(crate) fn start_patient(input: Box<dyn Input>) -> Self {
+        let flush_timeout = Duration::from_hours(1);
+        let (events, flush_min_events) = (3200, 1600);
+        Self::with(
+            input,
+            QueueLimits { events, bytes: usize::MAX, flush_min_events, flush_timeout },
+        )
+    }
+
+    fn with(input: Box<dyn Input>, limits: QueueLimits) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settle = Settle::new();
         let queue = Queue::new(limits, Arc::clone(&settle));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let fs = Arc::new(RealFs);
@@ -168,8 +182,20 @@ impl Bench {
         }
         let mut taken = Vec::new();
         self.queue.try_take(TakeLimits { events: 0, bytes: usize::MAX }, &mut taken);
+        self.deliver(&taken);
+    }
+
+    /// The same as an output does it: when there is enough, or events are waited for.
+    pub(crate) async fn take_as_output(&mut self) {
+        let mut taken = Vec::new();
+        let taking = self.queue.take(TakeLimits { events: 0, bytes: usize::MAX }, &mut taken);
+        assert!(tokio::time::timeout(PATIENCE, taking).await.expect("events are taken"));
+        self.deliver(&taken);
+    }
+
+    fn deliver(&mut self, taken: &[skidder_pipeline::Delivery]) {
         let mut encoder = Encoder::new(Precision::default());
-        for delivery in &taken {
+        for delivery in taken {
             for row in delivery.rows.clone() {
                 let mut out = Vec::new();
                 encoder.write(&mut out, &delivery.batch, row as usize);

@@ -4,7 +4,7 @@ use super::body::{BodyError, Coding, read, unpack};
 use super::busy::{Busy, Count};
 use super::decode::{Decoded, Decoder};
 use super::faces::FaceState;
-use super::in_flight::{Counted, InFlight};
+use super::in_flight::{Counted, InFlight, Over};
 use super::payload::Payload;
 use super::query::wait_of;
 use super::settings::Settings;
@@ -138,22 +138,22 @@ impl Route {
         path: &str,
         session: &mut Session,
     ) -> Answer {
-        let stopped = async {
-            self.intake.stopped().await;
-            tokio::time::sleep(LAST_ANSWERS_MAX).await;
-        };
-        let answering = async {
-            if self.settings.faces.faces.is_empty() {
-                Box::pin(self.respond(request, session)).await
-            } else {
-                Box::pin(self.respond_as_face(request, path, session)).await
-            }
-        };
+        if !self.settings.faces.faces.is_empty() {
+            return Box::pin(self.respond_as_face(request, path, session)).await;
+        }
         tokio::select! {
             biased;
-            answer = answering => answer,
-            () = stopped => self.failed(session, StatusCode::GATEWAY_TIMEOUT, "context canceled"),
+            answer = Box::pin(self.respond(request, session)) => answer,
+            () = self.ending() => {
+                self.failed(session, StatusCode::GATEWAY_TIMEOUT, "context canceled")
+            }
         }
+    }
+
+    /// Ends soon after the input must stop.
+    pub(super) async fn ending(&self) {
+        self.intake.stopped().await;
+        tokio::time::sleep(LAST_ANSWERS_MAX).await;
     }
 
     async fn respond(
@@ -234,7 +234,7 @@ impl Route {
             Unpacked::Read(signed) => {
                 if plain {
                     let add = counted.add(signed.bytes.len());
-                    add.map_err(|(max, all)| BodyError::InFlight(max, all))?;
+                    add.map_err(BodyError::InFlight)?;
                 }
                 signed
             }
@@ -337,7 +337,7 @@ impl Route {
             let sending = source.send(batch, Progress::Acknowledge(owed, bytes));
             sending.await.map_err(|_| ends)?;
         }
-        if verdicts.all().await { Ok(()) } else { Err(ends) }
+        if self.intake.await_verdicts(verdicts.all()).await { Ok(()) } else { Err(ends) }
     }
 
     /// The headers that events get.
@@ -380,7 +380,11 @@ impl Route {
     fn refused(&self, session: &Session, error: BodyError) -> Answer {
         match error {
             BodyError::Refused(status, message) => self.failed(session, status, &message),
-            BodyError::InFlight(max, bytes) => {
+            BodyError::Damaged(position, why) => {
+                let message = format!("malformed JSON object at stream position {position}: {why}");
+                self.failed(session, StatusCode::BAD_REQUEST, &message)
+            }
+            BodyError::InFlight(Over { max, all: bytes, .. }) => {
                 session.source.failed("max in flight bytes exceeded during read");
                 let text = format!(
                     r#"{{"error":"max in flight bytes exceeded during read","max_in_flight":{max},"in_flight":{bytes}}}"#
@@ -402,7 +406,7 @@ impl Route {
     fn failed(&self, session: &Session, status: StatusCode, message: &str) -> Answer {
         let name = &session.source.about().name;
         session.source.failed(message);
-        tracing::debug!(source = %name, status = status.as_u16(), message, "a request is refused");
+        tracing::warn!(source = %name, status = status.as_u16(), message, "a request is refused");
         let body = format!("{{\"message\":{}}}\n", serde_json::Value::from(message));
         json_answer(status, body.into())
     }

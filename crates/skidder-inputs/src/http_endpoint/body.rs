@@ -1,6 +1,6 @@
 //! The body of a request: read, counted and decompressed, within limits.
 
-use super::in_flight::Counted;
+use super::in_flight::{Counted, Over};
 use crate::stream::buffers::Buffers;
 use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt as _;
@@ -28,8 +28,10 @@ pub(super) const BODY_PAUSE_MAX: Duration = Duration::from_mins(1);
 pub(super) enum BodyError {
     /// Answer with this status and message.
     Refused(StatusCode, String),
-    /// More than `max_in_flight_bytes`, which is the first number, are in flight.
-    InFlight(u64, u64),
+    /// It breaks off, or is not packed as it says, behind so many bytes.
+    Damaged(usize, String),
+    /// Too many bytes are in flight.
+    InFlight(Over),
 }
 
 /// How the body is packed.
@@ -41,17 +43,21 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// Of the header `Content-Encoding`. Only faces know zstd: Filebeat does not.
+    /// Of the header `Content-Encoding`. Only for faces it is any that HTTP allows: Filebeat knows no zstd, and no other
+    /// spelling.
     ///
     /// # Errors
     /// It is none that is known.
     pub(super) fn of(header: Option<&[u8]>, is_face: bool) -> Result<Self, BodyError> {
-        match header.unwrap_or_default() {
+        let written = header.unwrap_or_default();
+        let name = if is_face { written.to_ascii_lowercase() } else { written.to_owned() };
+        match &*name {
             b"" => Ok(Self::Plain),
             b"gzip" | b"x-gzip" => Ok(Self::Gzip),
             b"zstd" if is_face => Ok(Self::Zstd),
-            other => {
-                let name = String::from_utf8_lossy(other);
+            b"identity" if is_face => Ok(Self::Plain),
+            _ => {
+                let name = String::from_utf8_lossy(written);
                 let message = format!("unsupported Content-Encoding type {name:?}");
                 Err(BodyError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
             }
@@ -64,9 +70,8 @@ fn too_long(bytes_max: usize) -> BodyError {
     BodyError::Refused(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
-fn malformed(position: usize, why: &dyn std::fmt::Display) -> BodyError {
-    let message = format!("malformed JSON object at stream position {position}: {why}");
-    BodyError::Refused(StatusCode::BAD_REQUEST, message)
+fn damaged(position: usize, why: &dyn std::fmt::Display) -> BodyError {
+    BodyError::Damaged(position, why.to_string())
 }
 
 /// An empty buffer for a body of this length, if it is known.
@@ -105,14 +110,14 @@ pub(super) async fn read(
         let piece = match frame {
             None => return Ok(parts),
             // The client is gone, or its chunks make no sense.
-            Some(Err(error)) => return Err(malformed(bytes.len(), &error)),
+            Some(Err(error)) => return Err(damaged(bytes.len(), &error)),
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         };
         if bytes.len() + piece.len() > bytes_max {
             return Err(too_long(bytes_max));
         }
         if let Some(counted) = counted.as_deref_mut() {
-            counted.add(piece.len()).map_err(|(max, all)| BodyError::InFlight(max, all))?;
+            counted.add(piece.len()).map_err(BodyError::InFlight)?;
         }
         bytes.extend_from_slice(&piece);
     }
@@ -135,7 +140,7 @@ pub(super) fn unpack(
         if bytes.len() > bytes_max {
             return Err(too_long(bytes_max));
         }
-        counted.add(more).map_err(|(max, all)| BodyError::InFlight(max, all))
+        counted.add(more).map_err(BodyError::InFlight)
     };
     match coding {
         Coding::Plain => bytes.extend_from_slice(packed),
@@ -160,7 +165,7 @@ fn inflate(
         let before = bytes.len();
         bytes.resize(before + INFLATED_BYTES, 0);
         let read = decoder.read(&mut bytes[before..]);
-        let read = read.map_err(|error| malformed(before, &error))?;
+        let read = read.map_err(|error| damaged(before, &error))?;
         bytes.truncate(before + read);
         if read == 0 {
             return Ok(());
@@ -174,8 +179,7 @@ fn unpack_zstd(
     bytes: &mut Vec<u8>,
     mut grown: impl FnMut(usize, &[u8]) -> Result<(), BodyError>,
 ) -> Result<(), BodyError> {
-    let failed =
-        |at, code| malformed(at, &format_args!("zstd: {}", zstd_safe::get_error_name(code)));
+    let failed = |at, code| damaged(at, &format_args!("zstd: {}", zstd_safe::get_error_name(code)));
     let mut context = zstd_safe::DCtx::create();
     context
         .set_parameter(zstd_safe::DParameter::WindowLogMax(WINDOW_LOG_MAX))
@@ -194,7 +198,7 @@ fn unpack_zstd(
             return Ok(());
         }
         if is_read && more == 0 {
-            return Err(malformed(before, &"zstd: unexpected end"));
+            return Err(damaged(before, &"zstd: unexpected end"));
         }
     }
 }

@@ -41,6 +41,16 @@ impl Limits {
     }
 }
 
+/// More bytes are in flight than the limit allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Over {
+    pub(super) max: u64,
+    /// Of all requests.
+    pub(super) all: u64,
+    /// One request has more by itself: it can never be taken.
+    pub(super) is_alone: bool,
+}
+
 /// The count.
 #[derive(Debug)]
 pub(super) struct InFlight {
@@ -92,13 +102,15 @@ impl InFlight {
 }
 
 impl Counted {
-    /// Counts bytes that were read. Fails with the maximum and the bytes if there are more now.
-    pub(super) fn add(&mut self, bytes: usize) -> Result<(), (u64, u64)> {
+    /// Counts bytes that were read. Fails if there are too many now.
+    pub(super) fn add(&mut self, bytes: usize) -> Result<(), Over> {
         let bytes = bytes as u64;
         self.bytes += bytes;
         let all = self.of.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match self.of.limits {
-            Some(limits) if all > limits.max => Err((limits.max, all)),
+            Some(Limits { max, .. }) if all > max => {
+                Err(Over { max, all, is_alone: self.bytes > max })
+            }
             _ => Ok(()),
         }
     }
@@ -151,7 +163,12 @@ mod tests {
         assert_eq!(all.admit(), Err((50, 30)), "not low enough");
         drop(one);
         assert_eq!(all.admit(), Ok(()));
-        assert_eq!(all.begin().add(101), Err((100, 101)));
+        let over = |all, is_alone| Err(Over { max: 100, all, is_alone });
+        assert_eq!(all.begin().add(101), over(101, true));
+        let (mut one, mut two) = (all.begin(), all.begin());
+        assert_eq!(one.add(100), Ok(()));
+        assert_eq!(two.add(1), over(101, false));
+        drop((one, two));
         let mut three = all.begin();
         assert_eq!(three.add_made(7), 7);
         assert_eq!(all.begin().add_made(1), 8);

@@ -100,7 +100,15 @@ impl Routes {
             return redirect(&clean, request.uri().query());
         }
         let Some(route) = self.find(&clean) else {
-            return if self.left.has(&clean) { ends() } else { not_found() };
+            if self.left.has(&clean) {
+                return ends();
+            }
+            tracing::warn!(
+                peer = sessions.peer(),
+                path = clean,
+                "a request is refused: no input has its path"
+            );
+            return not_found();
         };
         // Before the source goes, which an input that ends waits for.
         let _busy = route.begin();

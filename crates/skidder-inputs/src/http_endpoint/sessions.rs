@@ -16,6 +16,11 @@ impl Sessions {
         Self { peer: peer.into(), idle: Mutex::default() }
     }
 
+    /// The client.
+    pub(super) fn peer(&self) -> &str {
+        &self.peer
+    }
+
     fn idle(&self) -> MutexGuard<'_, Vec<(Arc<Route>, Session)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

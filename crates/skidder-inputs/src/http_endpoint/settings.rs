@@ -237,6 +237,14 @@ const OF_NDJSON: [&str; 11] = [
     "preserve_original_event",
 ];
 
+/// Paths of protocols, which clients add to an address.
+const OWN_PATHS: [(Face, &str); 4] = [
+    (Face::Elasticsearch, "/_bulk"),
+    (Face::SplunkHec, "/services/collector"),
+    (Face::Loki, "/loki/api/v1"),
+    (Face::Otlp, "/v1/logs"),
+];
+
 /// `accept` and what belongs to it. `None` if it is wrong, which is reported.
 fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     let completion_timeout = section.get(&COMPLETION_TIMEOUT).value();
@@ -252,6 +260,12 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     });
     let names = names.value();
     let token = read_secret(section, &HEC_TOKEN);
+    if token.is_none() && section.has_key(&HEC_TOKEN) {
+        let message =
+            format!("`{}` is empty: anybody could send", section.path_of(HEC_TOKEN.name()));
+        section.problem(HEC_TOKEN.name(), message, "set a token, or remove this");
+        return None;
+    }
     let use_ack = section.get(&HEC_USE_ACK).value();
     let faces: Vec<_> = names.iter().filter_map(|face| *face).collect();
     if !faces.contains(&Face::SplunkHec) && (token.is_some() || use_ack) {
@@ -270,14 +284,7 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
         section.problem(ACCEPT.name(), message, hint);
         return None;
     }
-    if !path.ends_with('/') {
-        let message = format!(
-            "`{}` does not end with `/`; with `accept` it is what the paths of the protocol are below",
-            section.path_of(URL.name())
-        );
-        section.problem(URL.name(), message, "add a `/`");
-        return None;
-    }
+    check_path(section, path, &faces)?;
     let is_used = |name: &str| name == "prefix" && faces.contains(&Face::SplunkHec);
     let without_effect = OF_NDJSON.into_iter().filter(|name| !is_used(name));
     for name in without_effect.filter(|name| section.item(name).is_some()) {
@@ -286,6 +293,30 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
         section.warning(name, message, "remove it");
     }
     Some(FaceSettings { faces, completion_timeout, token, use_ack })
+}
+
+/// Checks the path that those of the protocols are below. `None` if it is wrong, which is reported.
+fn check_path(section: &Section<'_>, path: &str, faces: &[Face]) -> Option<()> {
+    let of_protocol = |(face, own): &(Face, &str)| faces.contains(face) && path.contains(own);
+    let hint = match OWN_PATHS.iter().find(|own| of_protocol(own)) {
+        Some((_, own)) => {
+            format!("use `url: /`, which is the default: clients add `{own}` by themselves")
+        }
+        None => "add a `/`".to_owned(),
+    };
+    let name = section.path_of(URL.name());
+    if !path.ends_with('/') {
+        let message = format!(
+            "`{name}` does not end with `/`; with `accept` it is what the paths of the protocol are below"
+        );
+        section.problem(URL.name(), message, hint);
+        return None;
+    }
+    if OWN_PATHS.iter().any(of_protocol) {
+        let message = format!("`{name}` is `{path}`, and the paths of the protocol are below that");
+        section.warning(URL.name(), message, hint);
+    }
+    Some(())
 }
 
 fn read_status(section: &Section<'_>, key: &Key<u64>) -> StatusCode {
@@ -334,7 +365,18 @@ fn read_validator(section: &Section<'_>) -> Option<Validator> {
     let username = section.get(&USERNAME).optional().filter(|name| !name.is_empty());
     let password = read_secret(section, &PASSWORD);
     let user = match (is_basic, username, password) {
-        (false, ..) => None,
+        (false, name, password) => {
+            let key = if name.is_some() { USERNAME.name() } else { PASSWORD.name() };
+            if name.is_some() || password.is_some() {
+                let message = format!(
+                    "`{}` has no effect without `{}`: anybody can send",
+                    section.path_of(key),
+                    section.path_of(BASIC_AUTH.name())
+                );
+                section.warning(key, message, "set `basic_auth: true`");
+            }
+            None
+        }
         (true, Some(name), Some(password)) => Some((name, password)),
         (true, ..) => {
             let message = format!("`{}` needs a user", section.path_of(BASIC_AUTH.name()));
@@ -346,6 +388,12 @@ fn read_validator(section: &Section<'_>) -> Option<Validator> {
     let value = read_secret(section, &SECRET_VALUE);
     let secret =
         both(section, (SECRET_HEADER.name(), header), (SECRET_VALUE.name(), value)).ok()?;
+    if secret.is_none() && (section.has_key(&SECRET_HEADER) || section.has_key(&SECRET_VALUE)) {
+        let name = SECRET_VALUE.name();
+        let message =
+            format!("`{}` is empty, and is not asked for: anybody can send", section.path_of(name));
+        section.warning(name, message, "set `secret.header` and `secret.value`, or remove them");
+    }
     let header = read_header_name(section, &HMAC_HEADER);
     let key = read_secret(section, &HMAC_KEY);
     let kind = section.get(&HMAC_TYPE).optional();

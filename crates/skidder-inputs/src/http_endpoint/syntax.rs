@@ -2,6 +2,7 @@
 //!
 //! Only for bodies that are not one object a line, and for those with an error.
 
+use skidder_parse::json::string_of;
 use std::ops::Range;
 
 /// Objects and lists inside each other, as in Go.
@@ -28,8 +29,7 @@ pub(super) fn members(body: &[u8], start: usize) -> Result<Vec<(String, Range<us
             Some(b',') => at += 1,
             Some(b'"') => {
                 let name_end = value_end(body, at)?;
-                let name = serde_json::from_slice(&body[at..name_end])
-                    .map_err(|error| error.to_string())?;
+                let name = string_of(&body[at..name_end]).map_err(|error| error.to_string())?;
                 // It was checked that a colon follows.
                 let value = skip_space(body, skip_space(body, name_end) + 1);
                 at = value_end(body, value)?;

@@ -20,6 +20,7 @@ mod faces_fuzz;
 mod grpc;
 mod hostile;
 mod http2;
+mod otlp;
 mod senders;
 mod sharing;
 
@@ -381,6 +382,27 @@ async fn an_answer_waits_for_the_verdict_only_if_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn outputs_do_not_wait_for_more_events_while_a_client_waits_for_its_answer() {
+    for (settings, path, body) in [
+        ("", "/?wait_for_completion_timeout=1h", "{\"a\":1}\n"),
+        (
+            ", accept: elasticsearch, completion_timeout: 1h",
+            "/_bulk",
+            "{\"create\":{}}\n{\"a\":1}\n",
+        ),
+    ] {
+        let (address, sockets) = free_address();
+        let mut bench = Bench::start_patient(input(address, settings, &sockets));
+        for number in 0..3 {
+            let bytes = post(path, body);
+            let ((), answered) = tokio::join!(bench.take_as_output(), exchange(address, &bytes));
+            assert_eq!(answered.status, 200, "{number}: {answered:?}");
+        }
+        bench.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_answers_requests_that_wait() {
     let (address, sockets) = free_address();
     let mut bench = Bench::start(input(address, "", &sockets), 100);
@@ -475,6 +497,13 @@ fn settings_are_those_of_filebeat() {
         ("{options_response_code: 600}", "`options_response_code`"),
         ("{options_headers: {'a b': c}}", "`options_headers.a b` cannot be sent"),
         ("{basic_auth: true, username: u}", "set `username` and `password`"),
+        ("{username: u, password: p}", "`username` has no effect without `basic_auth`"),
+        ("{password: p}", "`password` has no effect without `basic_auth`: anybody can send"),
+        ("{secret: {header: '', value: ''}}", "`secret.value` is empty, and is not asked for"),
+        ("{accept: splunk_hec, splunk_hec.token: ''}", "is empty: anybody could send"),
+        ("{accept: otlp, url: /v1/logs}", "use `url: /`, which is the default: clients add"),
+        ("{accept: otlp, url: /v1/logs/}", "the paths of the protocol are below that"),
+        ("{accept: loki, url: /x}", "add a `/`"),
         ("{secret.header: S}", "`secret.header` needs `secret.value`"),
         ("{secret.value: S}", "`secret.value` needs `secret.header`"),
         ("{secret: {header: 'a b', value: v}}", "expected a header"),

@@ -270,7 +270,8 @@ impl Writer {
                 }
                 Due::Later => {
                     let keepalive = self.shared.settings.keepalive;
-                    let waited = timeout(keepalive, self.acks.changed()).await;
+                    let verdicts = self.shared.intake.await_verdicts(self.acks.changed());
+                    let waited = timeout(keepalive, verdicts).await;
                     if waited.is_err() && self.acks.knows_keepalive() {
                         self.write(&self.frame(0)).await?;
                     }

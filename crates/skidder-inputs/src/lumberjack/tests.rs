@@ -221,6 +221,18 @@ async fn events_are_those_of_filebeat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn outputs_do_not_wait_for_more_events_while_a_client_waits_for_its_answer() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start_patient(input(address, "", &sockets));
+    for number in 0..3 {
+        let bytes = [window_frame(b'2', 1), json_frame(1, b"{}")].concat();
+        let ((), answer) = tokio::join!(bench.take_as_output(), exchange(address, &bytes, 6));
+        assert_eq!(answer, *b"2A\0\0\0\x01", "{number}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_an_empty_target_the_event_is_the_one_that_was_sent() {
     let (address, sockets) = free_address();
     let mut bench = Bench::start(input(address, ", target: ''", &sockets), 100);

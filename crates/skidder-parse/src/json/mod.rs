@@ -17,6 +17,7 @@ mod scan;
 pub(crate) mod text;
 
 pub use scan::{JsonValue, Scanner};
+pub use text::string_of;
 
 /// Objects and lists inside each other: what Elasticsearch takes at most is 1000.
 pub const DEPTH_MAX: usize = 512;

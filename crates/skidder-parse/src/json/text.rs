@@ -23,6 +23,24 @@ pub(crate) enum Kind {
     Lossy,
 }
 
+/// The text of a string with its quotes. Half a surrogate pair and bytes that are not UTF-8 become U+FFFD, as in Go.
+///
+/// # Errors
+/// It is no JSON string, or something follows it.
+///
+/// # Panics
+/// If it does not begin with a quote.
+pub fn string_of(json: &[u8]) -> Result<String, JsonError> {
+    assert_eq!(json.first(), Some(&b'"'), "a string begins with a quote");
+    let mut plain = Vec::new();
+    let found = string(json, 1, json.len(), &mut plain)?;
+    if found.quote + 1 < json.len() {
+        return Err(JsonError::new(found.quote + 1, Problem::Trailing));
+    }
+    let text = if found.kind == Kind::Plain { &json[1..found.quote] } else { &plain[..] };
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
 /// Finds the end of the string whose first byte is at `at`, before `end`. If it has escapes, its text is
 /// appended to `plain`.
 #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::super::answer::{OfRequest, Verdicts};
 use skidder_event::{Acknowledgement, Batch, Progress};
-use skidder_input::Source;
+use skidder_input::{Intake, Source};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -31,11 +31,12 @@ impl Outcome {
     }
 }
 
-/// Sends batches on and waits for their verdicts, at most so long. What is not in a queue when this is dropped is given up:
+/// Sends batches on and waits for their verdicts, at most so long, for which outputs hurry. What is not in a queue when this is dropped is given up:
 /// the client sends it again.
 pub(super) async fn deliver(
     batches: Vec<(Batch, u64)>,
     source: &mut Source,
+    intake: &Intake,
     patience: Duration,
 ) -> Vec<Outcome> {
     let end = Instant::now() + patience;
@@ -61,7 +62,7 @@ pub(super) async fn deliver(
         }
     }
     for (of_batch, outcome) in verdicts.into_iter().zip(&mut outcomes) {
-        *outcome = match timeout_at(end, of_batch.all()).await {
+        *outcome = match timeout_at(end, intake.await_verdicts(of_batch.all())).await {
             Ok(true) => Outcome::Taken,
             Ok(false) => Outcome::Stopped,
             Err(_) => Outcome::Late,

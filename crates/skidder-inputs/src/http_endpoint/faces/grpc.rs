@@ -49,7 +49,7 @@ enum Code {
 impl Code {
     fn of(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Busy | Refusal::Wrong(StatusCode::REQUEST_TIMEOUT) => Self::Unavailable,
+            Refusal::Busy => Self::Unavailable,
             Refusal::Wrong(StatusCode::UNAUTHORIZED) => Self::Unauthenticated,
             Refusal::Wrong(StatusCode::PAYLOAD_TOO_LARGE) => Self::ResourceExhausted,
             Refusal::Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE) => Self::Unimplemented,
@@ -130,7 +130,8 @@ pub(super) fn unframe<'a>(
 /// # Errors
 /// It is none of those that are known.
 pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, BodyError> {
-    match headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes) {
+    let name = headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
+    match &*name.to_ascii_lowercase() {
         b"" | b"identity" => Ok(Coding::Plain),
         b"gzip" => Ok(Coding::Gzip),
         b"zstd" => Ok(Coding::Zstd),

@@ -31,6 +31,8 @@ pub(super) enum Code {
     EventBlank = 13,
     AckDisabled = 14,
     Healthy = 17,
+    /// Splunk's is `InvalidFormat`; this one says where to look.
+    InvalidTime = 255,
 }
 
 impl Code {
@@ -48,6 +50,17 @@ impl Code {
             Self::EventBlank => (StatusCode::BAD_REQUEST, "Event field cannot be blank"),
             Self::AckDisabled => (StatusCode::BAD_REQUEST, "ACK is disabled"),
             Self::Healthy => (StatusCode::OK, "HEC is healthy"),
+            Self::InvalidTime => (
+                StatusCode::BAD_REQUEST,
+                "Invalid data format: `time` is no time since 1970 in seconds",
+            ),
+        }
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::InvalidTime => Self::InvalidFormat as u8,
+            code => code as u8,
         }
     }
 
@@ -57,13 +70,13 @@ impl Code {
 
     pub(super) fn answer(self) -> Answer {
         let (status, text) = self.of();
-        json_of(status, &json!({"text": text, "code": self as u8}))
+        json_of(status, &json!({"text": text, "code": self.number()}))
     }
 
     /// With the number of the event that is wrong.
     pub(super) fn answer_for(self, event: usize) -> Answer {
         let (status, text) = self.of();
-        let body = json!({"text": text, "code": self as u8, "invalid-event-number": event});
+        let body = json!({"text": text, "code": self.number(), "invalid-event-number": event});
         json_of(status, &body)
     }
 }
@@ -240,8 +253,8 @@ impl Reading<'_> {
                 "event" => found = Some(value),
                 "fields" => fields = Some(value).filter(|value| *value != b"null"),
                 "time" => {
-                    if let Some(text) = text()? {
-                        meta.time = Some(time(&text).ok_or(Code::InvalidFormat)?);
+                    if let Some(text) = text().map_err(|_| Code::InvalidTime)? {
+                        meta.time = Some(time(&text).ok_or(Code::InvalidTime)?);
                     }
                 }
                 "host" => meta.host = text()?.or(meta.host),
@@ -302,15 +315,21 @@ fn text_of(value: &[u8]) -> Result<Option<String>, ()> {
     }
 }
 
-/// Seconds since 1970 with a fraction, in nanoseconds.
+/// A time in seconds since 1970 with a fraction, in nanoseconds. As Splunk does, a number that would be
+/// behind the year 2262 is taken as milliseconds, or else as microseconds or nanoseconds.
 fn time(text: &str) -> Option<i64> {
+    const SECOND: i64 = 1_000_000_000;
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let seconds: i64 = whole.parse().ok()?;
+    let whole: i64 = whole.parse().ok()?;
     let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-    seconds.checked_mul(1_000_000_000)?.checked_add(digits.parse().ok()?)
+    let billionths: i64 = digits.parse().ok()?;
+    [SECOND, 1_000_000, 1_000, 1].into_iter().find_map(|unit| {
+        let fraction = billionths * unit / SECOND;
+        whole.checked_mul(unit)?.checked_add(fraction)
+    })
 }
 
 /// The answer to the question which requests have their verdicts.
@@ -330,13 +349,30 @@ mod tests {
             ("1426279439", Some(1_426_279_439_000_000_000)),
             ("1426279439.123", Some(1_426_279_439_123_000_000)),
             (" 1.0000000019 ", Some(1_000_000_001)),
+            ("9223372036", Some(9_223_372_036_000_000_000)),
+            // Milliseconds, microseconds and nanoseconds.
+            ("9223372037", Some(9_223_372_037_000_000)),
+            ("1767225600123", Some(1_767_225_600_123_000_000)),
+            ("1767225600123.25", Some(1_767_225_600_123_250_000)),
+            ("1767225600123456", Some(1_767_225_600_123_456_000)),
+            ("1767225600123456789.9", Some(1_767_225_600_123_456_789)),
+            ("-1", Some(-1_000_000_000)),
             ("", None),
             ("now", None),
             ("1.x", None),
-            ("99999999999999999", None),
+            ("99999999999999999999", None),
         ] {
             assert_eq!(time(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_wrong_time_has_the_code_of_splunk_and_a_text_of_its_own() {
+        let (status, text) = Code::InvalidTime.of();
+        let format = Code::InvalidFormat;
+        assert_eq!((status, Code::InvalidTime.number()), (format.of().0, format.number()));
+        assert!(text.starts_with(format.text()) && text.contains("`time`"), "{text}");
+        assert_eq!((format.number(), Code::Healthy.number()), (6, 17));
     }
 
     #[test]

@@ -2,14 +2,18 @@
 //!
 //! <https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs>; pkg/push/push.proto of Loki.
 
-use super::events::{Events, FIELDS_MAX, insert_label};
-use super::wire::{Fields, Malformed};
+use super::events::{Chosen, Events, FIELDS_MAX, object_of};
+use super::json_tree;
+use super::wire::{Field, Fields, Malformed, text_of};
 use serde::Deserialize;
 use skidder_event::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Bytes that a byte of Snappy can become, at most: a copy of 64 bytes takes three.
 const SNAPPY_RATIO_MAX: usize = 22;
+
+/// Levels of a push in JSON: those of structured metadata, and one in which a wrong value is.
+const LEVELS_MAX: u32 = 7;
 
 /// A push in JSON.
 #[derive(Deserialize)]
@@ -29,8 +33,7 @@ struct Stream {
 /// # Errors
 /// What is wrong: nothing of the body is used.
 pub(super) fn json(body: &[u8], tenant: &str, events: &mut Events<'_>) -> Result<(), String> {
-    let push: Push = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    for stream in push.streams {
+    for stream in push_of(body)?.streams {
         let fields = fields_of(stream.stream, tenant)?;
         for entry in stream.values {
             let (Some(time), Some(line), 2..=3) = (
@@ -58,11 +61,28 @@ pub(super) fn json(body: &[u8], tenant: &str, events: &mut Events<'_>) -> Result
     Ok(())
 }
 
+fn push_of(body: &[u8]) -> Result<Push, String> {
+    serde_json::from_slice(body).or_else(|error| {
+        // A text that is no Unicode is an error only to this reader, which is the faster one.
+        let tree = json_tree::read(body, LEVELS_MAX, std::convert::identity)?;
+        serde_json::from_value(tree).map_err(|_| error.to_string())
+    })
+}
+
 /// Decompresses a body, which is one block of Snappy.
 ///
 /// # Errors
 /// It is none, or too long.
 pub(super) fn inflate(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, String> {
+    decompress(packed, bytes_max).map_err(|message| {
+        // A damaged block of 123 bytes begins so as well: it is no more than a hint.
+        let is_json = packed.trim_ascii_start().starts_with(b"{");
+        let hint = "; a push in JSON needs `Content-Type: application/json`";
+        format!("{message}{}", if is_json { hint } else { "" })
+    })
+}
+
+fn decompress(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, String> {
     let length = snap::raw::decompress_len(packed).map_err(|error| error.to_string())?;
     // The length is what the client says: nothing is reserved for one that cannot be.
     if length > packed.len().saturating_mul(SNAPPY_RATIO_MAX) {
@@ -80,9 +100,7 @@ pub(super) fn inflate(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, String
 /// What is wrong: nothing of the body is used.
 pub(super) fn protobuf(body: &[u8], tenant: &str, events: &mut Events<'_>) -> Result<(), String> {
     for field in Fields(body) {
-        let (number, field) = field.map_err(|error| error.to_string())?;
-        if number == 1 {
-            let stream = field.bytes().map_err(|error| error.to_string())?;
+        if let (1, Field::Bytes(stream)) = field.map_err(|error| error.to_string())? {
             stream_of(stream, tenant, events)?;
         }
     }
@@ -93,40 +111,35 @@ fn stream_of(stream: &[u8], tenant: &str, events: &mut Events<'_>) -> Result<(),
     // The labels may stand behind the lines.
     let mut text = String::new();
     for field in Fields(stream) {
-        let (number, field) = field.map_err(|error| error.to_string())?;
-        if number == 1 {
-            text = field.text().map_err(|error| error.to_string())?;
+        if let (1, Field::Bytes(labels)) = field.map_err(|error| error.to_string())? {
+            text = text_of(labels);
         }
     }
     let fields = fields_of(labels(&text)?, tenant)?;
-    for (number, field) in Fields(stream).flatten() {
-        if number == 2 {
-            entry(field.bytes(), &fields, events).map_err(|error| error.to_string())?;
+    for field in Fields(stream).flatten() {
+        if let (2, Field::Bytes(bytes)) = field {
+            entry(bytes, &fields, events).map_err(|error| error.to_string())?;
         }
     }
     Ok(())
 }
 
-fn entry(
-    entry: Result<&[u8], Malformed>,
-    fields: &Map,
-    events: &mut Events<'_>,
-) -> Result<(), Malformed> {
-    let (mut time, mut line, mut metadata) = (0, &b""[..], Map::new());
-    for field in Fields(entry?) {
+fn entry(entry: &[u8], fields: &Map, events: &mut Events<'_>) -> Result<(), Malformed> {
+    let (mut time, mut line, mut metadata) = (0, &b""[..], Vec::new());
+    for field in Fields(entry) {
         match field? {
-            (1, field) => time = time_of(field.bytes()?)?,
-            (2, field) => line = field.bytes()?,
-            (3, field) => {
+            (1, Field::Bytes(bytes)) => time = time_of(bytes)?,
+            (2, Field::Bytes(bytes)) => line = bytes,
+            (3, Field::Bytes(pair)) => {
                 let (mut name, mut value) = (String::new(), String::new());
-                for field in Fields(field.bytes()?) {
+                for field in Fields(pair) {
                     match field? {
-                        (1, field) => name = field.text()?,
-                        (2, field) => value = field.text()?,
+                        (1, Field::Bytes(text)) => name = text_of(text),
+                        (2, Field::Bytes(text)) => value = text_of(text),
                         _ => {}
                     }
                 }
-                metadata.insert(&name, value);
+                metadata.push((name, Value::from(value)));
                 if metadata.len() > FIELDS_MAX {
                     return Err(Malformed);
                 }
@@ -134,7 +147,7 @@ fn entry(
             _ => {}
         }
     }
-    add(events, fields, metadata, line, time);
+    add(events, fields, object_of(metadata), line, time);
     Ok(())
 }
 
@@ -143,8 +156,8 @@ fn time_of(bytes: &[u8]) -> Result<i64, Malformed> {
     let (mut seconds, mut nanos) = (0_i64, 0);
     for field in Fields(bytes) {
         match field? {
-            (1, field) => seconds = field.varint()?.cast_signed(),
-            (2, field) => nanos = field.varint()?.cast_signed(),
+            (1, Field::Varint(number)) => seconds = number.cast_signed(),
+            (2, Field::Varint(number)) => nanos = number.cast_signed(),
             _ => {}
         }
     }
@@ -156,10 +169,11 @@ fn fields_of(labels: BTreeMap<String, String>, tenant: &str) -> Result<Map, Stri
     if labels.len() > FIELDS_MAX {
         return Err(format!("more than {FIELDS_MAX} labels"));
     }
-    let mut fields = Map::new();
+    let mut fields = Chosen::default();
     for (name, value) in labels {
-        insert_label(&mut fields, &name, Value::from(value));
+        fields.insert_label(&name, Value::from(value));
     }
+    let mut fields = fields.into_map();
     if !tenant.is_empty() {
         fields.insert_path("loki.tenant", tenant);
     }
@@ -286,5 +300,40 @@ mod tests {
             inflate(&[0x80, 0x80, 0x80, 0x80, 1, 0], 1 << 30).unwrap_err().contains("cannot be")
         );
         assert!(inflate(b"", 100).is_err());
+    }
+
+    #[test]
+    fn json_that_is_no_unicode_is_read() {
+        let stream =
+            b"{\"stream\":{\"a\":\"\\ud83d\"},\"values\":[[\"1\",\"\xff\",{\"k\":\"\xc3\"}]]}";
+        let body = [&b"{\"streams\":["[..], stream, b"]}"].concat();
+        let push = push_of(&body).unwrap();
+        let stream = &push.streams[0];
+        assert_eq!(stream.stream["a"], "\u{fffd}");
+        let values = serde_json::json!([["1", "\u{fffd}", {"k": "\u{fffd}"}]]);
+        assert_eq!(serde_json::json!(stream.values), values);
+        for wrong in ["{\"streams\":", "{}", "{\"streams\":[{\"values\":[7]}]}"] {
+            assert!(push_of(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn labels_that_become_one_are_a_list() {
+        let labels = [("a.b", "1"), ("a_b", "2"), ("c", "3")];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let fields = fields_of(labels.into(), "").unwrap();
+        assert_eq!(fields.get_path("labels.c"), Some(&"3".into()));
+        let both = Value::List(vec!["1".into(), "2".into()]);
+        assert_eq!(fields.get_path("labels.a_b"), Some(&both));
+    }
+
+    #[test]
+    fn json_where_snappy_is_expected_is_refused_with_a_hint() {
+        let hint = "Content-Type: application/json";
+        for body in ["{\"streams\":[]}", " {}", &format!("{{{}}}", " ".repeat(1000))] {
+            let message = inflate(body.as_bytes(), 1000).unwrap_err();
+            assert!(message.contains(hint), "{body}: {message}");
+        }
+        assert!(!inflate(b"no snappy", 1000).unwrap_err().contains(hint));
     }
 }

@@ -23,6 +23,7 @@ pub(super) use wire::testing;
 
 use super::answer::Answer;
 use super::body::BodyError;
+use super::in_flight::Over;
 use super::payload::Payload;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -196,10 +197,10 @@ pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<
     let (method, headers) = (&head.method, &head.headers);
     let has = |face| faces.contains(&face);
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let is_json = kind.eq_ignore_ascii_case("application/json");
-    if has(Face::Otlp) && (path == grpc::EXPORT || grpc::is_grpc(kind)) {
-        return grpc::call(head.version, method, path, kind);
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_json = kind == "application/json";
+    if has(Face::Otlp) && (path == grpc::EXPORT || grpc::is_grpc(&kind)) {
+        return grpc::call(head.version, method, path, &kind);
     }
     let (get, post) = (Method::GET, Method::POST);
     let of_collector = path.strip_prefix("/services/collector").filter(|_| has(Face::SplunkHec));
@@ -212,7 +213,7 @@ pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<
         (_, Some("/push"), _) => (Call::LokiPush(is_json), post),
         (_, _, "/ready") if has(Face::Loki) => (Call::LokiReady, get),
         (_, _, "/v1/logs") if has(Face::Otlp) => {
-            if !is_json && kind != PROTOBUF {
+            if *method == post && !is_json && kind != PROTOBUF {
                 let wrong = Refusal::Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE);
                 let message = format!("expected Content-Type {PROTOBUF} or application/json");
                 return Err(Box::new(Call::Otlp(true).refuse(wrong, &message, 0)));
@@ -250,9 +251,20 @@ pub(super) fn of_body(error: BodyError) -> (Refusal, String) {
         BodyError::Refused(StatusCode::INTERNAL_SERVER_ERROR, message) => {
             (Refusal::Wrong(StatusCode::BAD_REQUEST), message)
         }
+        // A client would give up what is refused with 408; only its connection was slow.
+        BodyError::Refused(StatusCode::REQUEST_TIMEOUT, message) => (Refusal::Busy, message),
         BodyError::Refused(status, message) => (Refusal::Wrong(status), message),
-        BodyError::InFlight(max, bytes) => {
-            (Refusal::Busy, format!("{bytes} bytes are in flight, max_in_flight_bytes is {max}"))
+        BodyError::Damaged(position, why) => {
+            let message = format!("the body is damaged behind {position} bytes: {why}");
+            (Refusal::Wrong(StatusCode::BAD_REQUEST), message)
+        }
+        // Sent again it would be too long again.
+        BodyError::InFlight(Over { max, is_alone: true, .. }) => {
+            let message = format!("the body is longer than max_in_flight_bytes, {max} bytes");
+            (Refusal::Wrong(StatusCode::PAYLOAD_TOO_LARGE), message)
+        }
+        BodyError::InFlight(Over { max, all, .. }) => {
+            (Refusal::Busy, format!("{all} bytes are in flight, max_in_flight_bytes is {max}"))
         }
     }
 }

@@ -3,11 +3,12 @@
 //! <https://opentelemetry.io/docs/specs/otlp/#otlphttp>. Fields are those of ECS, as the collector's exporter for
 //! Elasticsearch names them with `mapping: ecs`; an attribute that ECS has under another name gets that.
 
-use super::events::{Events, FIELDS_MAX, insert};
-use super::wire::{Field, Fields, Malformed};
+use super::events::{Chosen, Events, FIELDS_MAX, object_of};
+use super::wire::{Field, Fields, Malformed, text_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use skidder_event::{Map, Value};
+use serde_json::Value as Json;
+use skidder_event::Value;
 
 /// Values inside each other.
 pub(super) const DEPTH_MAX: u32 = 64;
@@ -47,6 +48,9 @@ const NAMES: [(&str, &str); 27] = [
     ("service.version", "service.version"),
 ];
 
+/// The field of the text of a record.
+const MESSAGE: &str = "message";
+
 /// A record, whatever it was written in.
 #[derive(Debug, Default)]
 pub(super) struct Record {
@@ -71,14 +75,14 @@ pub(super) struct Scope {
 
 /// What all records of a scope have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Common(pub(super) Map);
+pub(super) struct Common(Chosen);
 
 impl Common {
     /// The attributes of a resource.
     pub(super) fn of_resource(attributes: Vec<(String, Value)>) -> Self {
-        let mut fields = Map::new();
+        let mut fields = Chosen::default();
         for (name, value) in attributes {
-            insert(&mut fields, ecs(&name), value);
+            fields.insert(ecs(&name), value);
         }
         Self(fields)
     }
@@ -88,15 +92,15 @@ impl Common {
         let Scope { name, version, attributes } = scope;
         for (field, text) in [("otlp.scope.name", name), ("otlp.scope.version", version)] {
             if !text.is_empty() {
-                insert(&mut self.0, field, Value::from(text));
+                self.0.insert(field, Value::from(text));
             }
         }
         if !attributes.is_empty() {
-            let mut members = Map::new();
+            let mut members = Chosen::default();
             for (name, value) in attributes {
-                insert(&mut members, &name, value);
+                members.insert(&name, value);
             }
-            insert(&mut self.0, "otlp.scope.attributes", Value::Map(members));
+            self.0.insert("otlp.scope.attributes", Value::Map(members.into_map()));
         }
         self
     }
@@ -118,27 +122,29 @@ impl Record {
         ];
         for (name, text) in texts {
             if !text.is_empty() {
-                insert(&mut fields, name, Value::from(text));
+                fields.insert(name, Value::from(text));
             }
         }
         if self.severity != 0 {
-            insert(&mut fields, "event.severity", Value::Int(self.severity));
+            fields.insert("event.severity", Value::Int(self.severity));
         }
         let message = match self.body {
-            Some(Value::Str(text)) => Some(text),
-            Some(body) => {
-                insert(&mut fields, "otlp.body", body);
+            // Only what is an object anyway: one index has one type for a field.
+            Some(Value::Map(body)) => {
+                fields.insert("otlp.body", Value::Map(body));
                 None
             }
-            None => None,
+            body => body.map(message_of),
         };
+        if message.is_some() {
+            fields.reserve(MESSAGE);
+        }
         for (name, value) in self.attributes {
-            let name = ecs(&name);
-            if name == "message" && message.is_some() {
-                super::events::insert_label(&mut fields, name, value);
-            } else {
-                insert(&mut fields, name, value);
-            }
+            fields.insert(ecs(&name), value);
+        }
+        let mut fields = fields.into_map();
+        if message.is_some() {
+            fields.remove_path(MESSAGE);
         }
         let time = if self.time != 0 { self.time } else { self.observed };
         let time = if time == 0 { now } else { i64::try_from(time).unwrap_or(i64::MAX) };
@@ -152,6 +158,42 @@ impl Record {
     }
 }
 
+/// A body that is no map as text, as the collector's exporter for Elasticsearch writes it.
+fn message_of(body: Value) -> Box<str> {
+    match body {
+        Value::Str(text) => text,
+        Value::Float(number) => text_of_float(number).into(),
+        body => json_of(&body).to_string().into(),
+    }
+}
+
+fn text_of_float(number: f64) -> String {
+    let size = number.abs();
+    if number.is_infinite() {
+        return format!("{}Infinity", if number > 0.0 { "" } else { "-" });
+    }
+    // Without an exponent it could be hundreds of digits.
+    let is_plain = number.is_nan() || size == 0.0 || (1e-6..1e21).contains(&size);
+    if is_plain { number.to_string() } else { format!("{number:e}") }
+}
+
+fn json_of(value: &Value) -> Json {
+    match value {
+        Value::Null | Value::Time(_) => Json::Null,
+        Value::Bool(truth) => Json::from(*truth),
+        Value::Int(number) => Json::from(*number),
+        Value::UInt(number) => Json::from(*number),
+        Value::Float(number) if number.is_finite() => Json::from(*number),
+        // JSON has no such number.
+        Value::Float(number) => Json::from(text_of_float(*number)),
+        Value::Str(text) => Json::from(&**text),
+        Value::List(items) => items.iter().map(json_of).collect(),
+        Value::Map(map) => {
+            map.iter().map(|(name, item)| (name.to_owned(), json_of(item))).collect()
+        }
+    }
+}
+
 /// Reads a request in Protocol Buffers. Returns how many records are malformed, which are left out.
 ///
 /// # Errors
@@ -159,22 +201,21 @@ impl Record {
 pub(super) fn protobuf(body: &[u8], now: i64, events: &mut Events<'_>) -> Result<u64, Malformed> {
     let mut rejected = 0;
     for field in Fields(body) {
-        let (1, field) = field? else { continue };
-        let of_resource = field.bytes()?;
+        let (1, Field::Bytes(of_resource)) = field? else { continue };
         let mut attributes = Vec::new();
         for field in Fields(of_resource) {
-            let (1, field) = field? else { continue };
-            for field in Fields(field.bytes()?) {
-                if let (1, field) = field? {
-                    attributes.push(attribute(field, 0)?);
+            let (1, Field::Bytes(resource)) = field? else { continue };
+            for field in Fields(resource) {
+                if let (1, Field::Bytes(pair)) = field? {
+                    attributes.push(attribute(pair, 0)?);
                     bounded(attributes.len())?;
                 }
             }
         }
         let resource = Common::of_resource(attributes);
         for field in Fields(of_resource) {
-            let (2, field) = field? else { continue };
-            rejected += scope_logs(field.bytes()?, &resource, now, events)?;
+            let (2, Field::Bytes(of_scope)) = field? else { continue };
+            rejected += scope_logs(of_scope, &resource, now, events)?;
         }
     }
     Ok(rejected)
@@ -188,13 +229,13 @@ fn scope_logs(
 ) -> Result<u64, Malformed> {
     let mut scope = Scope::default();
     for field in Fields(bytes) {
-        let (1, field) = field? else { continue };
-        for field in Fields(field.bytes()?) {
+        let (1, Field::Bytes(of_scope)) = field? else { continue };
+        for field in Fields(of_scope) {
             match field? {
-                (1, field) => scope.name = field.text()?,
-                (2, field) => scope.version = field.text()?,
-                (3, field) => {
-                    scope.attributes.push(attribute(field, 0)?);
+                (1, Field::Bytes(name)) => scope.name = text_of(name),
+                (2, Field::Bytes(version)) => scope.version = text_of(version),
+                (3, Field::Bytes(pair)) => {
+                    scope.attributes.push(attribute(pair, 0)?);
                     bounded(scope.attributes.len())?;
                 }
                 _ => {}
@@ -205,13 +246,13 @@ fn scope_logs(
     let mut common = None;
     let mut rejected = 0;
     for field in Fields(bytes) {
-        let (2, field) = field? else { continue };
+        let (2, Field::Bytes(bytes)) = field? else { continue };
         if events.is_beyond() {
             break;
         }
         let common =
             common.get_or_insert_with(|| resource.clone().with_scope(std::mem::take(&mut scope)));
-        match record(field.bytes()?) {
+        match record(bytes) {
             Ok(record) => record.add(common, now, events),
             Err(Malformed) => rejected += 1,
         }
@@ -223,30 +264,30 @@ fn record(bytes: &[u8]) -> Result<Record, Malformed> {
     let mut record = Record::default();
     for field in Fields(bytes) {
         match field? {
-            (1, field) => record.time = field.fixed64()?,
-            (2, field) => record.severity = field.varint()?.cast_signed(),
-            (3, field) => record.severity_text = field.text()?,
-            (5, field) => record.body = value(field.bytes()?, 0)?,
-            (6, field) => {
-                record.attributes.push(attribute(field, 0)?);
+            (1, Field::Fixed64(time)) => record.time = time,
+            (2, Field::Varint(number)) => record.severity = number.cast_signed(),
+            (3, Field::Bytes(text)) => record.severity_text = text_of(text),
+            (5, Field::Bytes(body)) => record.body = value(body, 0)?,
+            (6, Field::Bytes(pair)) => {
+                record.attributes.push(attribute(pair, 0)?);
                 bounded(record.attributes.len())?;
             }
-            (9, field) => record.trace = id::<TRACE_BYTES>(field.bytes()?),
-            (10, field) => record.span = id::<SPAN_BYTES>(field.bytes()?),
-            (11, field) => record.observed = field.fixed64()?,
-            (12, field) => record.event_name = field.text()?,
+            (9, Field::Bytes(trace)) => record.trace = id::<TRACE_BYTES>(trace),
+            (10, Field::Bytes(span)) => record.span = id::<SPAN_BYTES>(span),
+            (11, Field::Fixed64(time)) => record.observed = time,
+            (12, Field::Bytes(name)) => record.event_name = text_of(name),
             _ => {}
         }
     }
     Ok(record)
 }
 
-fn attribute(field: Field<'_>, depth: u32) -> Result<(String, Value), Malformed> {
+fn attribute(pair: &[u8], depth: u32) -> Result<(String, Value), Malformed> {
     let (mut name, mut found) = (String::new(), None);
-    for field in Fields(field.bytes()?) {
+    for field in Fields(pair) {
         match field? {
-            (1, field) => name = field.text()?,
-            (2, field) => found = value(field.bytes()?, depth)?,
+            (1, Field::Bytes(key)) => name = text_of(key),
+            (2, Field::Bytes(bytes)) => found = value(bytes, depth)?,
             _ => {}
         }
     }
@@ -266,31 +307,30 @@ fn value(bytes: &[u8], depth: u32) -> Result<Option<Value>, Malformed> {
     let mut found = None;
     for field in Fields(bytes) {
         found = Some(match field? {
-            (1, field) => Value::from(field.text()?),
-            (2, field) => Value::Bool(field.varint()? != 0),
-            (3, field) => Value::Int(field.varint()?.cast_signed()),
-            (4, field) => Value::Float(f64::from_bits(field.fixed64()?)),
-            (5, field) => {
+            (1, Field::Bytes(text)) => Value::from(text_of(text)),
+            (2, Field::Varint(number)) => Value::Bool(number != 0),
+            (3, Field::Varint(number)) => Value::Int(number.cast_signed()),
+            (4, Field::Fixed64(bits)) => Value::Float(f64::from_bits(bits)),
+            (5, Field::Bytes(list)) => {
                 let mut items = Vec::new();
-                for field in Fields(field.bytes()?) {
-                    if let (1, field) = field? {
-                        items.push(value(field.bytes()?, depth + 1)?.unwrap_or(Value::Null));
+                for field in Fields(list) {
+                    if let (1, Field::Bytes(item)) = field? {
+                        items.push(value(item, depth + 1)?.unwrap_or(Value::Null));
                     }
                 }
                 Value::List(items)
             }
-            (6, field) => {
-                let mut members = Map::new();
-                for field in Fields(field.bytes()?) {
-                    if let (1, field) = field? {
-                        let (name, value) = attribute(field, depth + 1)?;
-                        members.insert(&name, value);
+            (6, Field::Bytes(map)) => {
+                let mut members = Vec::new();
+                for field in Fields(map) {
+                    if let (1, Field::Bytes(pair)) = field? {
+                        members.push(attribute(pair, depth + 1)?);
                         bounded(members.len())?;
                     }
                 }
-                Value::Map(members)
+                Value::Map(object_of(members))
             }
-            (7, field) => Value::from(STANDARD.encode(field.bytes()?)),
+            (7, Field::Bytes(bytes)) => Value::from(STANDARD.encode(bytes)),
             _ => continue,
         });
     }
@@ -318,6 +358,7 @@ pub(super) fn id_of_text<const LENGTH: usize>(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skidder_event::Map;
 
     #[test]
     fn names_are_sorted() {
@@ -343,5 +384,53 @@ mod tests {
         }
         assert!(value(&nested, 0).is_ok());
         assert_eq!(value(&bytes(5, &bytes(1, &nested)), 0), Err(Malformed));
+    }
+
+    #[test]
+    fn a_body_that_is_no_map_has_a_text() {
+        let list = vec![Value::Null, Value::Int(1), Value::Float(0.5), Value::from("a\"")];
+        let mut map = Map::new();
+        map.insert("k", Value::Float(f64::NAN));
+        for (body, expected) in [
+            (Value::from("a"), "a"),
+            (Value::Bool(true), "true"),
+            (Value::Int(-7), "-7"),
+            (Value::Float(2.0), "2"),
+            (Value::Float(0.0), "0"),
+            (Value::Float(-0.000_25), "-0.00025"),
+            (Value::Float(1e300), "1e300"),
+            (Value::Float(-1.5e-9), "-1.5e-9"),
+            (Value::Float(f64::NAN), "NaN"),
+            (Value::Float(f64::NEG_INFINITY), "-Infinity"),
+            (Value::List(list), r#"[null,1,0.5,"a\""]"#),
+            (Value::List(vec![Value::Map(map), Value::List(vec![])]), r#"[{"k":"NaN"},[]]"#),
+        ] {
+            assert_eq!(&*message_of(body), expected);
+        }
+    }
+
+    #[test]
+    fn a_field_in_another_form_is_as_one_that_is_not_known() {
+        use super::super::wire::testing::{bytes, fixed64, varint};
+        let all = [
+            varint(1, 5),
+            fixed64(2, 5),
+            varint(3, 5),
+            varint(5, 5),
+            fixed64(6, 5),
+            varint(9, 5),
+            bytes(11, b"a"),
+            varint(12, 5),
+            // A group, and then the text.
+            vec![5 << 3 | 3, 5 << 3 | 4],
+            bytes(5, &[varint(1, 5), bytes(2, b"a"), bytes(1, b"text"), varint(7, 5)].concat()),
+        ];
+        let read = record(&all.concat()).unwrap();
+        assert_eq!(read.body, Some("text".into()));
+        let times = (read.time, read.observed, read.severity, read.attributes.len());
+        assert_eq!(times, (0, 0, 0, 0));
+        let texts = [read.severity_text, read.trace, read.event_name];
+        assert_eq!(texts, [""; 3]);
+        assert_eq!(value(&varint(5, 5), 0), Ok(None));
     }
 }

@@ -11,7 +11,7 @@ use super::{
     otlp_json, parameter,
 };
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request;
 use hyper::{Request, StatusCode};
 use skidder_event::{Batch, Parts};
@@ -38,39 +38,57 @@ impl Route {
                 return *answer;
             }
         };
-        if let Err(answer) = self.check_login(&call, &head.headers, session) {
+        tokio::select! {
+            biased;
+            answer = self.respond_to(&call, &head, body, session) => answer,
+            // The client sends it again: to the input that takes the place of this one, or when the program is back.
+            () = self.ending() => {
+                self.refuse(&call, session, Refusal::Busy, Outcome::Stopped.message())
+            }
+        }
+    }
+
+    /// Answers a request that a face knows.
+    async fn respond_to(
+        self: &Arc<Self>,
+        call: &Call,
+        head: &request::Parts,
+        body: Incoming,
+        session: &mut Session,
+    ) -> Answer {
+        if let Err(answer) = self.check_login(call, &head.headers, session) {
             return *answer;
         }
         if !call.has_body() {
-            return self.answer_at_once(&call, &head, session);
+            return self.answer_at_once(call, head, session);
         }
         if let Err((high, bytes)) = self.in_flight.admit() {
             let message = format!("{bytes} bytes are in flight; the high water is {high}");
-            return self.refuse(&call, session, Refusal::Busy, &message);
+            return self.refuse(call, session, Refusal::Busy, &message);
         }
         // Counted until the answer.
         let mut counted = self.in_flight.begin();
         let reading = async {
-            if call == Call::OtlpGrpc {
+            if *call == Call::OtlpGrpc {
                 // Before a body of a size is read.
                 grpc::coding(&head.headers)?;
             }
             let body = self.signed(&head.headers, body).await?;
-            if call == Call::OtlpGrpc {
+            if *call == Call::OtlpGrpc {
                 let body = self.unpacked(None, body, &mut counted).await?;
                 return self.unframed(&head.headers, body, &mut counted);
             }
             let coding = head.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
             // A push is packed by Snappy, whether its header says so or not.
             let coding =
-                coding.filter(|coding| call != Call::LokiPush(false) || *coding != b"snappy");
+                coding.filter(|coding| *call != Call::LokiPush(false) || *coding != b"snappy");
             self.unpacked(coding, body, &mut counted).await
         };
         match reading.await {
-            Ok(body) => self.take_for(&call, body, &mut counted, &head, session).await,
+            Ok(body) => self.take_for(call, body, &mut counted, head, session).await,
             Err(error) => {
                 let (refusal, message) = of_body(error);
-                self.refuse(&call, session, refusal, &message)
+                self.refuse(call, session, refusal, &message)
             }
         }
     }
@@ -109,7 +127,15 @@ impl Route {
                     Box::new(code.answer())
                 }),
             _ => self.settings.validator.check_login(headers).map_err(|(status, message)| {
-                Box::new(self.refuse(call, session, Refusal::Wrong(status), &message))
+                let mut answer = self.refuse(call, session, Refusal::Wrong(status), &message);
+                // RFC 9110, 15.5.2. In gRPC the status is another one.
+                if answer.status() == StatusCode::UNAUTHORIZED
+                    && self.settings.validator.user.is_some()
+                {
+                    let how = HeaderValue::from_static("Basic realm=\"skidder\"");
+                    answer.headers_mut().insert(WWW_AUTHENTICATE, how);
+                }
+                Box::new(answer)
             }),
         }
     }
@@ -195,7 +221,8 @@ impl Route {
             }
         };
         let patience = self.settings.faces.completion_timeout;
-        match worst(&deliver(batches, &mut session.source, patience).await) {
+        let delivered = deliver(batches, &mut session.source, &self.intake, patience).await;
+        match worst(&delivered) {
             Outcome::Taken => accepted(),
             outcome => self.refuse(call, session, Refusal::Busy, outcome.message()),
         }
@@ -308,7 +335,11 @@ impl Route {
         };
         let Some(asked) = hec::asked(body) else { return hec::Code::InvalidFormat.answer() };
         let known = asked.into_iter().map(|id| (id, self.faces.acks.take(&channel, id)));
-        hec::acks(&known.collect::<Vec<_>>())
+        let known: Vec<_> = known.collect();
+        if known.iter().any(|(_, is_delivered)| !is_delivered) {
+            self.intake.flush();
+        }
+        hec::acks(&known)
     }
 
     async fn take_bulk(
@@ -334,7 +365,7 @@ impl Route {
             tracing::warn!(source = %session.source.about().name, "{left_out}");
         }
         let patience = self.settings.faces.completion_timeout;
-        let outcomes = deliver(batches, &mut session.source, patience).await;
+        let outcomes = deliver(batches, &mut session.source, &self.intake, patience).await;
         let worst = worst(&outcomes);
         if bulk.sent() > 0 && !outcomes.contains(&Outcome::Taken) {
             // Some clients do not look into the items of an answer with status 200.
@@ -356,7 +387,12 @@ impl Route {
     ) -> Answer {
         session.source.failed(message);
         let name = &session.source.about().name;
-        tracing::debug!(source = %name, ?refusal, message, "a request is refused");
+        match refusal {
+            Refusal::Busy => tracing::debug!(source = %name, message, "a request is to come again"),
+            Refusal::Wrong(status) => {
+                tracing::warn!(source = %name, status = status.as_u16(), message, "a request is refused");
+            }
+        }
         call.refuse(refusal, message, self.settings.retry_after)
     }
 }

@@ -7,6 +7,9 @@
 #[error("malformed Protocol Buffers")]
 pub(super) struct Malformed;
 
+/// Groups inside each other, as in other parsers.
+const GROUPS_MAX: u32 = 100;
+
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Field<'a> {
@@ -17,35 +20,15 @@ pub(super) enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-impl<'a> Field<'a> {
-    pub(super) fn bytes(self) -> Result<&'a [u8], Malformed> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            _ => Err(Malformed),
-        }
-    }
-
-    /// A text; what is not UTF-8 in it is replaced.
-    pub(super) fn text(self) -> Result<String, Malformed> {
-        Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
-    }
-
-    pub(super) fn varint(self) -> Result<u64, Malformed> {
-        match self {
-            Self::Varint(number) => Ok(number),
-            _ => Err(Malformed),
-        }
-    }
-
-    pub(super) fn fixed64(self) -> Result<u64, Malformed> {
-        match self {
-            Self::Fixed64(number) => Ok(number),
-            _ => Err(Malformed),
-        }
-    }
+/// A text; what is not UTF-8 in it is replaced.
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The fields of a message, with their numbers; ends behind an error.
+/// The fields of a message, with their numbers; ends behind an error. Groups, an old form of messages, are
+/// skipped: no message that is read here has one.
+///
+/// As in other parsers, a field in another form than its own is one that is not known: match both.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -69,23 +52,61 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    fn field(&mut self) -> Result<(u64, Field<'a>), Malformed> {
+    fn length(&mut self) -> Result<usize, Malformed> {
+        usize::try_from(self.varint()?).map_err(|_| Malformed)
+    }
+
+    /// The next field; `None` behind a group.
+    fn field(&mut self) -> Result<Option<(u64, Field<'a>)>, Malformed> {
         let tag = self.varint()?;
+        let number = tag >> 3;
         let field = match tag & 7 {
             0 => Field::Varint(self.varint()?),
             1 => {
                 Field::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?))
             }
             2 => {
-                let len = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
-                Field::Bytes(self.take(len)?)
+                let length = self.length()?;
+                Field::Bytes(self.take(length)?)
+            }
+            3 => {
+                self.skip_group(number, GROUPS_MAX)?;
+                return Ok(None);
             }
             5 => {
                 Field::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().map_err(|_| Malformed)?))
             }
             _ => return Err(Malformed),
         };
-        Ok((tag >> 3, field))
+        Ok(Some((number, field)))
+    }
+
+    /// Goes on from behind the first tag of a group to behind its last one, which has the same number.
+    fn skip_group(&mut self, number: u64, groups: u32) -> Result<(), Malformed> {
+        if groups == 0 {
+            return Err(Malformed);
+        }
+        loop {
+            let tag = self.varint()?;
+            match tag & 7 {
+                0 => {
+                    self.varint()?;
+                }
+                1 => {
+                    self.take(8)?;
+                }
+                2 => {
+                    let length = self.length()?;
+                    self.take(length)?;
+                }
+                3 => self.skip_group(tag >> 3, groups - 1)?,
+                4 if tag >> 3 == number => return Ok(()),
+                5 => {
+                    self.take(4)?;
+                }
+                _ => return Err(Malformed),
+            }
+        }
     }
 }
 
@@ -93,14 +114,17 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u64, Field<'a>), Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
+        while !self.0.is_empty() {
+            match self.field() {
+                Ok(Some(field)) => return Some(Ok(field)),
+                Ok(None) => {}
+                Err(Malformed) => {
+                    self.0 = b"";
+                    return Some(Err(Malformed));
+                }
+            }
         }
-        let field = self.field();
-        if field.is_err() {
-            self.0 = b"";
-        }
-        Some(field)
+        None
     }
 }
 
@@ -176,6 +200,42 @@ mod tests {
             &[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
         ] {
             assert_eq!(Fields(bytes).last(), Some(Err(Malformed)), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn groups_are_skipped() {
+        const FIRST: u8 = 4 << 3 | 3;
+        const LAST: u8 = 4 << 3 | 4;
+        fn read(bytes: &[u8]) -> Result<Vec<(u64, Field<'_>)>, Malformed> {
+            Fields(bytes).collect()
+        }
+        let inner = [
+            testing::varint(1, 300),
+            testing::fixed64(2, 7),
+            testing::bytes(3, &[LAST]),
+            vec![4 << 3 | 5, 1, 0, 0, 0],
+            // A group in it, of another number.
+            vec![5 << 3 | 3, 5 << 3 | 4],
+        ];
+        let group = [&[FIRST][..], &inner.concat(), &[LAST]].concat();
+        let behind = testing::varint(6, 1);
+        assert_eq!(read(&group), Ok(vec![]));
+        let all = [&behind, &group, &group, &behind].map(Vec::as_slice).concat();
+        assert_eq!(read(&all), Ok(vec![(6, Field::Varint(1)); 2]));
+        let nested = |groups: usize| [vec![FIRST; groups], vec![LAST; groups]].concat();
+        let most = GROUPS_MAX as usize;
+        assert_eq!(read(&nested(most)), Ok(vec![]));
+        for bytes in [
+            &nested(most + 1)[..],
+            &nested(1_000_000),
+            // No end, one that is another's, one of nothing, and one behind the bytes.
+            &group[..group.len() - 1],
+            &[FIRST, 5 << 3 | 4],
+            &[LAST],
+            &[FIRST, 3 << 3 | 2, 2, LAST],
+        ] {
+            assert_eq!(read(bytes), Err(Malformed), "{:?}", &bytes[..bytes.len().min(20)]);
         }
     }
 }

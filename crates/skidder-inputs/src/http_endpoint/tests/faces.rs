@@ -129,7 +129,7 @@ pub(super) const OTLP: Dialect = Dialect {
     },
 };
 
-fn export(body: &[u8]) -> Vec<u8> {
+pub(super) fn export(body: &[u8]) -> Vec<u8> {
     bytes_of("POST", "/v1/logs", "Content-Type: application/x-protobuf\r\n", body)
 }
 
@@ -149,6 +149,7 @@ async fn clients_of_elasticsearch_find_what_they_look_for_before_they_send() {
     let mut bench = Bench::start(face(address, login, &sockets), 100);
     let anonymous = exchange(address, &get("/")).await;
     assert_eq!(anonymous.status, 401);
+    assert_eq!(anonymous.header("www-authenticate"), "Basic realm=\"skidder\"");
     assert_eq!(body_of(&anonymous)["error"]["type"], "security_exception");
     let ask = async |method: &str, path: &str| {
         let headers = "Authorization: Basic dTpw\r\n";
@@ -263,7 +264,7 @@ async fn events_of_splunk_have_their_fields_and_errors_their_codes() {
     let health = exchange(address, &get("/services/collector/health")).await;
     assert_eq!((health.status, &body_of(&health)["code"]), (200, &json!(17)));
     let body = r#"{"time":"1426279439.5","host":"h","source":"s","sourcetype":"t","index":"i","event":"a\u00e9","fields":{"k":"v"}}
-        {"event":{"n":1.50,"m":{"x":[]}},"host":"h"} {"event":7}"#;
+        {"event":{"n":1.50,"m":{"x":[]}},"host":"h"} {"event":7,"time":1767225600123}"#;
     let asking = hec("/services/collector/event", body);
     let asking = tokio::spawn(async move { exchange(address, &asking).await });
     bench.events(3).await;
@@ -275,6 +276,7 @@ async fn events_of_splunk_have_their_fields_and_errors_their_codes() {
         json!({"message": "7"}),
     ];
     assert_eq!(plain(&mut bench), expected);
+    assert_eq!(bench.specials[2].0, "2026-01-01T00:00:00.123Z", "it came in milliseconds");
     let asking = hec("/services/collector/raw?host=r&sourcetype=x", "one\r\n\ntwo");
     let asking = tokio::spawn(async move { exchange(address, &asking).await });
     bench.events(2).await;
@@ -299,6 +301,8 @@ async fn events_of_splunk_have_their_fields_and_errors_their_codes() {
             (status, Some(code), event),
             "{body}"
         );
+        let text = answer["text"].as_str().unwrap();
+        assert_eq!(text.contains("`time`"), body.contains("time"), "{answer}");
     }
     for (bytes, status, code) in [
         (bytes_of("POST", "/services/collector", "", b"{}"), 401, 2),

@@ -268,19 +268,74 @@ async fn without_room_or_verdict_the_client_is_to_send_again_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_much_in_flight_is_to_come_again_later() {
+async fn too_much_in_flight_is_to_come_again_later_but_not_what_alone_is_too_much() {
     let (address, sockets) = free_address();
-    let settings = ", accept: otlp, max_in_flight_bytes: 1000, retry_after: 0";
-    let mut bench = Bench::start(input(address, settings, &sockets), 100);
+    let limits = "max_in_flight_bytes: 1000, high_water_in_flight_bytes: 999, retry_after: 0";
+    let settings = format!(", accept: otlp, {limits}");
+    let mut bench = Bench::start(input(address, &settings, &sockets), 100);
+    bench.is_stuck = true;
     let client = Client::connect(address).await;
-    let answered =
-        client.send(request(&[], &frame(false, &message(&texts(0..1000))))).await.unwrap();
+    let of_bytes = |bytes| request(&[], &frame(false, &message(&["x".repeat(bytes)])));
+    let (other, one) = (client.clone(), of_bytes(600));
+    let first = tokio::spawn(async move { other.send(one).await.unwrap() });
+    bench.until("it is read", |bench| bench.input.metrics().published.get() == 1).await;
+    let answered = client.send(of_bytes(600)).await.unwrap();
     assert_eq!(answered.header("grpc-status"), "14", "{answered:?}");
     assert!(
         answered.header("grpc-message").contains("max_in_flight_bytes is 1000"),
         "{answered:?}"
     );
     assert!(!answered.header("grpc-status-details-bin").is_empty());
+    let answered = client.send(of_bytes(1001)).await.unwrap();
+    assert_eq!(answered.header("grpc-status"), "8", "{answered:?}");
+    assert_eq!(
+        answered.header("grpc-message"),
+        "the body is longer than max_in_flight_bytes, 1000 bytes"
+    );
+    bench.is_stuck = false;
+    bench.events(1).await;
+    assert_eq!(first.await.unwrap().header("grpc-status"), "0");
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_stop_a_request_without_its_verdicts_is_to_come_again() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: otlp, retry_after: 3", &sockets), 100);
+    bench.is_stuck = true;
+    let client = Client::connect(address).await;
+    let other = client.clone();
+    let one = request(&[], &frame(false, &message(&texts(0..1))));
+    let grpc = tokio::spawn(async move { other.send(one).await.unwrap() });
+    let body = message(&texts(1..2));
+    let http = bytes_of("POST", "/v1/logs", "Content-Type: Application/X-Protobuf\r\n", &body);
+    let http = tokio::spawn(async move { exchange(address, &http).await });
+    bench.until("they are read", |bench| bench.input.metrics().published.get() == 2).await;
+    bench.stop_without_taking().await;
+    let answered = grpc.await.unwrap();
+    assert_eq!((answered.status, answered.header("grpc-status")), (200, "14"), "{answered:?}");
+    assert!(!answered.header("grpc-status-details-bin").is_empty(), "{answered:?}");
+    let answered = http.await.unwrap();
+    assert_eq!((answered.status, answered.header("retry-after")), (429, "3"), "{answered:?}");
+    assert_eq!(answered.header("content-type"), "application/x-protobuf");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_not_packed_as_it_says_is_called_damaged() {
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, ", accept: otlp", &sockets), 100);
+    let client = Client::connect(address).await;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(&message(&texts(0..100))).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd(&message(&texts(0..100)));
+    for (coding, packed) in [("gzip", gzip), ("zstd", zstd)] {
+        let cut = frame(true, &packed[..packed.len() / 2]);
+        let answered = client.send(request(&[("grpc-encoding", coding)], &cut)).await.unwrap();
+        assert_eq!(answered.header("grpc-status"), "3", "{answered:?}");
+        let words = answered.header("grpc-message");
+        assert!(words.starts_with("the body is damaged behind"), "{words}");
+    }
     bench.stop().await;
 }
 
