@@ -120,20 +120,15 @@ impl Section<'_> {
         // What deletes files or state is not proposed because it is spelt alike.
         let meant = |name: &str| self.path_of(&format!("{start}{name}"));
         let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
-        let hint = match suggest::nearest(&entry.key, siblings) {
-            Some(name) => {
-                self.forget_missing(&format!("{start}{name}"));
-                format!("did you mean `{name}`?")
-            }
-            None => match self.one_below(key) {
-                Some(path) => {
-                    self.forget_missing(&path);
-                    format!("did you mean `{path}`?")
-                }
-                None => String::new(),
-            },
-        };
-        self.push_unknown(key, entry, &hint);
+        // What to write, and where in this section that is.
+        let near = suggest::nearest(&entry.key, siblings);
+        let near = near.map(|name| (name.to_owned(), format!("{start}{name}")));
+        let near = near.or_else(|| self.one_below(key).map(|path| (path.clone(), path)));
+        let hint = near.map(|(name, path)| {
+            self.forget_missing(&path);
+            format!("did you mean `{name}`?")
+        });
+        self.push_unknown(key, entry, &hint.unwrap_or_default());
     }
 }
 

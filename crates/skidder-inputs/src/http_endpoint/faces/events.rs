@@ -9,7 +9,7 @@ use skidder_input::Source;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Labels or attributes of an event, and members of an object in one, at most: what they cost grows with their square.
+/// Labels or attributes of an event, and members of an object in one, at most.
 pub(super) const FIELDS_MAX: usize = 4096;
 
 /// Memory of the events of a request, and of all requests without an answer yet: many small records can share many
