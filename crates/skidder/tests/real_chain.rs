@@ -15,15 +15,22 @@ use common::lines::{LINE_BYTES, Log, judge};
 use common::program::{Ended, Program, patiently};
 use common::server::BulkServer;
 use common::{Place, accept, print, seeds};
+use serde_json::json;
 use skidder_os::{Clock, SystemClock};
 use skidder_testkit::Random;
 use skidder_testkit::kafka::Kafka;
-use skidder_testkit::servers::unique_name;
+use skidder_testkit::servers::{Server, unique_name};
 use std::net::TcpListener;
 use std::time::Duration;
 
 /// The most events that one program has delivered without a commit: those of a second, of a debug build.
 const REPEATED_MAX: usize = 60_000;
+
+/// Lines of a run.
+const LINES: usize = 100_000;
+
+/// Lines of a run that ends in Elasticsearch itself, which takes longer.
+const LINES_OF_ELASTICSEARCH: usize = 30_000;
 
 /// A number that has not changed for so long does not change any more.
 const STILL: Duration = Duration::from_millis(500);
@@ -31,8 +38,8 @@ const STILL: Duration = Duration::from_millis(500);
 /// Between two looks that cost something.
 const PAUSE: Duration = Duration::from_millis(50);
 
-fn line_count() -> usize {
-    std::env::var("SKIDDER_TEST_LINES").map_or(100_000, |count| count.parse().unwrap())
+fn line_count(usual: usize) -> usize {
+    std::env::var("SKIDDER_TEST_LINES").map_or(usual, |count| count.parse().unwrap())
 }
 
 /// What happens to a process while lines are on their way.
@@ -152,22 +159,86 @@ impl Sender {
     }
 }
 
+/// Where documents end.
+enum Store {
+    Scripted(BulkServer),
+    Elasticsearch { server: Server, index: String },
+}
+
+impl Store {
+    fn elasticsearch() -> Self {
+        Self::Elasticsearch {
+            server: Server::elasticsearch().unwrap(),
+            index: unique_name("chain"),
+        }
+    }
+
+    /// The settings of the output that are about the store.
+    fn settings(&self) -> String {
+        match self {
+            Self::Scripted(server) => format!("hosts: ['{}']", server.url),
+            Self::Elasticsearch { server, index } => {
+                format!("hosts: ['{}'], index: {index}", server.url())
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Self::Scripted(server) => server.count(),
+            // There is no index before the first document.
+            Self::Elasticsearch { server, index } => server.count(index).unwrap_or(0) as usize,
+        }
+    }
+
+    /// Waits until everything that a dead program had sent is read; returns how many documents there are.
+    fn settle(&self) -> usize {
+        if let Self::Scripted(server) = self {
+            server.await_silence();
+            return server.count();
+        }
+        still(|| self.count())
+    }
+
+    fn documents(&self) -> Vec<String> {
+        match self {
+            Self::Scripted(server) => server.documents(),
+            Self::Elasticsearch { server, index } => messages(server, index),
+        }
+    }
+}
+
+/// The messages of all documents of an index.
+fn messages(server: &Server, index: &str) -> Vec<String> {
+    let first = json!({ "size": 10_000, "_source": ["message"], "sort": ["_doc"] });
+    let mut page = server.post(&format!("/{index}/_search?scroll=1m"), &first).unwrap();
+    let mut all = Vec::new();
+    loop {
+        let hits = page["hits"]["hits"].as_array().unwrap();
+        if hits.is_empty() {
+            return all;
+        }
+        all.extend(hits.iter().map(|hit| hit["_source"]["message"].as_str().unwrap().to_owned()));
+        let next = json!({ "scroll": "1m", "scroll_id": page["_scroll_id"] });
+        page = server.post("/_search/scroll", &next).unwrap();
+    }
+}
+
 /// Somewhere to Elasticsearch, one life after the other.
 struct Receiver {
     place: Place,
-    server: BulkServer,
+    server: Store,
     program: Option<Program>,
     /// Documents that came in the lives before.
     came: usize,
 }
 
 impl Receiver {
-    fn new(input: &str) -> Self {
-        let server = BulkServer::start();
+    fn new(input: &str, server: Store) -> Self {
         let place = Place::with_output(&format!(
-            "output.elasticsearch: {{hosts: ['{}'], bulk_max_size: 800, compression_level: 0, \
+            "output.elasticsearch: {{{}, bulk_max_size: 800, compression_level: 0, \
              backoff: {{init: 5ms, max: 20ms}}}}\n",
-            server.url
+            server.settings()
         ));
         let text = place.configuration();
         let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
@@ -181,14 +252,16 @@ impl Receiver {
         let Self { server, program, .. } = self;
         let wanted = server.count() + count;
         let what = format!("{count} more documents");
-        program.as_mut().unwrap().await_that(&what, || server.count() >= wanted);
+        program.as_mut().unwrap().await_that(&what, || {
+            std::thread::park_timeout(Duration::from_millis(5));
+            server.count() >= wanted
+        });
     }
 
     /// Ends a life. Returns the documents of all lives; an orderly one has delivered all that it has read.
     fn end(&mut self, is_kill: bool) -> usize {
         let ended = end(self.program.take().unwrap(), is_kill);
-        self.server.await_silence();
-        let came = self.server.count();
+        let came = self.server.settle();
         if let Some(ended) = ended {
             let (ledger, of_life) = (ended.ledger(), came - self.came);
             assert_eq!((ledger.read, ledger.delivered), (of_life, of_life), "{ledger:?}");
@@ -226,7 +299,7 @@ struct ThroughKafka {
 }
 
 impl ThroughKafka {
-    fn start() -> Self {
+    fn start(store: Store) -> Self {
         let kafka = Kafka::own().unwrap();
         let (broker, topic) = (format!("127.0.0.1:{}", kafka.ports.plain), unique_name("chain"));
         // Without idempotence a broker that is killed may have what it has not answered.
@@ -235,11 +308,14 @@ impl ThroughKafka {
              enable_idempotence: true, partition.random.group_events: 50, \
              backoff: {{init: 20ms, max: 200ms}}, codec.format.string: '%{{[message]}}'}}\n"
         ));
-        let receiver = Receiver::new(&format!(
-            "{{type: kafka, id: in, hosts: ['{broker}'], topics: [{topic}], group_id: {topic}, \
+        let receiver = Receiver::new(
+            &format!(
+                "{{type: kafka, id: in, hosts: ['{broker}'], topics: [{topic}], group_id: {topic}, \
              heartbeat_interval: 100ms, session_timeout: 6s, fetch.default: 50KiB, \
              rebalance.retry_backoff: 100ms, connect_backoff: 200ms}}"
-        ));
+            ),
+            store,
+        );
         Self {
             kafka,
             broker,
@@ -303,32 +379,56 @@ impl ThroughKafka {
     }
 }
 
+/// All lines through Kafka into a store, with kills of every process.
+fn through_kafka(name: &str, seed: u64, count: usize, store: Store) {
+    let mut random = Random::new(seed);
+    let mut chain = ThroughKafka::start(store);
+    let mut events = [KillSender, KillReceiver].repeat(3);
+    events.extend([KillBroker, StopSender, StopReceiver]);
+    let piece = count / events.len();
+    for event in shuffled(&mut random, events) {
+        chain.sender.log.append(piece);
+        chain.perform(event, random.below(piece as u64) as usize);
+    }
+    chain.sender.log.append(count - chain.sender.log.next);
+    let left = count - chain.sender.settled;
+    chain.sender.await_delivered(left);
+    chain.end_sender(StopSender);
+    assert_eq!(chain.sender.settled, count);
+    patiently("all records are committed", || {
+        std::thread::park_timeout(PAUSE);
+        (chain.committed() == chain.records).then_some(())
+    });
+    chain.end_receiver(StopReceiver);
+    let verdict = judge(&[("a", count)], &chain.receiver.server.documents());
+    assert_eq!(verdict.duplicates, chain.into.twice + chain.out.twice, "all are explained");
+    accept(name, verdict, 7 * REPEATED_MAX);
+}
+
 #[test]
 #[ignore = "needs Kafka"]
 fn accounts_of_a_chain_through_kafka_agree_whichever_process_is_killed() {
     for seed in seeds(31) {
-        let (mut random, count) = (Random::new(seed), line_count());
-        let mut chain = ThroughKafka::start();
-        let mut events = [KillSender, KillReceiver].repeat(3);
-        events.extend([KillBroker, StopSender, StopReceiver]);
-        let piece = count / events.len();
-        for event in shuffled(&mut random, events) {
-            chain.sender.log.append(piece);
-            chain.perform(event, random.below(piece as u64) as usize);
-        }
-        chain.sender.log.append(count - chain.sender.log.next);
-        let left = count - chain.sender.settled;
-        chain.sender.await_delivered(left);
-        chain.end_sender(StopSender);
-        assert_eq!(chain.sender.settled, count);
-        patiently("all records are committed", || {
-            std::thread::park_timeout(PAUSE);
-            (chain.committed() == chain.records).then_some(())
-        });
-        chain.end_receiver(StopReceiver);
-        let verdict = judge(&[("a", count)], &chain.receiver.server.documents());
-        assert_eq!(verdict.duplicates, chain.into.twice + chain.out.twice, "all are explained");
-        accept("files to Kafka to Elasticsearch, all killed", verdict, 7 * REPEATED_MAX);
+        let store = Store::Scripted(BulkServer::start());
+        through_kafka(
+            "files to Kafka to a server of bulks, all killed",
+            seed,
+            line_count(LINES),
+            store,
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs Kafka and Elasticsearch"]
+fn accounts_of_a_chain_into_elasticsearch_itself_agree_whichever_process_is_killed() {
+    for seed in seeds(33) {
+        through_kafka(
+            "files to Kafka to Elasticsearch, all killed",
+            seed,
+            line_count(LINES_OF_ELASTICSEARCH),
+            Store::elasticsearch(),
+        );
     }
 }
 
@@ -342,9 +442,12 @@ struct OverLumberjack {
 impl OverLumberjack {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let receiver = Receiver::new(&format!(
-            "{{type: lumberjack, id: in, listen_address: '127.0.0.1:{port}', target: ''}}"
-        ));
+        let receiver = Receiver::new(
+            &format!(
+                "{{type: lumberjack, id: in, listen_address: '127.0.0.1:{port}', target: ''}}"
+            ),
+            Store::Scripted(BulkServer::start()),
+        );
         let sender = Sender::new(&format!(
             "output.logstash: {{hosts: ['127.0.0.1:{port}'], backoff: {{init: 10ms, max: 50ms}}}}\n"
         ));
@@ -385,7 +488,7 @@ impl OverLumberjack {
 #[ignore = "takes half a minute"]
 fn accounts_of_a_chain_over_lumberjack_agree_whichever_process_is_killed() {
     for seed in seeds(32) {
-        let (mut random, count) = (Random::new(seed), line_count());
+        let (mut random, count) = (Random::new(seed), line_count(LINES));
         let mut chain = OverLumberjack::start();
         let mut events = [KillSender, KillReceiver].repeat(4);
         events.extend([StopSender, StopReceiver]);
