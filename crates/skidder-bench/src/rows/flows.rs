@@ -31,6 +31,14 @@ const NFCAPD: Goal = (
     "",
 );
 
+const NFDUMP: Goal = (
+    "x15j",
+    "CPU of a flow of NetFlow 9 as JSON to `/dev/null`, over `nfcapd` and `nfdump -o json`",
+    1.0,
+    0.5,
+    "",
+);
+
 /// Flows of a packet, as many as fit into one of Ethernet.
 const FLOWS_OF_PACKET: u32 = 25;
 
@@ -48,6 +56,9 @@ const DIFFERENT: u32 = 256;
 
 /// How long nothing may happen before a run is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where `nfcapd` writes.
+const FILES: &str = "flows";
 
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -143,36 +154,54 @@ fn send(port: u16, packets: &mut [Vec<u8>], first: u32, count: u32) -> Result<()
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Collector {
     Ours,
+    /// Ours, with events as JSON.
+    OursAsJson,
     /// <https://github.com/netsampler/goflow2>: decodes a flow to its own form, and writes that as Protocol Buffers.
     Goflow2,
     /// Of nfdump: decodes a flow to its own form, and writes that as its own binary.
     Nfcapd,
+    /// `nfcapd`, and `nfdump`, which makes JSON of its binary.
+    Nfdump,
 }
 
 impl Collector {
     fn name(self) -> &'static str {
         match self {
-            Self::Ours => "skidder",
+            Self::Ours | Self::OursAsJson => "skidder",
             Self::Goflow2 => "goflow2",
             Self::Nfcapd => "nfcapd",
+            Self::Nfdump => "nfdump",
         }
     }
 
     /// What its log has when it receives.
     fn ready(self) -> &'static str {
         match self {
-            Self::Ours => "receives datagrams",
+            Self::Ours | Self::OursAsJson => "receives datagrams",
             Self::Goflow2 => "starting collection",
-            Self::Nfcapd => "Startup nfcapd",
+            Self::Nfcapd | Self::Nfdump => "Startup nfcapd",
         }
     }
 
+    /// The output of ours.
+    fn output(self) -> &'static str {
+        match self {
+            Self::OursAsJson => "output.console: {}",
+            _ => "output.discard: {}",
+        }
+    }
+
+    fn is_ours(self) -> bool {
+        matches!(self, Self::Ours | Self::OursAsJson)
+    }
+
     fn command(self, stage: &Stage, home: &crate::stage::Home, port: u16, other: u16) -> Command {
-        if self == Self::Ours {
+        if self.is_ours() {
             return home.command(&stage.skidder);
         }
-        let mut command = Command::new(self.name());
-        let folder = home.log().with_file_name("");
+        let name = if self == Self::Nfdump { "nfcapd" } else { self.name() };
+        let mut command = Command::new(name);
+        let folder = home.log().with_file_name(FILES);
         match self {
             Self::Goflow2 => command
                 .args(["-listen", &format!("netflow://127.0.0.1:{port}"), "-format", "bin"])
@@ -190,9 +219,9 @@ impl Collector {
     fn came(self, log: &Path, other: u16) -> Result<u64> {
         let said = std::fs::read_to_string(log)?;
         let flows = match self {
-            Self::Ours => delivered(&said),
+            Self::Ours | Self::OursAsJson => delivered(&said),
             Self::Goflow2 => goflow2_flows(&get(other)?),
-            Self::Nfcapd => nfcapd_flows(&said),
+            Self::Nfcapd | Self::Nfdump => nfcapd_flows(&said),
         };
         flows.with_context(|| format!("`{}` does not say how many flows came", self.name()))
     }
@@ -202,11 +231,17 @@ impl Collector {
         let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
         let other = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let home = stage.home_of(&format!(
-            "filebeat.inputs: [{{type: netflow, id: bench, host: '127.0.0.1:{port}'}}]\noutput.discard: {{}}\n"
+            "filebeat.inputs: [{{type: netflow, id: bench, host: '127.0.0.1:{port}'}}]\n{}\n",
+            self.output()
         ))?;
         let log = File::create(home.log())?;
+        std::fs::create_dir(home.log().with_file_name(FILES))?;
         let mut command = self.command(stage, &home, port, other);
-        let program = Running::start(command.stdout(log.try_clone()?).stderr(log))?;
+        let stdout = match self {
+            Self::OursAsJson => File::create("/dev/null")?,
+            _ => log.try_clone()?,
+        };
+        let program = Running::start(command.stdout(stdout).stderr(log))?;
         let clock = SystemClock::new();
         while !std::fs::read_to_string(home.log())?.contains(self.ready()) {
             ensure!(clock.monotonic().0 < PATIENCE, "`{}` does not receive", self.name());
@@ -232,8 +267,20 @@ impl Collector {
             self.name()
         );
         let lost = (sent - came) as f64;
-        Ok(cpu.as_secs_f64() / (f64::from(PACKETS * FLOWS_OF_PACKET) - lost) * 1e6)
+        let cost = cpu.as_secs_f64() / (f64::from(PACKETS * FLOWS_OF_PACKET) - lost) * 1e6;
+        if self == Self::Nfdump {
+            return Ok(cost + nfdump_cost(&home.log().with_file_name(FILES), came)?);
+        }
+        Ok(cost)
     }
+}
+
+/// Microseconds of CPU for a flow that `nfdump` makes JSON of, from the files of `nfcapd` in a folder.
+fn nfdump_cost(folder: &Path, flows: u64) -> Result<f64> {
+    let mut command = Command::new("nfdump");
+    command.arg("-R").arg(folder).args(["-o", "json"]).stdout(File::create("/dev/null")?);
+    let cost = measure::run(&mut command, &folder.with_extension("stderr"))?;
+    Ok(cost.cpu.as_secs_f64() / flows as f64 * 1e6)
 }
 
 /// The answer of a port to a request for `/metrics`.
@@ -266,16 +313,20 @@ fn is_there(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// The rows x14 and x15.
+/// The rows x14, x15 and x15j.
 pub fn flows_alone(stage: &Stage) -> Vec<Row> {
-    let goals = [(GOFLOW2, Collector::Goflow2), (NFCAPD, Collector::Nfcapd)];
+    let goals = [
+        (GOFLOW2, Collector::Goflow2, Collector::Ours),
+        (NFCAPD, Collector::Nfcapd, Collector::Ours),
+        (NFDUMP, Collector::Nfdump, Collector::OursAsJson),
+    ];
     goals
         .into_iter()
-        .flat_map(|(goal, collector)| rows_or_why(&[goal], flows(stage, &goal, collector)))
+        .flat_map(|(goal, theirs, ours)| rows_or_why(&[goal], flows(stage, &goal, theirs, ours)))
         .collect()
 }
 
-fn flows(stage: &Stage, goal: &Goal, collector: Collector) -> Result<Vec<Row>> {
+fn flows(stage: &Stage, goal: &Goal, collector: Collector, own: Collector) -> Result<Vec<Row>> {
     let name = collector.name();
     ensure!(
         is_there(name),
@@ -286,7 +337,7 @@ fn flows(stage: &Stage, goal: &Goal, collector: Collector) -> Result<Vec<Row>> {
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
     for run in 0..stage.runs {
         theirs.push(collector.cost(stage, &mut packets)?);
-        ours.push(Collector::Ours.cost(stage, &mut packets)?);
+        ours.push(own.cost(stage, &mut packets)?);
         measure::note(&format!("flows {}: {ours:?} over {name} {theirs:?} µs", run + 1));
     }
     let ours = summarize(&ours).context("no run was made")?;
