@@ -406,7 +406,7 @@ impl Route {
     fn failed(&self, session: &Session, status: StatusCode, message: &str) -> Answer {
         let name = &session.source.about().name;
         session.source.failed(message);
-        tracing::warn!(source = %name, status = status.as_u16(), message, "a request is refused");
+        tracing::warn!(source = %name, status = status.as_u16(), "a request is refused: {message}");
         let body = format!("{{\"message\":{}}}\n", serde_json::Value::from(message));
         json_answer(status, body.into())
     }
