@@ -380,6 +380,9 @@ impl Route {
     fn refused(&self, session: &Session, error: BodyError) -> Answer {
         match error {
             BodyError::Refused(status, message) => self.failed(session, status, &message),
+            BodyError::Contradiction(message) => {
+                self.failed(session, StatusCode::BAD_REQUEST, &message)
+            }
             BodyError::Damaged(position, why) => {
                 let message = format!("malformed JSON object at stream position {position}: {why}");
                 self.failed(session, StatusCode::BAD_REQUEST, &message)
