@@ -388,7 +388,9 @@ impl Route {
         session.source.failed(message);
         let name = &session.source.about().name;
         match refusal {
-            Refusal::Busy => tracing::debug!(source = %name, "a request is to come again: {message}"),
+            Refusal::Busy => {
+                tracing::debug!(source = %name, "a request is to come again: {message}");
+            }
             Refusal::Wrong(status) => {
                 tracing::warn!(source = %name, status = status.as_u16(), "a request is refused: {message}");
             }
