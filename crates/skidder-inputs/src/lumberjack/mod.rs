@@ -103,9 +103,10 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     });
     let target = target.value();
     no_hosts(section, LISTEN_ADDRESS.name());
-    let tls = read_tls(section, &SSL, context, &[]).ok()?;
+    let tls = read_tls(section, &SSL, context, &[]);
     let device = section.get(&LISTEN_ADDRESS).value();
     let (host, port) = parse_host(section, LISTEN_ADDRESS.name(), &device)?;
+    let tls = tls.ok()?;
     if versions.is_empty() {
         // As in Filebeat, whose library has both then.
         versions = vec![Version::One, Version::Two];
