@@ -93,6 +93,13 @@ impl Section<'_> {
         (is_only && !suggest::deletes(&self.path_of(&first))).then_some(first)
     }
 
+    /// The setting that another program calls so, and a hint.
+    fn called_elsewhere(&self, key: &str) -> Option<(&'static str, &'static str)> {
+        let groups = self.groups.borrow();
+        let mut names = groups.iter().flat_map(|group| group.elsewhere);
+        names.find(|(name, ..)| *name == key).map(|(_, meant, hint)| (*meant, *hint))
+    }
+
     pub(crate) fn report_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
         self.problems.push(rule.problem(&self.path_of(key), entry, self.problems));
     }
@@ -100,6 +107,12 @@ impl Section<'_> {
     fn report_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
         if let Some(idle) = self.problems.idle(&self.path_of(key)) {
             self.report_rule(&Rule::idle(key, idle), key, entry);
+            return;
+        }
+        if let Some((meant, hint)) = self.called_elsewhere(key) {
+            self.forget_missing(meant);
+            let proposal = format!("did you mean `{meant}`?");
+            self.push_unknown(key, entry, if hint.is_empty() { proposal.as_str() } else { hint });
             return;
         }
         let keys_read = self.keys_read.borrow();

@@ -25,7 +25,19 @@ enum Family {
 
 settings! {
     /// Settings of `redis`.
-    pub static REDIS_INPUT = Group::new("input.redis.reader", "The slow log, lists or streams of Redis.");
+    pub static REDIS_INPUT = Group::new("input.redis.reader", "The slow log, lists or streams of Redis.")
+        .called_elsewhere(&[
+            ("address", "hosts", ""),
+            ("db", "hosts", "it stands in `hosts`, as in `[\"localhost:6379/1\"]`"),
+            ("key", "lists", "did you mean `lists` or `streams`?"),
+            ("keys", "lists", "did you mean `lists` or `streams`?"),
+            ("path", "hosts", "the path of a socket stands in `hosts`, with `network: unix`"),
+            ("port", "hosts", "it stands in `hosts`, as in `[\"localhost:6379\"]`"),
+            ("servers", "hosts", ""),
+            ("tls", "ssl", ""),
+            ("url", "hosts", ""),
+            ("user", "username", ""),
+        ]);
 
     HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()

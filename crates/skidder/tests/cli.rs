@@ -730,6 +730,43 @@ output.discard: {}
 }
 
 #[test]
+fn names_that_settings_have_in_other_programs_are_known() {
+    let directory = tempfile::tempdir().unwrap();
+    for (settings, unknown, hint) in [
+        ("kafka, topics: [t], group_id: g, brokers: [a]", "brokers", "did you mean `hosts`?"),
+        (
+            "kafka, topics: [t], group_id: g, bootstrap.servers: a",
+            "bootstrap",
+            "did you mean `hosts`?",
+        ),
+        ("kafka, topics: [t], hosts: [a], group: g", "group", "did you mean `group_id`?"),
+        ("redis, hosts: [a], key: k", "key", "did you mean `lists` or `streams`?"),
+        ("redis, path: /run/redis.sock", "path", "with `network: unix`"),
+        ("mqtt, broker: a", "broker", "did you mean `hosts`?"),
+        ("mqtt, hosts: [a], port: 1", "port", "it stands in `hosts`, as in"),
+        ("mqtt, hosts: [a], topic: t", "topic", "did you mean `topics`?"),
+        ("journald, unit: a", "unit", "did you mean `units`?"),
+        ("http_endpoint, path: /a", "path", "did you mean `url`?"),
+        ("http_endpoint, port: 1", "port", "did you mean `listen_port`?"),
+        ("lumberjack, port: 1", "port", "it stands in `listen_address`, as in"),
+        ("netflow, port: 1", "port", "it stands in `host`, as in"),
+        ("tcp, port: 1", "port", "it stands in `host`, as in"),
+        ("udp, port: 1", "port", "it stands in `host`, as in"),
+        ("unix, socket: /a", "socket", "did you mean `path`?"),
+        ("syslog, port: 1", "port", "it belongs to the protocol, as in `protocol.udp.host"),
+    ] {
+        let text = format!("filebeat.inputs:\n- {{type: {settings}}}\noutput.discard: {{}}\n");
+        std::fs::write(directory.path().join("filebeat.yml"), &text).unwrap();
+        let ended = run(directory.path(), &["-c", "filebeat.yml", "test", "config"]);
+        // What is meant is not missing, too.
+        assert_eq!(ended.log.matches("error: ").count(), 1, "{text}{}", ended.log);
+        let message = format!("unknown setting `filebeat.inputs[0].{unknown}`\nhint: ");
+        let (_, found) = ended.log.split_once(&message).unwrap_or_else(|| panic!("{}", ended.log));
+        assert!(found.lines().next().unwrap().contains(hint), "{text}{}", ended.log);
+    }
+}
+
+#[test]
 fn a_data_directory_that_is_a_file_says_so() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("filebeat.yml"), GOOD).unwrap();

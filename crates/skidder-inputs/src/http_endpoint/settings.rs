@@ -41,7 +41,14 @@ settings! {
     /// Settings of `http_endpoint`.
     pub static HTTP_ENDPOINT = Group::new("input.http_endpoint", "Events in requests of HTTP.")
         .include(&[&EVERY_INPUT])
-        .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")]);
+        .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")])
+        .called_elsewhere(&[
+            ("address", "listen_address", ""),
+            ("host", "listen_address", "did you mean `listen_address`? The port is `listen_port`"),
+            ("path", "url", ""),
+            ("port", "listen_port", ""),
+            ("tls", "ssl", ""),
+        ]);
 
     LISTEN_ADDRESS: String = Key::new("listen_address")
         .default("127.0.0.1")

@@ -45,7 +45,17 @@ enum Seek {
 
 settings! {
     /// Which entries of which journal.
-    pub static JOURNAL = Group::new("input.journald.journal", "Which entries of which journal.").include(&[&EVERY_INPUT]);
+    pub static JOURNAL = Group::new("input.journald.journal", "Which entries of which journal.")
+        .include(&[&EVERY_INPUT])
+        .called_elsewhere(&[
+            ("directory", "paths", ""),
+            ("identifiers", "syslog_identifiers", ""),
+            ("include_units", "units", ""),
+            ("journal_directory", "paths", ""),
+            ("matches", "include_matches.match", ""),
+            ("path", "paths", ""),
+            ("unit", "units", ""),
+        ]);
 
     PATHS: Vec<String> = Key::<Vec<String>>::new("paths").default_words("the journal of this machine").about(
         "files, directories or patterns; each is a source with a cursor of its own. A directory is read with the \

@@ -41,7 +41,14 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 settings! {
     /// Settings of `lumberjack`.
     pub static LUMBERJACK =
-        Group::new("input.lumberjack", "Events over the protocol of Beats and Logstash.").include(&[&EVERY_INPUT]);
+        Group::new("input.lumberjack", "Events over the protocol of Beats and Logstash.")
+            .include(&[&EVERY_INPUT])
+            .called_elsewhere(&[
+                ("address", "listen_address", ""),
+                ("host", "listen_address", ""),
+                ("port", "listen_address", "it stands in `listen_address`, as in `localhost:5044`"),
+                ("tls", "ssl", ""),
+            ]);
 
     LISTEN_ADDRESS: String = Key::new("listen_address")
         .default("localhost:5044")

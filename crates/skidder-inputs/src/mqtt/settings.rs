@@ -30,7 +30,19 @@ const TEXT_BYTES_MAX: usize = u16::MAX as usize;
 
 settings! {
     /// Settings of `mqtt`.
-    pub static MQTT = Group::new("input.mqtt", "Messages of topics of an MQTT broker.").include(&[&EVERY_INPUT]);
+    pub static MQTT = Group::new("input.mqtt", "Messages of topics of an MQTT broker.")
+        .include(&[&EVERY_INPUT])
+        .called_elsewhere(&[
+            ("address", "hosts", ""),
+            ("broker", "hosts", ""),
+            ("brokers", "hosts", ""),
+            ("port", "hosts", "it stands in `hosts`, as in `[\"tcp://localhost:1883\"]`"),
+            ("servers", "hosts", ""),
+            ("tls", "ssl", ""),
+            ("topic", "topics", ""),
+            ("url", "hosts", ""),
+            ("user", "username", ""),
+        ]);
 
     HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()

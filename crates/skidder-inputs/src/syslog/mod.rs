@@ -68,7 +68,12 @@ use datagrams::SYSLOG_UDP;
 
 settings! {
     /// Settings of `syslog`.
-    pub static SYSLOG = Group::new("input.syslog", "Syslog messages.").include(&[&EVERY_INPUT]);
+    pub static SYSLOG = Group::new("input.syslog", "Syslog messages.")
+        .include(&[&EVERY_INPUT])
+        .called_elsewhere(&[
+            ("path", "protocol", "it belongs to the protocol: `protocol.unix.path`"),
+            ("port", "protocol", "it belongs to the protocol, as in `protocol.udp.host: \"localhost:514\"`"),
+        ]);
 
     FORMAT: OneOf<Format> = Key::one_of("format", &Format::WORDS)
         .default("rfc3164")

@@ -28,7 +28,14 @@ mod server {
 
     settings! {
         /// Settings of a server of TCP.
-        pub static TCP_SERVER = Group::new("input.tcp.server", "A server of TCP.").include(&[&CONNECTIONS]);
+        pub static TCP_SERVER = Group::new("input.tcp.server", "A server of TCP.")
+            .include(&[&CONNECTIONS])
+            .called_elsewhere(&[
+                ("address", "host", ""),
+                ("listen_address", "host", ""),
+                ("port", "host", "it stands in `host`, as in `localhost:9000`"),
+                ("tls", "ssl", ""),
+            ]);
 
         pub(super) HOST: String = Key::new("host")
             .required()

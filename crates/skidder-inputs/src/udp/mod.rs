@@ -34,7 +34,12 @@ mod server {
         /// Settings of a server of UDP, but for its address.
         pub static UDP_SERVER = Group::new("input.udp.server", "A server of UDP.")
             // Filebeat reads it and does nothing with it.
-            .without_effect(&[("timeout", "datagrams have no connection that could be idle")]);
+            .without_effect(&[("timeout", "datagrams have no connection that could be idle")])
+            .called_elsewhere(&[
+                ("address", "host", ""),
+                ("listen_address", "host", ""),
+                ("port", "host", "it stands in `host`, as in `localhost:514`"),
+            ]);
 
         pub(super) NETWORK: OneOf<Family> = Key::one_of(
             "network",

@@ -32,7 +32,14 @@ mod server {
 
     settings! {
         /// Settings of a unix socket.
-        pub static UNIX_SERVER = Group::new("input.unix.server", "A unix socket.").include(&[&CONNECTIONS]);
+        pub static UNIX_SERVER = Group::new("input.unix.server", "A unix socket.")
+            .include(&[&CONNECTIONS])
+            .called_elsewhere(&[
+                ("address", "path", ""),
+                ("host", "path", ""),
+                ("permissions", "mode", ""),
+                ("socket", "path", ""),
+            ]);
 
         pub(super) PATH: PathBuf = Key::new("path")
             .required()
