@@ -6,7 +6,7 @@ use crate::Context;
 use crate::common::{EVERY_INPUT, begin};
 use skidder_config::{Group, Key, OneOf, Part, Secret, Section, Size, settings};
 use skidder_input::Input;
-use skidder_net::{Host, Route, read_credentials, read_host};
+use skidder_net::{Host, Route, WithoutTls, read_credentials, read_host};
 use skidder_os::Fs;
 use skidder_tls::{SSL, TlsClient, TlsSettings};
 use std::sync::Arc;
@@ -215,6 +215,7 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
             proxy: None,
             tls: tls.clone().filter(|_| address.is_encrypted),
             http2: false,
+            without_tls: WithoutTls::Mqtt,
         },
     };
     let brokers = addresses.into_iter().map(broker).collect();
