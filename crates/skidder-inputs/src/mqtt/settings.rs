@@ -46,7 +46,6 @@ settings! {
 
     HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()
-        .hidden()
         .noun("a list of brokers, as in `[\"tcp://localhost:1883\"]`")
         .about(
             "`tcp://` or `ssl://` (also `mqtt://`, `tls://`, `mqtts://`; none: `tcp://`), `host[:port]` with 1883 or 8883; \
