@@ -90,7 +90,15 @@ impl Section<'_> {
         let mut found = groups.iter().flat_map(|group| group.below()).filter(is_meant);
         let first = found.next()?;
         let is_only = found.all(|other| other == first);
-        (is_only && !suggest::deletes(&self.path_of(&first))).then_some(first)
+        (is_only && !self.deletes(&first)).then_some(first)
+    }
+
+    /// Whether a setting deletes files or state: by its name, unless its declaration knows better.
+    fn deletes(&self, key: &str) -> bool {
+        let groups = self.groups.borrow();
+        let mut declared = groups.iter().flat_map(|group| group.declared()).map(|key| key.spec());
+        suggest::deletes(&self.path_of(key))
+            && !declared.any(|spec| spec.name == key && spec.deletes_nothing)
     }
 
     /// The setting that another program calls so, and a hint.
@@ -131,8 +139,7 @@ impl Section<'_> {
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
         // What deletes files or state is not proposed because it is spelt alike.
-        let meant = |name: &str| self.path_of(&format!("{start}{name}"));
-        let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
+        let siblings = siblings.filter(|name| !self.deletes(&format!("{start}{name}")));
         // What to write, and where in this section that is.
         let near = suggest::nearest(&entry.key, siblings);
         let near = near.map(|name| (name.to_owned(), format!("{start}{name}")));

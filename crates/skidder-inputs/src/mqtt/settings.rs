@@ -65,7 +65,7 @@ settings! {
         .about("the name of the session; each process needs its own, since brokers end the older connection of a name");
     USERNAME: String = Key::new("username").default("").about("a login, with `password`; one in the URL wins");
     PASSWORD: Secret = Key::new("password").about("of `username`");
-    CLEAN_SESSION: bool = Key::new("clean_session").default(true).about(
+    CLEAN_SESSION: bool = Key::new("clean_session").default(true).deletes_nothing().about(
         "`false`: the broker keeps messages of QoS 1 and 2 while skidder is gone, and until they have a verdict",
     );
     PROTOCOL_VERSION: OneOf<Version> =
