@@ -139,10 +139,10 @@ fn read_tcp(section: &Section<'_>, context: &Context) -> Option<Syslog> {
 
 fn read_udp(section: &Section<'_>, context: &Context) -> Option<Syslog> {
     read_workers(section);
-    no_hosts(section, "host");
     let host = section.get(&datagrams::HOST);
     let is_there = host.is_set() && !host.is_wrong();
     let host = host.required();
+    no_hosts(section, "host");
     if host.is_empty() && is_there {
         section.problem("host", format!("`{}` is empty", section.path_of("host")), "");
     }
