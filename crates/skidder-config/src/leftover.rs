@@ -90,7 +90,22 @@ impl Section<'_> {
         let mut found = groups.iter().flat_map(|group| group.below()).filter(is_meant);
         let first = found.next()?;
         let is_only = found.all(|other| other == first);
-        (is_only && !suggest::deletes(&self.path_of(&first))).then_some(first)
+        (is_only && !self.deletes(&first)).then_some(first)
+    }
+
+    /// Whether a setting deletes files or state: by its name, unless its declaration knows better.
+    fn deletes(&self, key: &str) -> bool {
+        let groups = self.groups.borrow();
+        let mut declared = groups.iter().flat_map(|group| group.declared()).map(|key| key.spec());
+        suggest::deletes(&self.path_of(key))
+            && !declared.any(|spec| spec.name == key && spec.deletes_nothing)
+    }
+
+    /// The setting that another program calls so, and a hint.
+    fn called_elsewhere(&self, key: &str) -> Option<(&'static str, &'static str)> {
+        let groups = self.groups.borrow();
+        let mut names = groups.iter().flat_map(|group| group.elsewhere);
+        names.find(|(name, ..)| *name == key).map(|(_, meant, hint)| (*meant, *hint))
     }
 
     pub(crate) fn report_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
@@ -100,6 +115,12 @@ impl Section<'_> {
     fn report_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
         if let Some(idle) = self.problems.idle(&self.path_of(key)) {
             self.report_rule(&Rule::idle(key, idle), key, entry);
+            return;
+        }
+        if let Some((meant, hint)) = self.called_elsewhere(key) {
+            self.forget_missing(meant);
+            let proposal = format!("did you mean `{meant}`?");
+            self.push_unknown(key, entry, if hint.is_empty() { proposal.as_str() } else { hint });
             return;
         }
         let keys_read = self.keys_read.borrow();
@@ -118,8 +139,7 @@ impl Section<'_> {
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
         // What deletes files or state is not proposed because it is spelt alike.
-        let meant = |name: &str| self.path_of(&format!("{start}{name}"));
-        let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
+        let siblings = siblings.filter(|name| !self.deletes(&format!("{start}{name}")));
         // What to write, and where in this section that is.
         let near = suggest::nearest(&entry.key, siblings);
         let near = near.map(|name| (name.to_owned(), format!("{start}{name}")));

@@ -13,15 +13,12 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// A setting of MQTT, which is on by default.
-const CLEAN_SESSION: &str = "clean_session";
-
-/// Whether the setting at this path deletes files or state: `clean_inactive`, `delete`, `delete.enabled`.
+/// Whether the setting at this path deletes files or state, by its name: `clean_inactive`, `delete`, `delete.enabled`.
 pub(crate) fn deletes(path: &str) -> bool {
     let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
     let starts = |name: &str| ["clean", "delet"].iter().any(|start| name.starts_with(start));
     let turns_on = name == "enabled" && starts(above.rsplit('.').next().unwrap_or_default());
-    name != CLEAN_SESSION && starts(name) || turns_on
+    starts(name) || turns_on
 }
 
 fn fold(name: &str) -> Vec<char> {
@@ -69,9 +66,7 @@ mod tests {
         for path in ["clean_inactive", "a.clean_removed", "delete", "a[0].delete.enabled"] {
             assert!(deletes(path), "{path}");
         }
-        for path in
-            ["enabled", "close", "delete.grace_period", "clean.x.enabled", "a[0].clean_session"]
-        {
+        for path in ["enabled", "close", "delete.grace_period", "clean.x.enabled"] {
             assert!(!deletes(path), "{path}");
         }
     }

@@ -51,7 +51,19 @@ mod rebalance {
 
 settings! {
     /// Settings of `kafka`, but for those of parsers.
-    pub static KAFKA_INPUT = Group::new("input.kafka.consumer", "Records of topics of Kafka.");
+    pub static KAFKA_INPUT = Group::new("input.kafka.consumer", "Records of topics of Kafka.").called_elsewhere(&[
+        ("auto_offset_reset", "initial_offset", ""),
+        // `bootstrap.servers`.
+        ("bootstrap", "hosts", ""),
+        ("bootstrap_servers", "hosts", ""),
+        ("brokers", "hosts", ""),
+        ("consumer_group", "group_id", ""),
+        ("group", "group_id", ""),
+        ("port", "hosts", "it stands in `hosts`, as in `[\"localhost:9092\"]`"),
+        ("servers", "hosts", ""),
+        ("tls", "ssl", ""),
+        ("user", "username", ""),
+    ]);
 
     HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()

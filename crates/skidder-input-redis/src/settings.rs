@@ -3,7 +3,7 @@
 
 use crate::Redis;
 use skidder_config::{Group, Key, OneOf, Part, Secret, Section, Size, settings};
-use skidder_net::{Host, Route};
+use skidder_net::{Host, Route, WithoutTls};
 use skidder_os::Fs;
 use skidder_redis::{Network, Server, Target};
 use skidder_tls::{SSL, TlsClient, TlsSettings};
@@ -25,7 +25,19 @@ enum Family {
 
 settings! {
     /// Settings of `redis`.
-    pub static REDIS_INPUT = Group::new("input.redis.reader", "The slow log, lists or streams of Redis.");
+    pub static REDIS_INPUT = Group::new("input.redis.reader", "The slow log, lists or streams of Redis.")
+        .called_elsewhere(&[
+            ("address", "hosts", ""),
+            ("db", "hosts", "it stands in `hosts`, as in `[\"localhost:6379/1\"]`"),
+            ("key", "lists", "did you mean `lists` or `streams`?"),
+            ("keys", "lists", "did you mean `lists` or `streams`?"),
+            ("path", "hosts", "the path of a socket stands in `hosts`, with `network: unix`"),
+            ("port", "hosts", "it stands in `hosts`, as in `[\"localhost:6379\"]`"),
+            ("servers", "hosts", ""),
+            ("tls", "ssl", ""),
+            ("url", "hosts", ""),
+            ("user", "username", ""),
+        ]);
 
     HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()
@@ -257,7 +269,13 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
         let paths = hosts.at_least_one("socket").required();
         let target = |path: String| {
             let host = Host { name: "localhost".to_owned(), port: 0 };
-            let route = Route { host, proxy: None, tls: None, http2: false };
+            let route = Route {
+                host,
+                proxy: None,
+                tls: None,
+                http2: false,
+                without_tls: WithoutTls::Redis,
+            };
             let network = Network::Unix(PathBuf::from(path));
             Arc::new(Target { route, network, credentials: credentials.clone(), db: 0 })
         };
@@ -284,7 +302,13 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
             Family::Tcp6 => Network::Tcp6,
             Family::Tcp | Family::Unix => Network::Tcp,
         };
-        let route = Route { host: server.host, proxy: None, tls, http2: false };
+        let route = Route {
+            host: server.host,
+            proxy: None,
+            tls,
+            http2: false,
+            without_tls: WithoutTls::Redis,
+        };
         let credentials = server.credentials.or_else(|| credentials.clone());
         targets.push(Arc::new(Target { route, network, credentials, db: server.db.unwrap_or(0) }));
     }

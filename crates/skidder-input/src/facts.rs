@@ -19,7 +19,8 @@ pub struct SourceFacts {
     events: Counter,
     /// Nanoseconds since 1970-01-01 UTC; 0 if nothing came.
     last_activity: AtomicI64,
-    last_error: Mutex<Option<Box<str>>>,
+    /// When, and what.
+    last_error: Mutex<Option<(Timestamp, Box<str>)>>,
     opened: Timestamp,
     rate: Mutex<Rate>,
     behind: OnceLock<Behind>,
@@ -65,6 +66,8 @@ pub struct SourceStatus {
     pub last_activity: Option<Timestamp>,
     /// What went wrong last; `None` if nothing ever did.
     pub last_error: Option<String>,
+    /// When that was.
+    pub last_error_at: Option<Timestamp>,
     /// What the far side has beyond the last event with a verdict, in its own unit: records of a partition. `None` if it is
     /// not known.
     pub behind: Option<u64>,
@@ -106,8 +109,9 @@ impl SourceFacts {
     }
 
     /// Takes note of what went wrong.
-    pub(crate) fn failed(&self, error: &str) {
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
+    pub(crate) fn failed(&self, error: &str, now: Timestamp) {
+        let mut last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        *last_error = Some((now, error.into()));
     }
 
     fn status(&self, number: u64, now: Monotonic) -> SourceStatus {
@@ -123,7 +127,8 @@ impl SourceFacts {
             rate: rate.look(events, bytes, now),
             opened: self.opened,
             last_activity: (at != 0).then_some(Timestamp(at)),
-            last_error: last_error.as_deref().map(str::to_owned),
+            last_error: last_error.as_ref().map(|(_, error)| error.to_string()),
+            last_error_at: last_error.as_ref().map(|(at, _)| *at),
             behind: self.behind(),
         }
     }
@@ -203,7 +208,7 @@ mod tests {
         let now = clock.monotonic();
         facts[1].received(2, 20, Timestamp(7));
         facts[2].received(1, 10, Timestamp(9));
-        facts[2].failed("reset");
+        facts[2].failed("reset", Timestamp(10));
         let (listed, count) = sources.list(2, now);
         assert_eq!(count, 3);
         let names: Vec<_> = listed.iter().map(|status| &*status.name).collect();
@@ -213,6 +218,8 @@ mod tests {
             (2, 20, None)
         );
         assert_eq!(listed[0].last_error.as_deref(), Some("reset"));
+        assert_eq!(listed[0].last_error_at, Some(Timestamp(10)));
+        assert_eq!(listed[1].last_error_at, None);
         assert_eq!(sources.behind(), []);
         facts[0].set_behind(|| Some(5));
         facts[1].set_behind(|| None);

@@ -3,7 +3,7 @@
 use crate::login::Credentials;
 use crate::sasl::{self, SaslError};
 use rustls::pki_types::ServerName;
-use skidder_net::{connect_remedy, tls_remedy};
+use skidder_net::{WithoutTls, connect_remedy, tls_remedy};
 use skidder_tls::TlsClient;
 use std::fmt::Write as _;
 use std::io;
@@ -30,11 +30,12 @@ pub enum ConnectError {
     #[error("`{0}` is no name that a certificate could be for")]
     Name(String),
     /// TLS.
-    #[error("cannot encrypt: {}{}", .0, tls_remedy(.0))]
+    #[error("cannot encrypt: {}{}", .0, tls_remedy(.0, WithoutTls::NoSsl))]
     Tls(io::Error),
     /// No answer to the handshake in time.
     #[error(
-        "no answer to the TLS handshake within {0:?} (`timeout`); is this the broker's port with TLS? If not, leave `ssl` out"
+        "no answer to the TLS handshake within {0:?} (`timeout`); is this the broker's port with TLS? If not, {no_ssl}",
+        no_ssl = WithoutTls::NoSsl,
     )]
     NoHandshake(Duration),
     /// SASL.
@@ -165,4 +166,19 @@ fn nonce() -> io::Result<String> {
         write!(text, "{byte:02x}").expect("a string takes everything");
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_for_a_port_without_tls_is_one_of_the_settings() {
+        let error = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        let error = io::Error::new(io::ErrorKind::InvalidData, error);
+        for error in [ConnectError::Tls(error), ConnectError::NoHandshake(Duration::from_secs(1))] {
+            let text = error.to_string();
+            assert!(text.ends_with("leave `ssl` out, or set `ssl.enabled: false`"), "{text}");
+        }
+    }
 }

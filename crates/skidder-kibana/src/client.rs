@@ -5,7 +5,9 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method};
 use serde_json::Value;
-use skidder_net::{Connection, ConnectionError, Pieces, Redactor, Route, excerpt, request_uri};
+use skidder_net::{
+    Connection, ConnectionError, Pieces, Redactor, Route, WithoutTls, excerpt, request_uri,
+};
 use skidder_os::Fs;
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -67,7 +69,11 @@ impl<'a> Client<'a> {
             })?);
         }
         let (host, proxy) = (kibana.url.address(), kibana.proxy.clone());
-        Ok(Self { kibana, route: Route { host, proxy, tls, http2: false }, is_serverless: false })
+        Ok(Self {
+            kibana,
+            route: Route { host, proxy, tls, http2: false, without_tls: WithoutTls::Http },
+            is_serverless: false,
+        })
     }
 
     /// The version, after it was checked.

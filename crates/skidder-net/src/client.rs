@@ -7,7 +7,7 @@ use crate::address::read_address;
 use crate::connection::{Connection, ConnectionError, Pieces, read_body, read_piece};
 use crate::headers::excerpt;
 use crate::redact::Redactor;
-use crate::route::{Host, Route, Stream};
+use crate::route::{Host, Route, Stream, WithoutTls};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, response};
@@ -163,7 +163,13 @@ impl HttpClient {
             None => (rest, ""),
         };
         let (name, port) = read_address(authority, usual)?;
-        let route = Route { host: Host { name, port }, proxy: None, tls, http2: false };
+        let route = Route {
+            host: Host { name, port },
+            proxy: None,
+            tls,
+            http2: false,
+            without_tls: WithoutTls::Http,
+        };
         let base = path.trim_end_matches('/').to_owned();
         Ok(Self::new(Target::Tcp(route), authority.to_owned(), base, timeout))
     }
@@ -171,7 +177,7 @@ impl HttpClient {
     /// A client of a host, over TLS if `tls` is given.
     pub fn tcp(host: Host, tls: Option<Arc<TlsClient>>, timeout: Duration) -> Self {
         let authority = host.to_string();
-        let route = Route { host, proxy: None, tls, http2: false };
+        let route = Route { host, proxy: None, tls, http2: false, without_tls: WithoutTls::Http };
         Self::new(Target::Tcp(route), authority, String::new(), timeout)
     }
 

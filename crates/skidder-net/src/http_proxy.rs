@@ -2,7 +2,7 @@
 
 use crate::address::{read_address, read_credentials};
 use crate::headers::basic_login;
-use crate::route::{Host, NetError, Stream, dial, encrypt, resolve};
+use crate::route::{Host, NetError, Stream, WithoutTls, dial, encrypt, resolve};
 use http::{HeaderName, HeaderValue};
 use skidder_config::Secret;
 use skidder_tls::TlsSettings;
@@ -62,7 +62,7 @@ impl HttpProxy {
         }
         let tls = TlsSettings::default().client(&skidder_os::RealFs);
         let tls = tls.map_err(|error| self.error(format!("cannot be checked: {error}")))?;
-        Ok(Box::new(encrypt(tcp, &self.host.name, &tls).await?))
+        Ok(Box::new(encrypt(tcp, &self.host.name, &tls, WithoutTls::Http).await?))
     }
 
     /// A tunnel through the proxy to `target`.

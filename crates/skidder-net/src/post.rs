@@ -5,7 +5,7 @@ use crate::connection::{Connection, ConnectionError, Pieces};
 use crate::headers::{
     AGENT, basic_login_of, excerpt, proxy_login, request_uri, retry_after, secret_header,
 };
-use crate::{HTTPS, PROXY, Proxy, ProxyChoice, Route, read_headers, read_https};
+use crate::{HTTPS, PROXY, Proxy, ProxyChoice, Route, WithoutTls, read_headers, read_https};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -127,7 +127,13 @@ impl Poster {
             return None;
         };
         Some(Self {
-            route: Route { host: url.address(), proxy, tls, http2: false },
+            route: Route {
+                host: url.address(),
+                proxy,
+                tls,
+                http2: false,
+                without_tls: WithoutTls::Http,
+            },
             url,
             uri,
             headers,

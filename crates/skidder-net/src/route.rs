@@ -50,12 +50,14 @@ pub enum NetError {
         what: String,
     },
     /// The handshake failed.
-    #[error("no TLS connection with `{name}`: {}{}", handshake_words(.source), tls_remedy(.source))]
+    #[error("no TLS connection with `{name}`: {}{}", handshake_words(.source), tls_remedy(.source, *.without_tls))]
     Tls {
         /// The server's name.
         name: String,
         /// Why.
         source: io::Error,
+        /// What to write if the server has none.
+        without_tls: WithoutTls,
     },
     /// The name cannot be checked against a certificate.
     #[error("`{0}` is no name that a certificate can have")]
@@ -65,11 +67,34 @@ pub enum NetError {
     Timeout(Duration),
     /// No answer to the handshake in time.
     #[error(
-        "no answer to the TLS handshake within `timeout` ({} s); does this port speak TLS? If not, use `http://` in place \
-         of `https://`, or leave `ssl` out",
-        .0.as_secs_f64()
+        "no answer to the TLS handshake within `timeout` ({} s); does this port speak TLS? If not, {}",
+        .0.as_secs_f64(), .1
     )]
-    NoHandshake(Duration),
+    NoHandshake(Duration, WithoutTls),
+}
+
+/// What the settings of a server say for a connection without TLS: a remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithoutTls {
+    /// Another scheme in a URL, or no `ssl`.
+    Http,
+    /// The same for Redis.
+    Redis,
+    /// Another scheme in a URL.
+    Mqtt,
+    /// No `ssl`: there are no URLs.
+    NoSsl,
+}
+
+impl fmt::Display for WithoutTls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Http => "use `http://` in place of `https://`, or leave `ssl` out",
+            Self::Redis => "use `redis://` in place of `rediss://`, or leave `ssl` out",
+            Self::Mqtt => "use `tcp://` in place of `ssl://`",
+            Self::NoSsl => "leave `ssl` out, or set `ssl.enabled: false`",
+        })
+    }
 }
 
 /// How to fix a failed connection, for use after the error; empty if unknown.
@@ -83,17 +108,21 @@ pub fn connect_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// The same for TLS.
-pub fn tls_remedy(error: &io::Error) -> &'static str {
+/// The same for TLS; `without_tls` is what to write if the server has none.
+pub fn tls_remedy(error: &io::Error, without_tls: WithoutTls) -> String {
     use rustls::CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
         UnknownIssuer,
     };
     if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) {
-        return "; does this port speak TLS, and does the server want `ssl.certificate` and `ssl.key`?";
+        return "; does this port speak TLS, and does the server want `ssl.certificate` and `ssl.key`?"
+            .to_owned();
     }
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    match error {
+    if let Some(rustls::Error::InvalidMessage(_)) = error {
+        return format!("; this port does not speak TLS: {without_tls}");
+    }
+    let remedy = match error {
         Some(rustls::Error::InvalidCertificate(error)) => match error {
             BadSignature => {
                 "; another authority of the same name signed it: put the one that did into `ssl.certificate_authorities`"
@@ -117,11 +146,9 @@ pub fn tls_remedy(error: &io::Error) -> &'static str {
         Some(rustls::Error::AlertReceived(_)) => {
             "; see the server's log; it may want `ssl.certificate` and `ssl.key`, or other `ssl.supported_protocols`"
         }
-        Some(rustls::Error::InvalidMessage(_)) => {
-            "; this port does not speak TLS: use `http://` in place of `https://`, or leave `ssl` out"
-        }
         _ => "",
-    }
+    };
+    remedy.to_owned()
 }
 
 /// Whether bytes that a server sent first are an alert of TLS (RFC 8446, 5.1): it was spoken to without TLS.
@@ -178,6 +205,8 @@ pub struct Route {
     /// The connection is for HTTP/2: TLS offers `h2` (ALPN, RFC 9113, 3.2), and a proxy of HTTP opens a tunnel for plain
     /// connections, too.
     pub http2: bool,
+    /// What the settings say for a connection without TLS.
+    pub without_tls: WithoutTls,
 }
 
 /// An open connection, whatever it is made of.
@@ -199,7 +228,7 @@ impl Route {
         let Some(tls) = &self.tls else { return Ok(stream) };
         let left = timeout.saturating_sub(started.elapsed());
         match self.encrypt(stream, tls, left).await {
-            Err(NetError::NoHandshake(_)) => Err(NetError::NoHandshake(timeout)),
+            Err(NetError::NoHandshake(_, remedy)) => Err(NetError::NoHandshake(timeout, remedy)),
             encrypted => Ok(Box::new(encrypted?)),
         }
     }
@@ -212,8 +241,8 @@ impl Route {
         timeout: Duration,
     ) -> Result<TlsStream<S>, NetError> {
         let session = self.session(tls);
-        let encrypting = encrypt(stream, &self.host.name, &session);
-        let late = Err(NetError::NoHandshake(timeout));
+        let encrypting = encrypt(stream, &self.host.name, &session, self.without_tls);
+        let late = Err(NetError::NoHandshake(timeout, self.without_tls));
         tokio::time::timeout(timeout, encrypting).await.unwrap_or(late)
     }
 
@@ -318,13 +347,14 @@ pub async fn encrypt<S: Stream>(
     stream: S,
     name: &str,
     tls: &Arc<ClientConfig>,
+    without_tls: WithoutTls,
 ) -> Result<TlsStream<S>, NetError> {
     let server =
         ServerName::try_from(name.to_owned()).map_err(|_| NetError::Name(name.to_owned()))?;
     TlsConnector::from(Arc::clone(tls))
         .connect(server, stream)
         .await
-        .map_err(|source| NetError::Tls { name: name.to_owned(), source })
+        .map_err(|source| NetError::Tls { name: name.to_owned(), source, without_tls })
 }
 
 #[cfg(test)]
@@ -337,8 +367,33 @@ mod tests {
             [rustls::CertificateError::BadSignature, rustls::CertificateError::UnknownIssuer]
         {
             let error = rustls::Error::InvalidCertificate(wrong);
-            let remedy = tls_remedy(&io::Error::new(io::ErrorKind::InvalidData, error));
+            let error = io::Error::new(io::ErrorKind::InvalidData, error);
+            let remedy = tls_remedy(&error, WithoutTls::Http);
             assert!(remedy.contains("`ssl.certificate_authorities`"), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn a_port_without_tls_has_the_remedy_of_its_settings() {
+        use rustls::InvalidMessage;
+        let source = || {
+            let error = rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType);
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        };
+        for (without_tls, expected) in [
+            (WithoutTls::Http, "use `http://` in place of `https://`, or leave `ssl` out"),
+            (WithoutTls::Redis, "use `redis://` in place of `rediss://`, or leave `ssl` out"),
+            (WithoutTls::Mqtt, "use `tcp://` in place of `ssl://`"),
+            (WithoutTls::NoSsl, "leave `ssl` out, or set `ssl.enabled: false`"),
+        ] {
+            let name = "a".to_owned();
+            let errors = [
+                NetError::Tls { name, source: source(), without_tls },
+                NetError::NoHandshake(Duration::from_secs(1), without_tls),
+            ];
+            for error in errors.map(|error| error.to_string()) {
+                assert!(error.ends_with(expected), "{error}");
+            }
         }
     }
 }

@@ -266,6 +266,11 @@ fn flow_record<'a>(
             let (protocol, frame_len) = (record.u32()?, record.u32()?);
             let (stripped, len) = (record.u32()?, record.u32()?);
             let header = record.take(usize::try_from(len).ok()?)?;
+            // A sample is one packet: fields of another one would be mixed with its own.
+            if values.has(Name::HeaderProtocol) {
+                *skipped += 1;
+                return Some(());
+            }
             values.number(Name::HeaderProtocol, protocol);
             values.number(Name::DataLinkFrameSize, frame_len);
             values.number(Name::StrippedOctets, stripped);

@@ -161,6 +161,7 @@ pub(crate) fn source_json(input: &InputSource, status: &SourceStatus, now: Times
         "last_activity": status.last_activity.map(time_text),
         "silent_ms": status.last_activity.map(since),
         "last_error": status.last_error,
+        "last_error_ms": status.last_error_at.map(since),
         "behind": status.behind,
     })
 }

@@ -62,7 +62,7 @@ use request::BodyWriter;
 use server::Target;
 use setup::{Installer, PipelineLoader};
 use skidder_kerberos::LoginError;
-use skidder_net::Route;
+use skidder_net::{Route, WithoutTls};
 use skidder_outputs::Buffers;
 use skidder_outputs::{Backoff, Context, Failures, Refuser};
 use skidder_pipeline::{Feed, Output, OutputFuture, SetUp};
@@ -186,7 +186,7 @@ impl Elasticsearch {
         let host = target.host.address();
         let proxy = self.config.proxy.of(target.host.https, &host);
         let tls = self.tls.clone().filter(|_| target.host.https);
-        Route { host, proxy, tls, http2: false }
+        Route { host, proxy, tls, http2: false, without_tls: WithoutTls::Http }
     }
 
     /// The hosts of each worker.

@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use skidder_net::{
     AGENT, Connection, ConnectionError, HostUrl, Http2, Http2Answer, Pieces, Proxy, Redactor,
-    Route, Stream, basic_login_of, proxy_login, request_uri, secret_header, within,
+    Route, Stream, WithoutTls, basic_login_of, proxy_login, request_uri, secret_header, within,
 };
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ impl Target {
             proxy,
             tls: tls.filter(|_| host.https).cloned(),
             http2: config.protocol == Protocol::Grpc,
+            without_tls: WithoutTls::Http,
         };
         Ok(Self { host: host.clone(), route, protocol: config.protocol, uri, headers })
     }

@@ -44,7 +44,7 @@ use object::Maker;
 use ready::Ready;
 use skidder_config::Section;
 use skidder_event::Format;
-use skidder_net::Route;
+use skidder_net::{Route, WithoutTls};
 use skidder_os::Clock;
 use skidder_outputs::{Backoff, Built, Codec, Context, Failures, QueueSettings, Refuser};
 use skidder_pipeline::{Feed, Output, OutputFuture, OutputMetrics};
@@ -115,7 +115,7 @@ impl S3 {
     fn route(&self) -> Route {
         let host = self.target.address.clone();
         let proxy = self.config.proxy.of(self.target.https, &host);
-        Route { host, proxy, tls: self.tls.clone(), http2: false }
+        Route { host, proxy, tls: self.tls.clone(), http2: false, without_tls: WithoutTls::Http }
     }
 
     fn client(&self, metrics: Arc<OutputMetrics>, clock: Arc<dyn Clock>) -> Client {

@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use skidder_aws::{Credentials, escape, text_of, time_of};
 use skidder_config::Secret;
-use skidder_net::{Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route};
+use skidder_net::{Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route, WithoutTls};
 use skidder_os::{Fs, Timestamp, read_to_end};
 use skidder_tls::TlsClient;
 use std::io;
@@ -251,7 +251,7 @@ impl RoleClient {
         let body = Pieces::new(&[Bytes::from(question.body)]);
         let mut answer = Vec::new();
         let response = async {
-            let route = Route { host, proxy, tls, http2: false };
+            let route = Route { host, proxy, tls, http2: false, without_tls: WithoutTls::Http };
             let mut connection = Connection::open(&route, None, TIMEOUT).await?;
             connection.send(question.method, uri, headers, body, &mut answer, TIMEOUT).await
         };

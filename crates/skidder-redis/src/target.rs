@@ -115,7 +115,10 @@ impl Target {
         let stream = dial(&addresses).await?;
         match &self.route.tls {
             None => Ok(Box::new(stream)),
-            Some(tls) => Ok(Box::new(encrypt(stream, &host.name, &tls.config()).await?)),
+            Some(tls) => {
+                let plain = self.route.without_tls;
+                Ok(Box::new(encrypt(stream, &host.name, &tls.config(), plain).await?))
+            }
         }
     }
 

@@ -76,7 +76,8 @@ fn why(file: &Value) -> String {
         why.push_str(&format!("; rotation deletes it in {}", span(left)));
     }
     if let Some(error) = file["error"]["text"].as_str().filter(|error| !why.contains(error)) {
-        why.push_str(&format!("; last error: {error}"));
+        let at = file["error"]["at"].as_str().map(|at| format!(" at {at}"));
+        why.push_str(&format!("; last error{}: {error}", at.unwrap_or_default()));
     }
     why
 }
@@ -313,4 +314,19 @@ fn print_json(
         print(&format!("{comma}{source}"))?;
     }
     print(&format!("\n],\"findings\":{}}}\n", Value::from(findings)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_shown_with_its_time_unless_it_is_the_reason() {
+        let mut file = json!({
+            "reason": "at its end",
+            "error": {"at": "2026-01-02T03:04:05.678Z", "path": "/a", "text": "torn"}});
+        assert_eq!(why(&file), "at its end; last error at 2026-01-02T03:04:05.678Z: torn");
+        file["reason"] = "it cannot be opened: torn".into();
+        assert_eq!(why(&file), "it cannot be opened: torn");
+    }
 }

@@ -190,7 +190,7 @@ impl Common {
 }
 
 /// What the type of an input and its own options add to its events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OfType {
     /// A tag of all of them.
     pub(crate) tag: Option<&'static str>,

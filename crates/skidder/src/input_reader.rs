@@ -4,7 +4,7 @@
 use crate::agent::Agent;
 use crate::config_context::ConfigContext;
 use crate::filestream::InputContext;
-use crate::input_plan::{self, Common};
+use crate::input_plan::{self, Common, OfType};
 use crate::input_print::Prints;
 use crate::input_settings::{ENABLED, ID};
 use crate::inputs::{self, Input, Reads};
@@ -151,7 +151,12 @@ impl InputReader {
             first_use: shared.agent.first_use,
         };
         let Some(mut reads) = inputs::read(&section, &context, tasks) else {
-            inputs::wrong(section);
+            inputs::wrong(section, |section| {
+                section.get(&ID).value();
+                Feeds::read(section, &shared.ids);
+                let of_type = OfType::default();
+                input_plan::read(section, &self.common, &self.processors, of_type, made);
+            });
             return Found::Wrong;
         };
         let id = match &mut reads {

@@ -276,11 +276,13 @@ pub(crate) fn turned_off(section: Section<'_>) {
     }
 }
 
-/// Ends the reading of an input with a mistake: those in the names of its other settings are found, too.
-pub(crate) fn wrong(section: Section<'_>) {
+/// Ends the reading of an input with a mistake in what its type has: those in what all inputs have, which `read_common`
+/// reads, and in the names of its other settings are found, too.
+pub(crate) fn wrong(section: Section<'_>, read_common: impl FnOnce(&Section<'_>)) {
     match settings_of(&section) {
         Some(group) => {
             section.declared_by(group);
+            read_common(&section);
             section.finish();
         }
         None => section.skip(),

@@ -638,7 +638,7 @@ fn an_input_with_one_mistake_is_read_to_its_end() {
 - {type: kafka, topics: [a], group_id: g, initial_ofset: oldest, tags: [x], fields.a.b: 1}
 - {type: lumberjack, certificate: x}
 - {type: sflow, host: 'a:1', nonsense: 1}
-- {type: mqtt, processors: [{drop_event: }], topcs: [a], ssl.certificat: a, index: x}
+- {type: mqtt, processors: [{drop_event: {when.equals.a: b}}], topcs: [a], ssl.certificat: a, index: x}
 - {type: mqtt, hosts: ['tcp://a'], topics: [a], clean_sesion: false}
 - {type: kafka, hosts: [a], topics: [a], group_id: g, fetch_min: 1}
 output.discard: {}
@@ -659,8 +659,8 @@ output.discard: {}
             + "input type `sflow` is not supported by skidder yet\nhint: set `type: netflow` and `protocols: [sflow]`\n",
         at(6, 3)
             + "`filebeat.inputs[4].hosts` is missing; expected a list of brokers, as in `[\"tcp://localhost:1883\"]`\n",
-        at(6, 46) + "unknown setting `filebeat.inputs[4].topcs`\nhint: did you mean `topics`?\n",
-        at(6, 58)
+        at(6, 64) + "unknown setting `filebeat.inputs[4].topcs`\nhint: did you mean `topics`?\n",
+        at(6, 76)
             + "unknown setting `filebeat.inputs[4].ssl.certificat`\nhint: did you mean `certificate`?\n",
         at(7, 49)
             + "unknown setting `filebeat.inputs[5].clean_sesion`\nhint: did you mean `clean_session`?\n",
@@ -668,6 +668,102 @@ output.discard: {}
             + "unknown setting `filebeat.inputs[6].fetch_min`\nhint: did you mean `fetch.min`?\n",
     ];
     assert_eq!(ended.log, wanted.concat());
+}
+
+#[test]
+fn all_wrong_values_of_an_input_are_found_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "filebeat.inputs:
+- {type: tcp, line_delimiter: '', host: nowhere, ssl: {certificate: /a, key: /b}, network: x, tags: {a: b}}
+- {type: syslog, protocol.tcp: {timeout: x, host: nowhere}, host: a, fields_under_root: x}
+- {type: syslog, protocol.udp: {host: '', read_buffer: x}, processors: [{renam: {}}]}
+- {type: unix, group: no such group, path: '', mode: x, framing: x, index: {a: b}}
+- {type: lumberjack, ssl: {certificate: /a, key: /b}, listen_address: nowhere, pipeline: {a: b}}
+- {type: http_endpoint, ssl: {certificate: /a, key: /b}, listen_port: x, basic_auth: true, secret.header: S, hmac.key: k, hmac.type: x, options_headers: {'a b': c}, crc: {provider: x, secret: {a: b}}, splunk_hec: {token: '', use_ack: x}, tags: {a: b}}
+output.discard: {}
+";
+    std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
+    let ended = run(directory.path(), &["-c", "filebeat.yml", "test", "config"]);
+    assert_eq!(ended.code(), Some(1));
+    let of_input: [&[&str]; 6] = [
+        &[
+            "`.line_delimiter` is empty",
+            "`.host` is `nowhere`",
+            "/a",
+            "`.network` is",
+            "`.tags` is",
+        ],
+        &[
+            "`.protocol.tcp.timeout` is",
+            "`.protocol.tcp.host` is `nowhere`",
+            "unknown setting `.host`",
+            "`.fields_under_root` is",
+        ],
+        &["`.protocol.udp.host` is empty", "`.protocol.udp.read_buffer` is", "renam"],
+        &["no such group", "`.path` is empty", "`.mode` is", "`.framing` is", "`.index` is"],
+        &["/a", "`.listen_address` is `nowhere`", "`.pipeline` is"],
+        &[
+            "/a",
+            "`.listen_port` is",
+            "`.basic_auth` needs a user",
+            "`.secret.header` needs `.secret.value`",
+            "`.hmac.key` needs `.hmac.header`",
+            "`.hmac.type` is",
+            "`.options_headers.a b` cannot be sent",
+            "`.crc.provider` is",
+            "`.crc.secret` is",
+            "`.splunk_hec.token` is empty",
+            "`.splunk_hec.use_ack` is",
+            "`.tags` is",
+        ],
+    ];
+    for (number, wanted) in of_input.iter().enumerate() {
+        let place = format!("error: filebeat.yml:{}:", number + 2);
+        let own = format!("filebeat.inputs[{number}]");
+        let lines: Vec<&str> = ended.log.lines().filter(|line| line.starts_with(&place)).collect();
+        for wanted in *wanted {
+            let wanted = wanted.replace("`.", &format!("`{own}."));
+            let found = lines.iter().any(|line| line.contains(&wanted));
+            assert!(found, "{wanted}: {}", ended.log);
+        }
+    }
+}
+
+#[test]
+fn names_that_settings_have_in_other_programs_are_known() {
+    let directory = tempfile::tempdir().unwrap();
+    for (settings, unknown, hint) in [
+        ("kafka, topics: [t], group_id: g, brokers: [a]", "brokers", "did you mean `hosts`?"),
+        (
+            "kafka, topics: [t], group_id: g, bootstrap.servers: a",
+            "bootstrap",
+            "did you mean `hosts`?",
+        ),
+        ("kafka, topics: [t], hosts: [a], group: g", "group", "did you mean `group_id`?"),
+        ("redis, hosts: [a], key: k", "key", "did you mean `lists` or `streams`?"),
+        ("redis, path: /run/redis.sock", "path", "with `network: unix`"),
+        ("mqtt, broker: a", "broker", "did you mean `hosts`?"),
+        ("mqtt, hosts: [a], port: 1", "port", "it stands in `hosts`, as in"),
+        ("mqtt, hosts: [a], topic: t", "topic", "did you mean `topics`?"),
+        ("journald, unit: a", "unit", "did you mean `units`?"),
+        ("http_endpoint, path: /a", "path", "did you mean `url`?"),
+        ("http_endpoint, port: 1", "port", "did you mean `listen_port`?"),
+        ("lumberjack, port: 1", "port", "it stands in `listen_address`, as in"),
+        ("netflow, port: 1", "port", "it stands in `host`, as in"),
+        ("tcp, port: 1", "port", "it stands in `host`, as in"),
+        ("udp, port: 1", "port", "it stands in `host`, as in"),
+        ("unix, socket: /a", "socket", "did you mean `path`?"),
+        ("syslog, port: 1", "port", "it belongs to the protocol, as in `protocol.udp.host"),
+    ] {
+        let text = format!("filebeat.inputs:\n- {{type: {settings}}}\noutput.discard: {{}}\n");
+        std::fs::write(directory.path().join("filebeat.yml"), &text).unwrap();
+        let ended = run(directory.path(), &["-c", "filebeat.yml", "test", "config"]);
+        // What is meant is not missing, too.
+        assert_eq!(ended.log.matches("error: ").count(), 1, "{text}{}", ended.log);
+        let message = format!("unknown setting `filebeat.inputs[0].{unknown}`\nhint: ");
+        let (_, found) = ended.log.split_once(&message).unwrap_or_else(|| panic!("{}", ended.log));
+        assert!(found.lines().next().unwrap().contains(hint), "{text}{}", ended.log);
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub struct Group {
     pub(crate) unsupported: &'static [(&'static str, &'static str)],
     pub(crate) deprecated: &'static [(&'static str, &'static str)],
     pub(crate) without_effect: &'static [(&'static str, &'static str)],
+    /// A name that another program has, the setting that is meant, and a hint.
+    pub(crate) elsewhere: &'static [(&'static str, &'static str, &'static str)],
     /// A map is one of these kinds.
     pub(crate) kinds: Option<Kinds>,
     /// Other keys are allowed: names of fields, or settings that are not declared yet.
@@ -42,6 +44,7 @@ impl Group {
             unsupported: &[],
             deprecated: &[],
             without_effect: &[],
+            elsewhere: &[],
             kinds: None,
             is_open: false,
             is_common: false,
@@ -68,6 +71,15 @@ impl Group {
     /// Settings of a part of Filebeat that is not here and that a run does without, each with what to do instead.
     pub const fn without_effect(self, rules: &'static [(&'static str, &'static str)]) -> Self {
         Self { without_effect: rules, ..self }
+    }
+
+    /// Names that settings have in other programs: each with the setting that is meant, which is not reported as missing
+    /// then, and a hint. An empty hint proposes the setting.
+    pub const fn called_elsewhere(
+        self,
+        elsewhere: &'static [(&'static str, &'static str, &'static str)],
+    ) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// A map is one of these kinds, besides what it has itself.

@@ -100,6 +100,8 @@ pub struct Spec {
     pub is_filled: bool,
     /// Its value is a map of any names.
     pub is_map: bool,
+    /// It deletes no files and no state, whatever its name sounds like.
+    pub deletes_nothing: bool,
     /// The group that it was declared in.
     pub group: Option<&'static Group>,
 }
@@ -200,6 +202,7 @@ impl<K: Kind> Key<K> {
             ignores_case: false,
             is_filled: false,
             is_map: false,
+            deletes_nothing: false,
             group: None,
         };
         Self { spec, default: None, low: None, high: None, extra }
@@ -273,6 +276,12 @@ impl<K: Kind> Key<K> {
     pub const fn secret(mut self) -> Self {
         self.spec.is_secret = true;
         self.hidden()
+    }
+
+    /// Its name sounds as if it deleted files or state, which it does not: it can be proposed for a misspelt one.
+    pub const fn deletes_nothing(mut self) -> Self {
+        self.spec.deletes_nothing = true;
+        self
     }
 
     /// The same under another name, for a second group with the same setting.

@@ -31,6 +31,33 @@ settings! {
     ENCRYPTION: Part = Key::part("tls", &inner::TLS).about("below");
 }
 
+mod names {
+    use super::*;
+
+    settings! {
+        pub(super) static NAMES_THAT_DELETE = Group::new("names", "Names that sound alike.");
+
+        pub(super) CLEAN_SESSION: bool = Key::new("clean_session").default(true).deletes_nothing();
+        pub(super) CLEAN_STATES: bool = Key::new("clean_states").default(false);
+    }
+}
+
+#[test]
+fn what_sounds_as_if_it_deleted_is_proposed_only_if_its_declaration_says_that_it_does_not() {
+    let settings = Settings::parse("x", "{clean_sesion: true, clean_state: true}").unwrap();
+    let problems = Problems::new();
+    let section = settings.root(&problems);
+    section.declared_by(&names::NAMES_THAT_DELETE);
+    assert!(section.get(&names::CLEAN_SESSION).value());
+    assert!(!section.get(&names::CLEAN_STATES).value());
+    section.finish();
+    assert_eq!(
+        problems.to_string(),
+        "error: x:1:2: unknown setting `clean_sesion`\nhint: did you mean `clean_session`?\n\
+         error: x:1:22: unknown setting `clean_state`"
+    );
+}
+
 fn read<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> (T, String) {
     let settings = Settings::parse("x", text).unwrap();
     let problems = Problems::new();

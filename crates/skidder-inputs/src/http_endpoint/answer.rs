@@ -380,6 +380,9 @@ impl Route {
     fn refused(&self, session: &Session, error: BodyError) -> Answer {
         match error {
             BodyError::Refused(status, message) => self.failed(session, status, &message),
+            BodyError::Contradiction(message) => {
+                self.failed(session, StatusCode::BAD_REQUEST, &message)
+            }
             BodyError::Damaged(position, why) => {
                 let message = format!("malformed JSON object at stream position {position}: {why}");
                 self.failed(session, StatusCode::BAD_REQUEST, &message)
@@ -406,7 +409,7 @@ impl Route {
     fn failed(&self, session: &Session, status: StatusCode, message: &str) -> Answer {
         let name = &session.source.about().name;
         session.source.failed(message);
-        tracing::warn!(source = %name, status = status.as_u16(), message, "a request is refused");
+        tracing::warn!(source = %name, status = status.as_u16(), "a request is refused: {message}");
         let body = format!("{{\"message\":{}}}\n", serde_json::Value::from(message));
         json_answer(status, body.into())
     }

@@ -32,6 +32,8 @@ pub(super) enum BodyError {
     Damaged(usize, String),
     /// Too many bytes are in flight.
     InFlight(Over),
+    /// It contradicts the headers of its request.
+    Contradiction(String),
 }
 
 /// How the body is packed.
@@ -199,6 +201,34 @@ fn unpack_zstd(
         }
         if is_read && more == 0 {
             return Err(damaged(before, &"zstd: unexpected end"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faces_take_codings_in_any_case_and_filebeat_does_not() {
+        for (written, of_face, of_filebeat) in [
+            ("", Some(Coding::Plain), Some(Coding::Plain)),
+            ("gzip", Some(Coding::Gzip), Some(Coding::Gzip)),
+            ("GZIP", Some(Coding::Gzip), None),
+            ("X-GZip", Some(Coding::Gzip), None),
+            ("ZSTD", Some(Coding::Zstd), None),
+            ("Identity", Some(Coding::Plain), None),
+            ("br", None, None),
+        ] {
+            let of = |is_face| match Coding::of(Some(written.as_bytes()), is_face) {
+                Ok(coding) => Some(coding),
+                Err(BodyError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)) => {
+                    assert!(message.contains(written), "{message}");
+                    None
+                }
+                Err(other) => panic!("{written}: {other:?}"),
+            };
+            assert_eq!((of(true), of(false)), (of_face, of_filebeat), "{written}");
         }
     }
 }

@@ -1,16 +1,19 @@
 //! The settings, with Filebeat's names and defaults.
 
-use super::crc::{Crc, Provider};
+mod login;
+
+use super::crc::Crc;
 use super::faces::{Face, FaceSettings, NAMES};
 use super::in_flight::Limits;
 use super::program::Program;
-use super::validate::{Hmac, HmacKind, Validator};
+use super::validate::{HmacKind, Validator};
 use super::{HttpEndpoint, paths};
 use crate::Context;
 use crate::common::{EVERY_INPUT, HttpPart, begin};
 use crate::listen::{ListenPlace, StreamAddress, read_tls};
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderName;
+use login::{read_crc, read_secret, read_validator};
 use skidder_config::{Any, Group, Key, OneOf, Part, Secret, Section, Size, settings};
 use skidder_event::Path;
 use skidder_input::Input;
@@ -38,7 +41,14 @@ settings! {
     /// Settings of `http_endpoint`.
     pub static HTTP_ENDPOINT = Group::new("input.http_endpoint", "Events in requests of HTTP.")
         .include(&[&EVERY_INPUT])
-        .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")]);
+        .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")])
+        .called_elsewhere(&[
+            ("address", "listen_address", ""),
+            ("host", "listen_address", "did you mean `listen_address`? The port is `listen_port`"),
+            ("path", "url", ""),
+            ("port", "listen_port", ""),
+            ("tls", "ssl", ""),
+        ]);
 
     LISTEN_ADDRESS: String = Key::new("listen_address")
         .default("127.0.0.1")
@@ -192,9 +202,10 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     });
     let program = program.optional().flatten();
     let faces = read_faces(section, &path);
-    let tls = read_tls(section, &SSL, context, &PROTOCOLS).ok()?;
+    let tls = read_tls(section, &SSL, context, &PROTOCOLS);
     let host = section.get(&LISTEN_ADDRESS).value();
     let port = u16::try_from(section.get(&LISTEN_PORT).value()).ok()?;
+    let tls = tls.ok()?;
     let settings = Settings {
         path: path.clone(),
         validator: validator?,
@@ -258,24 +269,27 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
             format!("expected `ndjson`, or some of `{}`", names.join("`, `"))
         })
     });
+    let is_known = !names.is_wrong();
+    let mut is_right = true;
     let names = names.value();
     let token = read_secret(section, &HEC_TOKEN);
+    let use_ack = section.get(&HEC_USE_ACK).value();
+    let faces: Vec<_> = names.iter().filter_map(|face| *face).collect();
     if token.is_none() && section.has_key(&HEC_TOKEN) {
         let message =
             format!("`{}` is empty: anybody could send", section.path_of(HEC_TOKEN.name()));
         section.problem(HEC_TOKEN.name(), message, "set a token, or remove this");
-        return None;
-    }
-    let use_ack = section.get(&HEC_USE_ACK).value();
-    let faces: Vec<_> = names.iter().filter_map(|face| *face).collect();
-    if !faces.contains(&Face::SplunkHec) && (token.is_some() || use_ack) {
+        is_right = false;
+    } else if is_known && !faces.contains(&Face::SplunkHec) && (token.is_some() || use_ack) {
         let name = if use_ack { HEC_USE_ACK.name() } else { HEC_TOKEN.name() };
         let message = format!("`{}` needs `splunk_hec` in `accept`", section.path_of(name));
         section.problem(name, message, "add it there, or remove this");
-        return None;
+        is_right = false;
     }
+    let settings = FaceSettings { faces, completion_timeout, token, use_ack };
+    let faces = &settings.faces;
     if faces.is_empty() {
-        return Some(FaceSettings { faces, completion_timeout, token, use_ack });
+        return is_right.then_some(settings);
     }
     if faces.len() < names.len() {
         let message = format!("`{}` has `ndjson` beside others", section.path_of(ACCEPT.name()));
@@ -284,7 +298,7 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
         section.problem(ACCEPT.name(), message, hint);
         return None;
     }
-    check_path(section, path, &faces)?;
+    is_right &= check_path(section, path, faces).is_some();
     let is_used = |name: &str| name == "prefix" && faces.contains(&Face::SplunkHec);
     let without_effect = OF_NDJSON.into_iter().filter(|name| !is_used(name));
     for name in without_effect.filter(|name| section.item(name).is_some()) {
@@ -292,7 +306,7 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
         let message = format!("`{name_of}` has no effect: only `ndjson` in `accept` has it");
         section.warning(name, message, "remove it");
     }
-    Some(FaceSettings { faces, completion_timeout, token, use_ack })
+    is_right.then_some(settings)
 }
 
 /// Checks the path that those of the protocols are below. `None` if it is wrong, which is reported.
@@ -322,147 +336,6 @@ fn check_path(section: &Section<'_>, path: &str, faces: &[Face]) -> Option<()> {
 fn read_status(section: &Section<'_>, key: &Key<u64>) -> StatusCode {
     let code = u16::try_from(section.get(key).value()).unwrap_or_default();
     StatusCode::from_u16(code).unwrap_or(StatusCode::OK)
-}
-
-/// A pair of settings of which neither or both are set. `Err` if only one is, which is reported.
-fn both<T>(
-    section: &Section<'_>,
-    (one, of_one): (&str, Option<T>),
-    (other, of_other): (&str, Option<Secret>),
-) -> Result<Option<(T, Secret)>, ()> {
-    match (of_one, of_other) {
-        (Some(one), Some(other)) => Ok(Some((one, other))),
-        (None, None) => Ok(None),
-        (is_one, _) => {
-            let (there, missing) = if is_one.is_some() { (one, other) } else { (other, one) };
-            let message =
-                format!("`{}` needs `{}`", section.path_of(there), section.path_of(missing));
-            section.problem(there, message, "set both, or none");
-            Err(())
-        }
-    }
-}
-
-/// The name of a header in the settings, and its text as it was written.
-fn read_header_name(section: &Section<'_>, key: &Key<String>) -> Option<HeaderName> {
-    let name = section.get(key).optional().filter(|name| !name.is_empty())?;
-    let header = HeaderName::try_from(name.as_str()).ok();
-    if header.is_none() {
-        let message = format!("`{}` is `{name}`; expected a header", section.path_of(key.name()));
-        section.problem(key.name(), message, "letters, digits and `-`");
-    }
-    header
-}
-
-fn read_secret(section: &Section<'_>, key: &Key<Secret>) -> Option<Secret> {
-    section.get(key).optional().filter(|secret| !secret.reveal().is_empty())
-}
-
-fn read_validator(section: &Section<'_>) -> Option<Validator> {
-    let method = section.get(&METHOD).value();
-    let content_type = section.get(&CONTENT_TYPE).value();
-    let is_basic = section.get(&BASIC_AUTH).value();
-    let username = section.get(&USERNAME).optional().filter(|name| !name.is_empty());
-    let password = read_secret(section, &PASSWORD);
-    let user = match (is_basic, username, password) {
-        (false, name, password) => {
-            let key = if name.is_some() { USERNAME.name() } else { PASSWORD.name() };
-            if name.is_some() || password.is_some() {
-                let message = format!(
-                    "`{}` has no effect without `{}`: anybody can send",
-                    section.path_of(key),
-                    section.path_of(BASIC_AUTH.name())
-                );
-                section.warning(key, message, "set `basic_auth: true`");
-            }
-            None
-        }
-        (true, Some(name), Some(password)) => Some((name, password)),
-        (true, ..) => {
-            let message = format!("`{}` needs a user", section.path_of(BASIC_AUTH.name()));
-            section.problem(BASIC_AUTH.name(), message, "set `username` and `password`");
-            return None;
-        }
-    };
-    let header = read_header_name(section, &SECRET_HEADER);
-    let value = read_secret(section, &SECRET_VALUE);
-    let secret =
-        both(section, (SECRET_HEADER.name(), header), (SECRET_VALUE.name(), value)).ok()?;
-    if secret.is_none() && (section.has_key(&SECRET_HEADER) || section.has_key(&SECRET_VALUE)) {
-        let name = SECRET_VALUE.name();
-        let message =
-            format!("`{}` is empty, and is not asked for: anybody can send", section.path_of(name));
-        section.warning(name, message, "set `secret.header` and `secret.value`, or remove them");
-    }
-    let header = read_header_name(section, &HMAC_HEADER);
-    let key = read_secret(section, &HMAC_KEY);
-    let kind = section.get(&HMAC_TYPE).optional();
-    let prefix = section.get(&HMAC_PREFIX).value();
-    let hmac = match both(section, (HMAC_HEADER.name(), header), (HMAC_KEY.name(), key)).ok()? {
-        None => None,
-        Some((header, key)) => {
-            let Some(kind) = kind else {
-                // A wrong one was reported.
-                if !section.has_key(&HMAC_TYPE) {
-                    section.missing(
-                        HMAC_TYPE.name(),
-                        "is missing; expected `sha256` or `sha1`",
-                        "without it Filebeat checks no signature at all",
-                    );
-                }
-                return None;
-            };
-            Some(Hmac { header, key, kind, prefix })
-        }
-    };
-    let options = read_options(section)?;
-    let options_status = read_status(section, &OPTIONS_RESPONSE_CODE);
-    Some(Validator { method, content_type, user, secret, hmac, options, options_status })
-}
-
-/// `options_headers`; the inner `None` if there are none.
-#[expect(clippy::option_option, reason = "the outer one says that the settings are wrong")]
-fn read_options(section: &Section<'_>) -> Option<Option<Vec<(HeaderName, HeaderValue)>>> {
-    if !section.has_key(&OPTIONS_HEADERS) {
-        section.accept_key(&OPTIONS_HEADERS);
-        return Some(None);
-    }
-    let inner = section.names(&OPTIONS_HEADERS);
-    let mut headers = Vec::new();
-    let mut is_right = true;
-    for name in inner.keys() {
-        let values = inner.strings(name).optional().unwrap_or_default();
-        for value in values {
-            match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-                (Ok(name), Ok(value)) => headers.push((name, value)),
-                _ => {
-                    let message = format!("`{}` cannot be sent", inner.path_of(name));
-                    inner.problem(name, message, "expected a header and its values");
-                    is_right = false;
-                }
-            }
-        }
-    }
-    inner.finish();
-    is_right.then_some(Some(headers))
-}
-
-#[expect(clippy::option_option, reason = "the outer one says that the settings are wrong")]
-fn read_crc(section: &Section<'_>) -> Option<Option<Crc>> {
-    let provider = section.get(&CRC_PROVIDER).try_map(|name| match &*name {
-        "" => Ok(None),
-        name if name.eq_ignore_ascii_case("zoom") => Ok(Some(Provider::Zoom)),
-        _ => Err("expected `zoom`".to_owned()),
-    });
-    let is_wrong = section.has_key(&CRC_PROVIDER);
-    let provider = provider.optional();
-    if is_wrong && provider.is_none() {
-        return None;
-    }
-    let secret = read_secret(section, &CRC_SECRET);
-    let pair =
-        both(section, (CRC_PROVIDER.name(), provider.flatten()), (CRC_SECRET.name(), secret));
-    pair.ok().map(|pair| pair.map(|(provider, secret)| Crc { provider, secret }))
 }
 
 #[expect(clippy::option_option, reason = "the outer one says that the settings are wrong")]

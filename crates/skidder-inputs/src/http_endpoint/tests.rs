@@ -20,6 +20,7 @@ mod faces_fuzz;
 mod grpc;
 mod hostile;
 mod http2;
+mod log;
 mod otlp;
 mod senders;
 mod sharing;

@@ -20,7 +20,7 @@ use crate::common::EVERY_INPUT;
 use entries::Start;
 use matches::Matches;
 use skidder_config::units::SignedDuration;
-use skidder_config::{Group, Key, OneOf, Section, settings};
+use skidder_config::{Group, Key, OneOf, Section, nearest, settings};
 use skidder_input::{Input, InputError, InputFuture, Intake};
 use skidder_os::Fs;
 use skidder_parse::chain::Chain;
@@ -45,7 +45,17 @@ enum Seek {
 
 settings! {
     /// Which entries of which journal.
-    pub static JOURNAL = Group::new("input.journald.journal", "Which entries of which journal.").include(&[&EVERY_INPUT]);
+    pub static JOURNAL = Group::new("input.journald.journal", "Which entries of which journal.")
+        .include(&[&EVERY_INPUT])
+        .called_elsewhere(&[
+            ("directory", "paths", ""),
+            ("identifiers", "syslog_identifiers", ""),
+            ("include_units", "units", ""),
+            ("journal_directory", "paths", ""),
+            ("matches", "include_matches.match", ""),
+            ("path", "paths", ""),
+            ("unit", "units", ""),
+        ]);
 
     PATHS: Vec<String> = Key::<Vec<String>>::new("paths").default_words("the journal of this machine").about(
         "files, directories or patterns; each is a source with a cursor of its own. A directory is read with the \
@@ -88,6 +98,9 @@ settings! {
     JOURNALCTL_PATH: String = Key::new("journalctl_path")
         .about("no effect, with a notice: the files are read without journalctl");
 }
+
+/// What `transports` can have (systemd.journal-fields(7)).
+const TRANSPORTS_KNOWN: [&str; 6] = ["audit", "driver", "syslog", "journal", "stdout", "kernel"];
 
 /// What every source of the input is read with.
 struct Settings {
@@ -137,21 +150,47 @@ pub fn read(
         let hint = "remove it; `chroot` works without a journalctl in it";
         section.warning(JOURNALCTL_PATH.name(), "no effect: journalctl is not run", hint);
     }
+    let (seek, since) = read_start(section);
+    let save_remote_hostname = section.get(&SAVE_REMOTE_HOSTNAME).value();
     let settings = Settings {
         fs: Arc::clone(&context.fs),
         matches: Arc::new(matches?),
-        seek: section.get(&SEEK).value(),
-        since: section.get(&SINCE).value(),
-        save_remote_hostname: section.get(&SAVE_REMOTE_HOSTNAME).value(),
+        seek,
+        since,
+        save_remote_hostname,
         parsers,
         message_max_bytes,
     };
     Some(Box::new(Journald { sources: sources?, settings: Arc::new(settings) }))
 }
 
+/// Where a source without a cursor begins. Of `seek` and `since`, Filebeat takes one without the other, too.
+fn read_start(section: &Section<'_>) -> (Seek, SignedDuration) {
+    let seek = section.get(&SEEK);
+    let is_known = !seek.is_wrong();
+    let (seek, since) = (seek.value(), section.get(&SINCE).value());
+    match (seek, section.has_key(&SINCE)) {
+        (Seek::Since, false) if is_known => {
+            let message = format!(
+                "`{}` is `since`, and `since` is not set: it begins now, as with `tail`",
+                section.path_of(SEEK.name())
+            );
+            section.warning(SEEK.name(), message, "as in `since: -24h`");
+        }
+        (Seek::Head | Seek::Tail, true) if is_known => {
+            let message =
+                format!("`{}` has no effect without `seek: since`", section.path_of(SINCE.name()));
+            section.warning(SINCE.name(), message, "set `seek: since`, or remove it");
+        }
+        _ => {}
+    }
+    (seek, since)
+}
+
 fn read_sources(section: &Section<'_>, context: &Context) -> Option<Vec<(String, files::Place)>> {
     let chroot = section.get(&CHROOT).optional();
     let root = chroot.as_deref().map_or(Path::new("/"), Path::new);
+    let mut is_right = true;
     if chroot.is_some() {
         let metadata = context.fs.metadata(root);
         let is_directory = |it: &skidder_os::Metadata| it.kind == skidder_os::FileKind::Directory;
@@ -166,13 +205,13 @@ fn read_sources(section: &Section<'_>, context: &Context) -> Option<Vec<(String,
                 message,
                 "give the directory in which the other root is mounted",
             );
-            return None;
+            is_right = false;
         }
     }
     let merge = section.get(&MERGE).value();
     let paths = section.get(&PATHS).optional().unwrap_or_default();
     if paths.is_empty() {
-        return Some(vec![(SYSTEM.to_owned(), files::Place::system(root, merge))]);
+        return is_right.then(|| vec![(SYSTEM.to_owned(), files::Place::system(root, merge))]);
     }
     let mut sources: Vec<(String, files::Place)> = Vec::new();
     for path in paths {
@@ -193,11 +232,11 @@ fn read_sources(section: &Section<'_>, context: &Context) -> Option<Vec<(String,
             Err(error) => {
                 let message = format!("`{}` has `{path}`: {error}", section.path_of(PATHS.name()));
                 section.problem(PATHS.name(), message, "as in `paths: [/var/log/journal]`");
-                return None;
+                is_right = false;
             }
         }
     }
-    Some(sources)
+    is_right.then_some(sources)
 }
 
 fn read_matches(section: &Section<'_>) -> Option<Matches> {
@@ -216,6 +255,9 @@ fn read_matches(section: &Section<'_>) -> Option<Matches> {
     is_right &= !include.is_wrong();
     let mut expressions = include.optional().unwrap_or_default();
     for transport in section.get(&TRANSPORTS).optional().unwrap_or_default() {
+        if !TRANSPORTS_KNOWN.contains(&&*transport) {
+            warn_of_transport(section, &transport);
+        }
         expressions.push(format!("_TRANSPORT={transport}"));
     }
     let facilities = section.get(&FACILITIES).try_each(|text| {
@@ -228,6 +270,19 @@ fn read_matches(section: &Section<'_>) -> Option<Matches> {
     }
     matches.expressions(&expressions);
     is_right.then_some(matches)
+}
+
+/// Warns of a transport that no entry has. Filebeat takes any text.
+fn warn_of_transport(section: &Section<'_>, transport: &str) {
+    let message = format!(
+        "`{}` has `{transport}`, which is no transport of journald: no entry has it",
+        section.path_of(TRANSPORTS.name())
+    );
+    let hint = match nearest(transport, TRANSPORTS_KNOWN) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is `{}`", TRANSPORTS_KNOWN.join("`, `")),
+    };
+    section.warning(TRANSPORTS.name(), message, hint);
 }
 
 impl Input for Journald {

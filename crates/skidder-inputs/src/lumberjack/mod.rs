@@ -41,7 +41,14 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 settings! {
     /// Settings of `lumberjack`.
     pub static LUMBERJACK =
-        Group::new("input.lumberjack", "Events over the protocol of Beats and Logstash.").include(&[&EVERY_INPUT]);
+        Group::new("input.lumberjack", "Events over the protocol of Beats and Logstash.")
+            .include(&[&EVERY_INPUT])
+            .called_elsewhere(&[
+                ("address", "listen_address", ""),
+                ("host", "listen_address", ""),
+                ("port", "listen_address", "it stands in `listen_address`, as in `localhost:5044`"),
+                ("tls", "ssl", ""),
+            ]);
 
     LISTEN_ADDRESS: String = Key::new("listen_address")
         .default("localhost:5044")
@@ -103,9 +110,10 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     });
     let target = target.value();
     no_hosts(section, LISTEN_ADDRESS.name());
-    let tls = read_tls(section, &SSL, context, &[]).ok()?;
+    let tls = read_tls(section, &SSL, context, &[]);
     let device = section.get(&LISTEN_ADDRESS).value();
     let (host, port) = parse_host(section, LISTEN_ADDRESS.name(), &device)?;
+    let tls = tls.ok()?;
     if versions.is_empty() {
         // As in Filebeat, whose library has both then.
         versions = vec![Version::One, Version::Two];

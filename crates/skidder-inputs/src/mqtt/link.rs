@@ -4,7 +4,7 @@ use super::decode::{BadPacket, Connected, Decoder, Packet, Version};
 use super::encode::{Connect, put_subscribe};
 use super::reasons;
 use super::settings::{Broker, Settings};
-use skidder_net::{NetError, Stream, is_tls_alert, tls_remedy};
+use skidder_net::{NetError, Stream, WithoutTls, is_tls_alert, tls_remedy};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -19,7 +19,7 @@ pub(super) const SUBSCRIPTION: u16 = 1;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     /// The network.
-    #[error("{}", in_words(.0))]
+    #[error(transparent)]
     Connect(#[from] NetError),
     /// The broker says nothing.
     #[error(
@@ -60,18 +60,13 @@ pub(super) enum LinkError {
     Nonsense(#[from] BadPacket),
 }
 
-/// The remedies of HTTP, as they are for URLs of brokers.
-fn in_words(error: &NetError) -> String {
-    let text = error.to_string();
-    text.replace(
-        "`http://` in place of `https://`, or leave `ssl` out",
-        "`tcp://` in place of `ssl://`",
-    )
-}
-
 /// The remedy for an error of TLS, as a broker that wants a certificate sends it behind the handshake.
-fn remedy(error: &io::Error) -> &'static str {
-    if error.kind() == io::ErrorKind::InvalidData { tls_remedy(error) } else { "" }
+fn remedy(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::InvalidData {
+        tls_remedy(error, WithoutTls::Mqtt)
+    } else {
+        String::new()
+    }
 }
 
 /// See the module's text.

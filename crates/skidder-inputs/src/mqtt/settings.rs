@@ -6,7 +6,7 @@ use crate::Context;
 use crate::common::{EVERY_INPUT, begin};
 use skidder_config::{Group, Key, OneOf, Part, Secret, Section, Size, settings};
 use skidder_input::Input;
-use skidder_net::{Host, Route, read_credentials, read_host};
+use skidder_net::{Host, Route, WithoutTls, read_credentials, read_host};
 use skidder_os::Fs;
 use skidder_tls::{SSL, TlsClient, TlsSettings};
 use std::sync::Arc;
@@ -30,11 +30,22 @@ const TEXT_BYTES_MAX: usize = u16::MAX as usize;
 
 settings! {
     /// Settings of `mqtt`.
-    pub static MQTT = Group::new("input.mqtt", "Messages of topics of an MQTT broker.").include(&[&EVERY_INPUT]);
+    pub static MQTT = Group::new("input.mqtt", "Messages of topics of an MQTT broker.")
+        .include(&[&EVERY_INPUT])
+        .called_elsewhere(&[
+            ("address", "hosts", ""),
+            ("broker", "hosts", ""),
+            ("brokers", "hosts", ""),
+            ("port", "hosts", "it stands in `hosts`, as in `[\"tcp://localhost:1883\"]`"),
+            ("servers", "hosts", ""),
+            ("tls", "ssl", ""),
+            ("topic", "topics", ""),
+            ("url", "hosts", ""),
+            ("user", "username", ""),
+        ]);
 
     HOSTS: Vec<String> = Key::new("hosts").filled()
         .required()
-        .hidden()
         .noun("a list of brokers, as in `[\"tcp://localhost:1883\"]`")
         .about(
             "`tcp://` or `ssl://` (also `mqtt://`, `tls://`, `mqtts://`; none: `tcp://`), `host[:port]` with 1883 or 8883; \
@@ -54,7 +65,7 @@ settings! {
         .about("the name of the session; each process needs its own, since brokers end the older connection of a name");
     USERNAME: String = Key::new("username").default("").about("a login, with `password`; one in the URL wins");
     PASSWORD: Secret = Key::new("password").about("of `username`");
-    CLEAN_SESSION: bool = Key::new("clean_session").default(true).about(
+    CLEAN_SESSION: bool = Key::new("clean_session").default(true).deletes_nothing().about(
         "`false`: the broker keeps messages of QoS 1 and 2 while skidder is gone, and until they have a verdict",
     );
     PROTOCOL_VERSION: OneOf<Version> =
@@ -203,6 +214,7 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
             proxy: None,
             tls: tls.clone().filter(|_| address.is_encrypted),
             http2: false,
+            without_tls: WithoutTls::Mqtt,
         },
     };
     let brokers = addresses.into_iter().map(broker).collect();

@@ -101,4 +101,7 @@ fn mistakes_are_reported() {
     }
     let (_, problems) = read_text("{hosts: ['ws://user:secret@h']}");
     assert!(!problems.contains("secret"), "{problems}");
+    assert!(problems.contains("is `ws://user:xxxxx@h`; this input has no WebSocket"), "{problems}");
+    let (_, problems) = read_text("{hosts: [a, 'ws://h']}");
+    assert!(problems.contains("`hosts[1]` is `ws://h`; this input has no WebSocket"), "{problems}");
 }

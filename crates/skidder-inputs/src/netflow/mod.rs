@@ -67,6 +67,11 @@ settings! {
             ("timeout", "datagrams have no connection that could be idle"),
             ("queue_size", "packets are decoded as they come; what waits is bounded by `read_buffer`"),
             ("workers", "one thread receives and decodes the packets of a socket"),
+        ])
+        .called_elsewhere(&[
+            ("address", "host", ""),
+            ("listen_address", "host", ""),
+            ("port", "host", "it stands in `host`, as in `0.0.0.0:2055`"),
         ]);
 
     LISTEN: String = Key::new("host").default(HOST).about("where packets arrive: `HOST:PORT`");

@@ -63,11 +63,13 @@ impl StreamSettings {
         if delimiter.is_empty() {
             let message = format!("`{}` is empty", section.path_of("line_delimiter"));
             section.problem("line_delimiter", message, "leave it out for lines");
-            return None;
         }
         let most = section.get(&MAX_MESSAGE_SIZE).value();
         let connections = section.get(&MAX_CONNECTIONS).value();
         let timeout = section.get(&IDLE).value();
+        if delimiter.is_empty() {
+            return None;
+        }
         Some(Self {
             framing: Framing::new(counts, delimiter.as_bytes(), usize::try_from(most).ok()?),
             connections_max: usize::try_from(connections).unwrap_or(0),

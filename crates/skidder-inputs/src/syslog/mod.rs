@@ -68,7 +68,12 @@ use datagrams::SYSLOG_UDP;
 
 settings! {
     /// Settings of `syslog`.
-    pub static SYSLOG = Group::new("input.syslog", "Syslog messages.").include(&[&EVERY_INPUT]);
+    pub static SYSLOG = Group::new("input.syslog", "Syslog messages.")
+        .include(&[&EVERY_INPUT])
+        .called_elsewhere(&[
+            ("path", "protocol", "it belongs to the protocol: `protocol.unix.path`"),
+            ("port", "protocol", "it belongs to the protocol, as in `protocol.udp.host: \"localhost:514\"`"),
+        ]);
 
     FORMAT: OneOf<Format> = Key::one_of("format", &Format::WORDS)
         .default("rfc3164")
@@ -100,45 +105,49 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let tcp = section.optional_part(&OVER_TCP);
     let udp = section.optional_part(&OVER_UDP);
     let unix = section.optional_part(&OVER_UNIX);
-    let mut server = match (tcp, udp, unix) {
-        (Some(tcp), None, None) => {
-            read_workers(&tcp);
-            let settings = StreamSettings::read(&tcp);
-            let server = tcp::read_server(&tcp, context, settings?)?;
-            Syslog::Stream(Box::new(server))
-        }
-        (None, Some(udp), None) => {
-            read_workers(&udp);
-            no_hosts(&udp, "host");
-            let host = udp.get(&datagrams::HOST).required();
-            if host.is_empty() {
-                // That is reported if it is missing.
-                if udp.has_key(&datagrams::HOST) {
-                    udp.problem("host", format!("`{}` is empty", udp.path_of("host")), "");
-                }
-                return None;
-            }
-            Syslog::Datagram(udp::read_server(&udp, context, host)?)
-        }
+    let server = match (tcp, udp, unix) {
+        (Some(tcp), None, None) => read_tcp(&tcp, context),
+        (None, Some(udp), None) => read_udp(&udp, context),
         (None, None, Some(unix)) => {
             read_workers(&unix);
-            match unix::read_either(&unix, context)? {
+            unix::read_either(&unix, context).map(|server| match server {
                 Unix::Stream(server) => Syslog::Stream(server),
                 Unix::Datagram(server) => Syslog::Datagram(server),
-            }
+            })
         }
         (tcp, udp, unix) => {
             let protocols: Vec<_> = [tcp, udp, unix].into_iter().flatten().collect();
             not_one_protocol(section, protocols);
-            return None;
+            None
         }
     };
     no_host(section);
+    let mut server = server?;
     match &mut server {
         Syslog::Stream(server) => server.on_batch = Some(parser),
         Syslog::Datagram(server) => server.settings.on_batch = Some(parser),
     }
     Some(Box::new(server))
+}
+
+fn read_tcp(section: &Section<'_>, context: &Context) -> Option<Syslog> {
+    read_workers(section);
+    let settings = StreamSettings::read(section);
+    let server = tcp::read_server(section, context, settings)?;
+    Some(Syslog::Stream(Box::new(server)))
+}
+
+fn read_udp(section: &Section<'_>, context: &Context) -> Option<Syslog> {
+    read_workers(section);
+    let host = section.get(&datagrams::HOST);
+    let is_there = host.is_set() && !host.is_wrong();
+    let host = host.required();
+    no_hosts(section, "host");
+    if host.is_empty() && is_there {
+        section.problem("host", format!("`{}` is empty", section.path_of("host")), "");
+    }
+    let host = Some(host).filter(|host| !host.is_empty());
+    udp::read_server(section, context, host).map(Syslog::Datagram)
 }
 
 /// Reports that there is no protocol, or more than one; what is in them does not matter then.
@@ -151,7 +160,6 @@ fn not_one_protocol(section: &Section<'_>, protocols: Vec<Section<'_>>) {
         let message = format!("`{name}` has several; it has to be one of `tcp`, `udp` and `unix`");
         section.problem("protocol", message, "make an input of each");
     }
-    no_host(section);
     protocols.into_iter().for_each(Section::skip);
 }
 

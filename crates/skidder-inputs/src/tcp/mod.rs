@@ -28,7 +28,14 @@ mod server {
 
     settings! {
         /// Settings of a server of TCP.
-        pub static TCP_SERVER = Group::new("input.tcp.server", "A server of TCP.").include(&[&CONNECTIONS]);
+        pub static TCP_SERVER = Group::new("input.tcp.server", "A server of TCP.")
+            .include(&[&CONNECTIONS])
+            .called_elsewhere(&[
+                ("address", "host", ""),
+                ("listen_address", "host", ""),
+                ("port", "host", "it stands in `host`, as in `localhost:9000`"),
+                ("tls", "ssl", ""),
+            ]);
 
         pub(super) HOST: String = Key::new("host")
             .required()
@@ -73,28 +80,28 @@ impl Tcp {
         begin(section, &TCP);
         read_workers(section);
         let settings = StreamSettings::read(section);
-        let server = read_server(section, context, settings?)?;
+        let server = read_server(section, context, settings)?;
         Some(Self { server })
     }
 }
 
-/// Reads `host`, `network`, `ssl` and `tls_fields` of a server whose other settings are read.
+/// Reads `host`, `network`, `ssl` and `tls_fields` of a server. Its other settings are read; without them something is
+/// wrong there, which is reported.
 pub fn read_server(
     section: &Section<'_>,
     context: &Context,
-    settings: StreamSettings,
+    settings: Option<StreamSettings>,
 ) -> Option<StreamServer> {
     let family = section.get(&NETWORK).value();
     let tls_fields = section.get(&TLS_FIELDS).value();
-    let host = section.get(&HOST).required();
+    let host = section.get(&HOST);
+    let is_there = host.is_set() && !host.is_wrong();
+    let device = host.required();
     no_hosts(section, "host");
-    let tls = read_tls(section, &SSL, context, &[]).ok()?;
-    if !section.has_key(&HOST) {
-        // That is reported.
-        return None;
-    }
-    let device = host;
-    let (host, port) = read_host(section, &device)?;
+    let tls = read_tls(section, &SSL, context, &[]);
+    // What is missing or no text is reported.
+    let host = if is_there { read_host(section, &device) } else { None };
+    let (settings, tls, (host, port)) = (settings?, tls.ok()?, host?);
     let key = SocketKey::Tcp { host: host.clone(), port, family };
     Some(StreamServer {
         place: ListenPlace {

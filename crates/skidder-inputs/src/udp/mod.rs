@@ -34,7 +34,12 @@ mod server {
         /// Settings of a server of UDP, but for its address.
         pub static UDP_SERVER = Group::new("input.udp.server", "A server of UDP.")
             // Filebeat reads it and does nothing with it.
-            .without_effect(&[("timeout", "datagrams have no connection that could be idle")]);
+            .without_effect(&[("timeout", "datagrams have no connection that could be idle")])
+            .called_elsewhere(&[
+                ("address", "host", ""),
+                ("listen_address", "host", ""),
+                ("port", "host", "it stands in `host`, as in `localhost:514`"),
+            ]);
 
         pub(super) NETWORK: OneOf<Family> = Key::one_of(
             "network",
@@ -77,19 +82,20 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     read_workers(section);
     no_hosts(section, "host");
     let device = section.get(&LISTEN).hint("as in `host: \"0.0.0.0:514\"`").value();
-    let server = read_server(section, context, device)?;
+    let server = read_server(section, context, Some(device))?;
     Some(Box::new(Udp(server)))
 }
 
-/// Reads the settings of a server whose `host` is read.
+/// Reads the settings of a server. Its `host` is read; without one something is wrong there, which is reported.
 pub(crate) fn read_server(
     section: &Section<'_>,
     context: &Context,
-    device: String,
+    device: Option<String>,
 ) -> Option<DatagramServer> {
     let family = section.get(&server::NETWORK).value();
     let message_bytes_max = section.get(&server::MAX_MESSAGE_SIZE).value() as usize;
     let read_buffer = section.get(&server::READ_BUFFER_SIZE).value() as usize;
+    let device = device?;
     let (host, port) = read_host(section, &device)?;
     let backlog_bytes_max = BACKLOG_BYTES_MAX;
     let settings = Settings {

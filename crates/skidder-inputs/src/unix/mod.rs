@@ -32,7 +32,14 @@ mod server {
 
     settings! {
         /// Settings of a unix socket.
-        pub static UNIX_SERVER = Group::new("input.unix.server", "A unix socket.").include(&[&CONNECTIONS]);
+        pub static UNIX_SERVER = Group::new("input.unix.server", "A unix socket.")
+            .include(&[&CONNECTIONS])
+            .called_elsewhere(&[
+                ("address", "path", ""),
+                ("host", "path", ""),
+                ("permissions", "mode", ""),
+                ("socket", "path", ""),
+            ]);
 
         pub(super) PATH: PathBuf = Key::new("path")
             .required()
@@ -82,7 +89,7 @@ pub(crate) fn read_either(section: &Section<'_>, context: &Context) -> Option<Un
     if section.get(&IS_DATAGRAM).value() {
         return read_datagrams(section, context).map(Unix::Datagram);
     }
-    let server = read_server(section, context, StreamSettings::read(section)?)?;
+    let server = read_server(section, context, StreamSettings::read(section))?;
     Some(Unix::Stream(Box::new(server)))
 }
 
@@ -110,13 +117,15 @@ fn read_datagrams(section: &Section<'_>, context: &Context) -> Option<DatagramSe
     Some(DatagramServer { address, claim, settings, network: Arc::new(RealNetwork) })
 }
 
-/// Reads `path`, `group` and `mode` of a server whose other settings are read.
+/// Reads `path`, `group` and `mode` of a server. Its other settings are read; without them something is wrong there,
+/// which is reported.
 pub fn read_server(
     section: &Section<'_>,
     context: &Context,
-    settings: StreamSettings,
+    settings: Option<StreamSettings>,
 ) -> Option<StreamServer> {
-    let place = read_place(section)?;
+    let place = read_place(section);
+    let (settings, place) = (settings?, place?);
     let key = SocketKey::UnixStream(place.path.clone());
     let device = place.path.display().to_string();
     Some(StreamServer {
@@ -137,7 +146,7 @@ pub fn read_server(
 /// Reads `path`, `group` and `mode`, which datagram sockets have as well.
 pub fn read_place(section: &Section<'_>) -> Option<UnixPlace> {
     let mode = section.get(&MODE).optional();
-    let group = section.get(&GROUP).optional();
+    let group = read_group(section);
     let path = section.get(&PATH).required();
     if path.as_os_str().is_empty() {
         // That is reported if it is missing.
@@ -153,24 +162,20 @@ pub fn read_place(section: &Section<'_>) -> Option<UnixPlace> {
         section.problem(PATH.name(), message, "choose a shorter path");
         return None;
     }
-    let group = match group {
-        None => None,
-        Some(name) => match nix::unistd::Group::from_name(&name) {
-            Ok(Some(group)) => Some(group.gid.as_raw()),
-            Ok(None) => {
-                let message =
-                    format!("`{}` is `{name}`; there is no such group", section.path_of("group"));
-                section.problem("group", message, "");
-                return None;
-            }
-            Err(error) => {
-                let path = section.path_of("group");
-                section.problem("group", format!("cannot look up `{path}` `{name}`: {error}"), "");
-                return None;
-            }
-        },
+    Some(UnixPlace { path, mode, group: group.ok()? })
+}
+
+/// The number of `group`, if it is set. An error is reported already.
+fn read_group(section: &Section<'_>) -> Result<Option<u32>, ()> {
+    let Some(name) = section.get(&GROUP).optional() else { return Ok(None) };
+    let path = section.path_of("group");
+    let message = match nix::unistd::Group::from_name(&name) {
+        Ok(Some(group)) => return Ok(Some(group.gid.as_raw())),
+        Ok(None) => format!("`{path}` is `{name}`; there is no such group"),
+        Err(error) => format!("cannot look up `{path}` `{name}`: {error}"),
     };
-    Some(UnixPlace { path, mode, group })
+    section.problem("group", message, "");
+    Err(())
 }
 
 impl Input for Unix {

@@ -1,7 +1,7 @@
 //! Servers with real clients: certificates, limits, requests of HTTP.
 
 use super::*;
-use crate::route::{Host, Route};
+use crate::route::{Host, Route, WithoutTls};
 use ::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -93,7 +93,8 @@ async fn talk(
         assert!(connection.peer.is_local());
         Ok(connection.tls.unwrap())
     };
-    let route = Route { host, proxy: None, tls: Some(client), http2: false };
+    let route =
+        Route { host, proxy: None, tls: Some(client), http2: false, without_tls: WithoutTls::Http };
     let asking = async {
         let mut stream = route.open(SOON).await.ok()?;
         stream.write_all(b"x").await.ok()?;

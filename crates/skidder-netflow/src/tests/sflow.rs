@@ -1,7 +1,8 @@
 //! sFlow: what is in its samples, what is skipped, and what hostile datagrams do.
 
 use super::agents::{
-    counters, datagram, expanded_flow_sample, flow_sample, header, opaque, packets,
+    counters, datagram, ethernet, expanded_flow_sample, flow_sample, header, ipv4, join, opaque,
+    packets, udp,
 };
 use super::packets::{Bytes, v9};
 use super::{AT, decode, router, settings};
@@ -134,6 +135,28 @@ fn switches_routers_and_gateways_add_what_they_know() {
         &["source_mac_address=Mac([2, 0, 0, 0, 0, 3])", "ethernet_type=Unsigned(35020)"],
     );
     assert_eq!((decoder.counts().packets, decoder.counts().errors), (4, 0));
+}
+
+#[test]
+fn of_two_headers_of_a_sample_the_first_is_its_packet() {
+    let first = join(&[ethernet(&[], 0x0800), ipv4(1, 17, 28, 0, 0), udp()]);
+    let second = join(&[ipv4(9, 1, 28, 0, 0), Bytes(vec![8, 0, 0, 0])]);
+    let sample = flow_sample(1, &[header(1, 90, &first), header(11, 60, &second)]);
+    let mut decoder = Decoder::new(settings());
+    let flows = decode(&mut decoder, &datagram(AGENT, 0, 1, &[sample]), router(1), AT(0));
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    assert_has(
+        &flows[0],
+        &[
+            "header_protocol=Unsigned(1)",
+            "source_ipv4_address=Address(10.1.0.1)",
+            "protocol_identifier=Unsigned(17)",
+            "source_transport_port=Unsigned(5353)",
+            "data_link_frame_size=Unsigned(90)",
+        ],
+    );
+    assert!(!flows[0].contains("icmp"), "{flows:?}");
+    assert_eq!((decoder.counts().skipped, decoder.counts().errors), (1, 0));
 }
 
 #[test]

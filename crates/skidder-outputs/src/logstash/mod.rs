@@ -24,7 +24,7 @@ use crate::supply::{Share, Supply};
 use crate::trial::{Trial, TrialSizes, Tunable, sized};
 use frames::FrameWriter;
 use session::{End, Session, WorkerState};
-use skidder_net::{Proxy, Route};
+use skidder_net::{Proxy, Route, WithoutTls};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
 use slow_start::SlowStart;
@@ -54,8 +54,15 @@ impl Logstash {
             Some(settings) => Some(TlsClient::new(settings, Arc::clone(&context.fs))?),
         };
         let proxy = config.proxy.clone().map(|proxy| Arc::new(Proxy::Socks(proxy)));
-        let route =
-            |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone(), http2: false });
+        let route = |host| {
+            Arc::new(Route {
+                host,
+                proxy: proxy.clone(),
+                tls: tls.clone(),
+                http2: false,
+                without_tls: WithoutTls::NoSsl,
+            })
+        };
         let routes = config.hosts.iter().cloned().map(route).collect();
         Ok(Self { config: Arc::new(config), context, routes })
     }

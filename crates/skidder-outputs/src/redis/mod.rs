@@ -20,7 +20,7 @@ use crate::crew::{run_all, share_out};
 use crate::refusal::Refuser;
 use crate::supply::Supply;
 use request::{Request, RequestWriter};
-use skidder_net::{Proxy, Route};
+use skidder_net::{Proxy, Route, WithoutTls};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_redis::{Network, Target};
 use skidder_tls::{TlsClient, TlsError};
@@ -57,8 +57,13 @@ impl Redis {
             } else {
                 None
             };
-            let route =
-                Route { host: server.host.clone(), proxy: proxy.clone(), tls, http2: false };
+            let route = Route {
+                host: server.host.clone(),
+                proxy: proxy.clone(),
+                tls,
+                http2: false,
+                without_tls: WithoutTls::Redis,
+            };
             let own = config.password.clone().map(|password| (config.username.clone(), password));
             targets.push(Arc::new(Target {
                 route,

@@ -115,7 +115,7 @@ mod tests {
         let source = json!({
             "input": "", "input_name": "tcp :9000", "name": "10.0.0.7:41234", "events": 12345, "bytes": 2048,
             "events_rate": 10.4, "bytes_rate": 1024.0, "open_ms": 61_000, "silent_ms": 2_000,
-            "last_error": "reset\u{7} by peer"});
+            "last_error": "reset\u{7} by peer", "last_error_ms": 61_000});
         let fresh =
             json!({"input_name": "tcp :9000", "name": "b", "events": 0, "bytes": 0, "open_ms": 20});
         let receiving = ["tcp :9000".to_owned()];
@@ -135,7 +135,7 @@ mod tests {
                 "2 s ago",
                 "1 m 1 s",
                 "tcp :9000",
-                "10.0.0.7:41234; last error: reset\\u0007 by peer"
+                "10.0.0.7:41234; last error 1 m 1 s ago: reset\\u0007 by peer"
             ]
         );
         assert_eq!(lines[2], ["-", "-", "0", "0 B", "-", "20 ms", "tcp :9000", "b"]);

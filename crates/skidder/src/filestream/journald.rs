@@ -58,4 +58,55 @@ mod tests {
             assert!(problems.contains(expected), "{text}: {problems}");
         }
     }
+
+    #[test]
+    fn what_does_nothing_is_a_warning() {
+        for (text, expected) in [
+            (
+                "{transports: [kernel, xx]}",
+                "1:14: `transports` has `xx`, which is no transport of journald: no entry has it\n\
+                 hint: there is `audit`, `driver`, `syslog`, `journal`, `stdout`, `kernel`",
+            ),
+            ("{transports: [sdtout]}", "hint: did you mean `stdout`?"),
+            (
+                "{seek: since}",
+                "1:8: `seek` is `since`, and `since` is not set: it begins now, as with `tail`\n\
+                 hint: as in `since: -24h`",
+            ),
+            (
+                "{since: -24h}",
+                "1:9: `since` has no effect without `seek: since`\n\
+                 hint: set `seek: since`, or remove it",
+            ),
+            ("{seek: tail, since: -24h}", "`since` has no effect without `seek: since`"),
+        ] {
+            let (is_read, problems) = read_text(text);
+            assert!(is_read && problems.starts_with("warning: "), "{text}: {problems}");
+            assert!(problems.contains(expected), "{text}: {problems}");
+            assert!(!problems.contains("error: "), "{text}: {problems}");
+        }
+        // The values that are wrong are errors, and nothing is said about what belongs to them.
+        let (_, problems) = read_text("{seek: middle, since: -24h}");
+        assert!(!problems.contains("warning: "), "{problems}");
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let (_, problems) = read_text(
+            "{chroot: /none, paths: [a, b], merge: 7, units: [/dev/sda], facilities: [128], seek: middle, \
+             save_remote_hostname: x}",
+        );
+        for expected in [
+            "`chroot` is `/none`",
+            "has `a`: a path must be absolute",
+            "has `b`: a path must be absolute",
+            "`merge` is `7`",
+            "no name of a unit",
+            "0 to 127",
+            "`seek` is `middle`",
+            "`save_remote_hostname` is `x`",
+        ] {
+            assert!(problems.contains(expected), "{expected}: {problems}");
+        }
+    }
 }

@@ -27,6 +27,8 @@ pub(crate) struct SourceLook {
     pub(crate) open_ms: Option<u64>,
     pub(crate) silent_ms: Option<u64>,
     pub(crate) last_error: Option<String>,
+    /// How long ago that was.
+    pub(crate) last_error_ms: Option<u64>,
     /// Records of a partition that have no verdict.
     pub(crate) behind: Option<u64>,
 }
@@ -53,6 +55,7 @@ impl SourceLook {
             open_ms: source["open_ms"].as_u64(),
             silent_ms: source["silent_ms"].as_u64(),
             last_error: text(&source["last_error"]),
+            last_error_ms: source["last_error_ms"].as_u64(),
             behind: source["behind"].as_u64(),
         }
     }
@@ -64,7 +67,8 @@ impl SourceLook {
             name.push_str(&format!("; {} behind", grouped(behind)));
         }
         if let Some(error) = &self.last_error {
-            name.push_str(&format!("; last error: {error}"));
+            let ago = self.last_error_ms.map(|ago| format!(" {} ago", span(ago)));
+            name.push_str(&format!("; last error{}: {error}", ago.unwrap_or_default()));
         }
         [
             or_dash(self.events_rate.map(|rate| format!("{rate:.0}"))),

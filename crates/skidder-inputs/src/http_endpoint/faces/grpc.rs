@@ -42,6 +42,7 @@ enum Code {
     InvalidArgument = 3,
     ResourceExhausted = 8,
     Unimplemented = 12,
+    Internal = 13,
     Unavailable = 14,
     Unauthenticated = 16,
 }
@@ -53,6 +54,7 @@ impl Code {
             Refusal::Wrong(StatusCode::UNAUTHORIZED) => Self::Unauthenticated,
             Refusal::Wrong(StatusCode::PAYLOAD_TOO_LARGE) => Self::ResourceExhausted,
             Refusal::Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE) => Self::Unimplemented,
+            Refusal::Wrong(StatusCode::INTERNAL_SERVER_ERROR) => Self::Internal,
             Refusal::Wrong(_) => Self::InvalidArgument,
         }
     }
@@ -119,7 +121,11 @@ pub(super) fn unframe<'a>(
     }
     match (head[0], coding(headers)?) {
         (0, _) => Ok((Coding::Plain, message)),
-        (1, Coding::Plain) => wrong("it is compressed, and grpc-encoding is missing"),
+        // Which status that has is in <https://github.com/grpc/grpc/blob/master/doc/compression.md>.
+        (1, Coding::Plain) => Err(BodyError::Contradiction(
+            "malformed frame of gRPC: it is compressed, and grpc-encoding names no compression"
+                .to_owned(),
+        )),
         (1, coding) => Ok((coding, message)),
         _ => wrong("its flags are not known"),
     }
@@ -234,7 +240,8 @@ mod tests {
             ("identity", b"\0\0\0\0\0", Ok((Coding::Plain, b""))),
             ("gzip", b"\0\0\0\0\x01a", Ok((Coding::Plain, b"a"))),
             ("gzip", b"\x01\0\0\0\x01a", Ok((Coding::Gzip, b"a"))),
-            ("", b"\x01\0\0\0\x01a", Err((400, "grpc-encoding is missing"))),
+            ("", b"\x01\0\0\0\x01a", Err((500, "grpc-encoding names no compression"))),
+            ("identity", b"\x01\0\0\0\x01a", Err((500, "grpc-encoding names no compression"))),
             ("", b"\x02\0\0\0\x01a", Err((400, "flags"))),
             ("", b"", Err((400, "head is incomplete"))),
             ("", b"\0\0\0\0", Err((400, "head is incomplete"))),
@@ -248,6 +255,9 @@ mod tests {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected),
                 (Err(BodyError::Refused(status, message)), Err((expected, words))) => {
                     assert_eq!(status.as_u16(), expected, "{message}");
+                    assert!(message.contains(words), "{message}");
+                }
+                (Err(BodyError::Contradiction(message)), Err((500, words))) => {
                     assert!(message.contains(words), "{message}");
                 }
                 (found, _) => panic!("{encoding} {body:?}: {found:?}"),

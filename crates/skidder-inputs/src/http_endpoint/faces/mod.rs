@@ -254,6 +254,9 @@ pub(super) fn of_body(error: BodyError) -> (Refusal, String) {
         // A client would give up what is refused with 408; only its connection was slow.
         BodyError::Refused(StatusCode::REQUEST_TIMEOUT, message) => (Refusal::Busy, message),
         BodyError::Refused(status, message) => (Refusal::Wrong(status), message),
+        BodyError::Contradiction(message) => {
+            (Refusal::Wrong(StatusCode::INTERNAL_SERVER_ERROR), message)
+        }
         BodyError::Damaged(position, why) => {
             let message = format!("the body is damaged behind {position} bytes: {why}");
             (Refusal::Wrong(StatusCode::BAD_REQUEST), message)
@@ -288,4 +291,28 @@ pub(super) fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
         (name == wanted).then(|| super::paths::decoded(&value.replace('+', " ")))
     });
     values.next().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_does_not_come_is_to_be_sent_again() {
+        let slow = || BodyError::Refused(StatusCode::REQUEST_TIMEOUT, "slow".to_owned());
+        let answer_of = |call: Call| {
+            let (refusal, message) = of_body(slow());
+            assert_eq!((refusal, &*message), (Refusal::Busy, "slow"));
+            let answer = call.refuse(refusal, &message, 3);
+            assert_eq!(answer.headers()[RETRY_AFTER], "3", "{call:?}");
+            answer.status().as_u16()
+        };
+        for call in [Call::Bulk(None), Call::LokiPush(false), Call::Otlp(true)] {
+            assert_eq!(answer_of(call), 429);
+        }
+        assert_eq!(answer_of(Call::HecEvents), 503, "as Splunk");
+        let (refusal, _) = of_body(slow());
+        let grpc = Call::OtlpGrpc.refuse(refusal, "slow", 3);
+        assert_eq!(grpc.headers()["grpc-status"], "14");
+    }
 }

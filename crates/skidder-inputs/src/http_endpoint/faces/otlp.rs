@@ -177,6 +177,11 @@ fn text_of_float(number: f64) -> String {
     if is_plain { number.to_string() } else { format!("{number:e}") }
 }
 
+/// A number, or the text that stands for it in JSON of Protocol Buffers: that of an event could only be `null`.
+pub(super) fn number(number: f64) -> Value {
+    if number.is_finite() { Value::Float(number) } else { Value::from(text_of_float(number)) }
+}
+
 fn json_of(value: &Value) -> Json {
     match value {
         Value::Null | Value::Time(_) => Json::Null,
@@ -310,7 +315,7 @@ fn value(bytes: &[u8], depth: u32) -> Result<Option<Value>, Malformed> {
             (1, Field::Bytes(text)) => Value::from(text_of(text)),
             (2, Field::Varint(number)) => Value::Bool(number != 0),
             (3, Field::Varint(number)) => Value::Int(number.cast_signed()),
-            (4, Field::Fixed64(bits)) => Value::Float(f64::from_bits(bits)),
+            (4, Field::Fixed64(bits)) => number(f64::from_bits(bits)),
             (5, Field::Bytes(list)) => {
                 let mut items = Vec::new();
                 for field in Fields(list) {
@@ -384,6 +389,19 @@ mod tests {
         }
         assert!(value(&nested, 0).is_ok());
         assert_eq!(value(&bytes(5, &bytes(1, &nested)), 0), Err(Malformed));
+    }
+
+    #[test]
+    fn a_number_that_json_does_not_have_is_a_text() {
+        use super::super::wire::testing::fixed64;
+        for (written, expected) in [
+            (1.5_f64, Value::Float(1.5)),
+            (f64::NAN, Value::from("NaN")),
+            (f64::INFINITY, Value::from("Infinity")),
+            (f64::NEG_INFINITY, Value::from("-Infinity")),
+        ] {
+            assert_eq!(value(&fixed64(4, written.to_bits()), 0), Ok(Some(expected)));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::events::{Events, FIELDS_MAX, object_of};
 use super::json_tree;
-use super::otlp::{Common, DEPTH_MAX, Record, SPAN_BYTES, Scope, TRACE_BYTES, id_of_text};
+use super::otlp::{self, Common, DEPTH_MAX, Record, SPAN_BYTES, Scope, TRACE_BYTES, id_of_text};
 use base64::Engine as _;
 use base64::engine::general_purpose::{
     STANDARD, STANDARD_PAD_INDIFFERENT, URL_SAFE_PAD_INDIFFERENT,
@@ -215,9 +215,9 @@ fn value(json: &Json, depth: u32) -> Result<Option<Value>, String> {
         "bytesValue" => Value::from(bytes(inner.as_str().ok_or_else(wrong)?)?),
         "intValue" => Value::Int(number(members, kind)?),
         "doubleValue" => match inner {
-            Json::Number(number) => Value::Float(number.as_f64().ok_or_else(wrong)?),
+            Json::Number(number) => otlp::number(number.as_f64().ok_or_else(wrong)?),
             // `NaN` and `Infinity` are texts.
-            Json::String(text) => Value::Float(text.parse().map_err(|_| wrong())?),
+            Json::String(text) => otlp::number(text.parse().map_err(|_| wrong())?),
             _ => return Err(wrong()),
         },
         "arrayValue" => {

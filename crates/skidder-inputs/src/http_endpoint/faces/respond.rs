@@ -388,9 +388,11 @@ impl Route {
         session.source.failed(message);
         let name = &session.source.about().name;
         match refusal {
-            Refusal::Busy => tracing::debug!(source = %name, message, "a request is to come again"),
+            Refusal::Busy => {
+                tracing::debug!(source = %name, "a request is to come again: {message}");
+            }
             Refusal::Wrong(status) => {
-                tracing::warn!(source = %name, status = status.as_u16(), message, "a request is refused");
+                tracing::warn!(source = %name, status = status.as_u16(), "a request is refused: {message}");
             }
         }
         call.refuse(refusal, message, self.settings.retry_after)

@@ -134,6 +134,7 @@ async fn what_is_wrong_has_its_status() {
         (&[login], &long, "8", "longer than max_body_bytes, 1024 bytes"),
         (&[login], &b"nonsense".to_vec(), "3", "malformed frame of gRPC"),
         (&[login], &frame(false, b"\x0a\x7f"), "3", "malformed Protocol Buffers"),
+        (&[login], &frame(true, b"no gzip"), "13", "grpc-encoding names no compression"),
         (
             &[login, ("grpc-encoding", "gzip")],
             &frame(true, b"no gzip"),

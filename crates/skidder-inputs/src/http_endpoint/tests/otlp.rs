@@ -283,6 +283,10 @@ async fn a_body_is_a_message_unless_it_is_a_map() {
             r#"{"kvlistValue":{"values":[{"key":"k","value":{"intValue":1}}]}}"#,
             json!({"otlp": {"body": {"k": 1}}}),
         ),
+        (
+            r#"{"kvlistValue":{"values":[{"key":"k","value":{"doubleValue":"-Infinity"}}]}}"#,
+            json!({"otlp": {"body": {"k": "-Infinity"}}}),
+        ),
     ] {
         assert_eq!(receiver.taken(&of_body(body)).await, [expected], "{body}");
     }
