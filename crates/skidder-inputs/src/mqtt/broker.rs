@@ -35,8 +35,6 @@ pub(super) enum Request {
     Complete(u16),
     Ping,
     Disconnect,
-    /// The end of the connection after a malformed packet.
-    Malformed,
 }
 
 /// What the broker does next.
@@ -338,10 +336,6 @@ impl Broker {
             // Which the other implementation cannot read.
             incoming.clear();
             return Some(Request::Disconnect);
-        }
-        if incoming.starts_with(&[0xe0, 1, 0x81]) {
-            incoming.clear();
-            return Some(Request::Malformed);
         }
         let packet = New::read(incoming, None).ok()?;
         Some(match packet {

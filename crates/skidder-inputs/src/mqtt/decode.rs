@@ -1,5 +1,7 @@
 //! Packets that a broker sends. Nothing is believed that the bytes do not have.
 
+use std::borrow::Cow;
+
 /// Longest text of a broker that is kept.
 const WORDS_BYTES_MAX: usize = 200;
 
@@ -59,7 +61,7 @@ pub(super) struct Connected {
 /// A message.
 #[derive(Debug, PartialEq)]
 pub(super) struct Message<'a> {
-    pub(super) topic: &'a str,
+    pub(super) topic: Cow<'a, str>,
     pub(super) payload: &'a [u8],
     /// Its packet id; 0 for QoS 0.
     pub(super) id: u16,
@@ -172,9 +174,8 @@ impl Decoder {
         if qos == 3 {
             return Err(BadPacket("a message is of QoS 3"));
         }
-        // The connection must end then (MQTT-1.5.3-1, in version 5 MQTT-1.5.4-1).
-        let topic = std::str::from_utf8(reader.bytes()?);
-        let topic = topic.map_err(|_| BadPacket("the topic of a message is not UTF-8"))?;
+        // A topic that is no UTF-8 is no reason to end the connection: the message would come again and again.
+        let topic = String::from_utf8_lossy(reader.bytes()?);
         let id = if qos == 0 { 0 } else { reader.id()? };
         if self.version == Version::V5 {
             let length = reader.variable()?;

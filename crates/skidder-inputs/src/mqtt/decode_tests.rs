@@ -177,13 +177,3 @@ fn a_length_that_the_bytes_do_not_have_is_not_waited_for() {
         }
     }
 }
-
-#[test]
-fn a_topic_that_is_not_utf8_is_no_message() {
-    for (version, bytes) in
-        [(Version::V311, &b"\x30\x04\0\x01\xffx"[..]), (Version::V5, &b"\x30\x05\0\x01\xff\0x"[..])]
-    {
-        let error = Decoder::new(version, 8).next(bytes).expect_err("it is malformed");
-        assert_eq!(error, BadPacket("the topic of a message is not UTF-8"));
-    }
-}

@@ -113,11 +113,6 @@ pub(super) fn put_disconnect(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0xe0, 0]);
 }
 
-/// Version 5: appends the end of the connection after a malformed packet.
-pub(super) fn put_malformed(out: &mut Vec<u8>) {
-    put_packet(out, 0xe0, &[0x81]);
-}
-
 fn put_packet(out: &mut Vec<u8>, first: u8, body: &[u8]) {
     out.push(first);
     let mut left = body.len();

@@ -134,7 +134,7 @@ impl Inbox {
     /// A message of QoS 1 or 2 has arrived. Returns where it stands if it is to become an event; `None`: it is one already.
     pub(super) fn arrived(&self, message: &Message<'_>) -> Option<Place> {
         let (id, qos) = (message.id, message.qos);
-        let digest = self.hasher.hash_one((message.topic, message.payload, qos));
+        let digest = self.hasher.hash_one((&*message.topic, message.payload, qos));
         let mut state = self.lock();
         let connection = state.connection;
         let known = state.known.get_mut(&id).filter(|known| {
@@ -233,7 +233,7 @@ mod tests {
 
     fn message(id: u16, qos: u8, is_duplicate: bool, text: &'static str) -> Message<'static> {
         Message {
-            topic: "t",
+            topic: "t".into(),
             payload: text.as_bytes(),
             id,
             qos,

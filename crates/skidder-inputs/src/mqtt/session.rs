@@ -4,8 +4,8 @@
 //! not take what is to be sent; signs of life go out nevertheless, and their answers are not missed then.
 
 use super::client::{Client, SessionResult};
-use super::decode::{BadPacket, Connected, Packet, Version};
-use super::encode::{put_complete, put_disconnect, put_malformed, put_ping, put_subscribe};
+use super::decode::{BadPacket, Connected, Packet};
+use super::encode::{put_complete, put_disconnect, put_ping, put_subscribe};
 use super::link::{Link, LinkError, READ_BYTES, SUBSCRIPTION, ended, receive, send_some};
 use super::reasons;
 use std::sync::Arc;
@@ -102,9 +102,6 @@ impl<'a> Session<'a> {
     /// Reads until the session ends.
     pub(super) async fn run(mut self) -> SessionResult {
         let end = self.attend().await;
-        if matches!(end, Err(LinkError::Nonsense(_))) {
-            self.refuse_packet().await;
-        }
         match end {
             Ok(End::Stopped) => self.finish().await,
             Ok(End::Rejected) => {}
@@ -120,15 +117,6 @@ impl<'a> Session<'a> {
             }
         }
         end
-    }
-
-    /// Says why the connection ends, which only version 5 can (4.13).
-    async fn refuse_packet(&mut self) {
-        if self.client.settings.version == Version::V5 {
-            put_malformed(&mut self.link.outgoing);
-            // The broker may be none.
-            drop(timeout(CLOSE_TIMEOUT, self.link.send()).await);
-        }
     }
 
     async fn attend(&mut self) -> SessionResult {
@@ -222,7 +210,7 @@ impl<'a> Session<'a> {
                         client.send();
                     }
                     if message.is_cut {
-                        client.cut(message.topic, std::mem::replace(&mut self.has_cut, true));
+                        client.cut(&message.topic, std::mem::replace(&mut self.has_cut, true));
                     }
                     client.gathered.push(&message, place);
                     if client.is_sending() {
