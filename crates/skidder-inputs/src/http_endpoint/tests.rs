@@ -344,7 +344,7 @@ impl InputTrial for Client {
             for bytes in (dialect.garbage)() {
                 let answered = exchange_as(dialect, self.address, &bytes).await;
                 let is_refused = if dialect.is_grpc {
-                    answered.header("grpc-status") == "3"
+                    ["3", "13"].contains(&answered.header("grpc-status"))
                 } else {
                     (400..500).contains(&answered.status)
                 };
