@@ -16,6 +16,9 @@ const ROOM_INTERVAL: Duration = Duration::from_secs(5);
 /// of a datagram that nobody sent so.
 const AHEAD_MAX: u32 = 100_000;
 
+/// A datagram that is late is no older than that. An agent whose clock goes back by more was started again.
+const LATE_MAX_MS: u32 = 10_000;
+
 /// Where a datagram is from: its sender, the agent, and the part of it that numbers its datagrams. The sender is
 /// without its port: some agents, and NAT, send each datagram from another one.
 pub(crate) type AgentKey = (IpAddr, Option<IpAddr>, u32);
@@ -24,6 +27,8 @@ pub(crate) type AgentKey = (IpAddr, Option<IpAddr>, u32);
 struct Agent {
     /// The highest number so far.
     sequence: u32,
+    /// Milliseconds since the agent was started, in the same datagram; after 50 days they begin anew.
+    uptime: u32,
     used: Duration,
 }
 
@@ -51,13 +56,24 @@ impl Agents {
         self.all.len()
     }
 
-    /// Takes note of a datagram.
-    pub(crate) fn note(&mut self, key: AgentKey, sequence: u32, now: Duration) -> Step {
+    /// Takes note of a datagram: its number, and the agent's milliseconds since it was started.
+    pub(crate) fn note(
+        &mut self,
+        key: AgentKey,
+        sequence: u32,
+        uptime: u32,
+        now: Duration,
+    ) -> Step {
         if let Some(agent) = self.all.get_mut(&key) {
             agent.used = now;
-            let step = step(agent.sequence, sequence);
+            let back = agent.uptime.wrapping_sub(uptime);
+            let step = if (LATE_MAX_MS + 1..u32::MAX / 2).contains(&back) {
+                Step::Anew
+            } else {
+                step(agent.sequence, sequence)
+            };
             if step != Step::Late {
-                agent.sequence = sequence;
+                (agent.sequence, agent.uptime) = (sequence, uptime);
             }
             return step;
         }
@@ -66,7 +82,7 @@ impl Agents {
             self.full_until = now + ROOM_INTERVAL;
         }
         if self.all.len() < SESSIONS_MAX {
-            self.all.insert(key, Agent { sequence, used: now });
+            self.all.insert(key, Agent { sequence, uptime, used: now });
         }
         Step::Ahead(0)
     }
@@ -118,7 +134,34 @@ mod tests {
             (200_004, Step::Anew),
             (200_005, Step::Ahead(0)),
         ] {
-            assert_eq!(agents.note(key(1), sequence, now), expected, "{sequence}");
+            assert_eq!(agents.note(key(1), sequence, 7, now), expected, "{sequence}");
+        }
+    }
+
+    #[test]
+    fn an_agent_whose_clock_goes_back_was_started_again() {
+        let mut agents = Agents::default();
+        for (sequence, uptime, expected) in [
+            (58, 58_000, Step::Ahead(0)),
+            (59, 59_000, Step::Ahead(0)),
+            (57, 57_000, Step::Late),
+            // Its numbers are in reach of the old ones.
+            (1, 1_000, Step::Anew),
+            (2, 2_000, Step::Ahead(0)),
+            (10, 10_000, Step::Ahead(7)),
+        ] {
+            let step = agents.note(key(1), sequence, uptime, Duration::ZERO);
+            assert_eq!(step, expected, "{sequence} {uptime}");
+        }
+        // A clock has no room for more than 50 days.
+        for (sequence, uptime, expected) in [
+            (60, u32::MAX - 1_000, Step::Ahead(0)),
+            (61, 1_000, Step::Ahead(0)),
+            (60, u32::MAX - 1_000, Step::Late),
+            (62, 2_000, Step::Ahead(0)),
+        ] {
+            let step = agents.note(key(2), sequence, uptime, Duration::ZERO);
+            assert_eq!(step, expected, "{sequence} {uptime}");
         }
     }
 
@@ -127,13 +170,13 @@ mod tests {
         let mut agents = Agents::default();
         let at = Duration::from_secs;
         for number in 0..SESSIONS_MAX as u32 + 10 {
-            agents.note(key(number), 1, at(5));
+            agents.note(key(number), 1, 0, at(5));
         }
         assert_eq!(agents.len(), SESSIONS_MAX);
-        agents.note(key(0), 2, at(60));
-        agents.note(key(u32::MAX), 1, at(70));
+        agents.note(key(0), 2, 0, at(60));
+        agents.note(key(u32::MAX), 1, 0, at(70));
         assert_eq!(agents.len(), 2);
-        assert_eq!(agents.note(key(0), 5, at(70)), Step::Ahead(2));
+        assert_eq!(agents.note(key(0), 5, 0, at(70)), Step::Ahead(2));
         agents.expire(at(70) + AGE);
         assert_eq!(agents.len(), 0);
     }

@@ -37,6 +37,11 @@ impl<'a> Cursor<'a> {
         Some(*front)
     }
 
+    /// Whether nothing follows but zeros, however many they are.
+    pub(crate) fn is_padding(&self) -> bool {
+        self.0.iter().all(|byte| *byte == 0)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -65,6 +65,9 @@ pub struct Decoder {
     counts: Counts,
 }
 
+/// Sets are padded to a multiple of so many bytes.
+const ALIGNMENT: usize = 4;
+
 type Damage = Result<(), &'static str>;
 
 impl Decoder {
@@ -175,7 +178,8 @@ impl Decoder {
     ) -> Damage {
         let datagram = sflow::datagram(bytes)?;
         if let Extra::Agent { address, sub_agent } = datagram.header.extra {
-            match self.agents.note((from.ip(), address, sub_agent), datagram.sequence, now) {
+            let key = (from.ip(), address, sub_agent);
+            match self.agents.note(key, datagram.sequence, datagram.header.uptime, now) {
                 Step::Ahead(missing) => self.counts.lost += u64::from(missing),
                 Step::Late => {}
                 Step::Anew => self.counts.resets += 1,
@@ -202,21 +206,21 @@ impl Decoder {
             self.counts.resets += 1;
             self.counts.templates_forgotten += forgotten as u64;
         }
-        while sets.len() > 0 {
-            // Fewer than four bytes are padding.
-            let (Some(id), Some(len)) = (sets.u16(), sets.u16()) else { break };
-            if (id, len) == (0, 0) {
-                break;
-            }
+        // What is wrong within a set of data is no reason to leave out those behind it.
+        let mut damage = Ok(());
+        while !sets.is_padding() {
+            let (Some(id), Some(len)) = (sets.u16(), sets.u16()) else {
+                return Err("it ends within the header of a set");
+            };
             let body = sets.take(usize::from(len).saturating_sub(4));
             let body = body.ok_or("a set is longer than its packet")?;
             if id >= FIRST_ID {
-                self.data(key, id, &header, body, now, records)?;
+                damage = damage.and(self.data(key, id, &header, body, now, records));
             } else {
                 self.template_set(key, id, body, checked, now, records)?;
             }
         }
-        Ok(())
+        damage
     }
 
     fn data(
@@ -369,7 +373,7 @@ impl Records<'_> {
             let Some(scope) = template.read(&mut cursor, &mut values) else {
                 return match left {
                     Some(_) => Err("it has fewer records than it says"),
-                    None => Ok(()),
+                    None => Err("a record is longer than its set"),
                 };
             };
             self.values += values.len();
@@ -379,6 +383,11 @@ impl Records<'_> {
             self.flows += 1;
             let kind = template.kind(scope);
             (self.each)(&Flow { header, from: self.from, kind, values: &values });
+        }
+        // Of version 9, nprobe sends packets of which a set is longer than its records, with anything in between.
+        if header.protocol == Protocol::Ipfix && cursor.len() >= ALIGNMENT && !cursor.is_padding() {
+            return Err("what is behind the last record of a set is no padding: the exporter may \
+                        use another template than it sent");
         }
         Ok(())
     }

@@ -111,13 +111,6 @@ fn opaque<'a>(cursor: &mut Cursor<'a>) -> Option<(u32, Cursor<'a>)> {
     Some((format, Cursor(body)))
 }
 
-/// Whether nothing is behind the last sample or record. Zeros are nothing, however many they are: XDR fills up to
-/// four bytes, and an agent may fill its datagrams up to one size. They hide no sample and no record, which begin
-/// with their format, and none has the format 0.
-fn is_padding(rest: Cursor<'_>) -> bool {
-    rest.0.iter().all(|byte| *byte == 0)
-}
-
 impl Datagram<'_> {
     /// Decodes the samples. A damaged one is left out; those behind it are decoded, as far as the lengths say where they begin.
     pub(crate) fn samples(self, from: SocketAddr, each: &mut dyn FnMut(&Flow<'_>)) -> Outcome {
@@ -154,11 +147,13 @@ impl Datagram<'_> {
             };
             let problem = match read {
                 None => Some(CUT_SAMPLE),
-                Some(()) => (!is_padding(body)).then_some(MORE_RECORDS),
+                Some(()) => (!body.is_padding()).then_some(MORE_RECORDS),
             };
             outcome.problem = outcome.problem.or(problem);
         }
-        if !is_padding(samples) {
+        // XDR fills up to four bytes, and an agent may fill its datagrams up to one size. Zeros hide no sample and no
+        // record, which begin with their format, and none has the format 0.
+        if !samples.is_padding() {
             outcome.problem = outcome.problem.or(Some(MORE_SAMPLES));
         }
         outcome

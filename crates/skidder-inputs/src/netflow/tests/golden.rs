@@ -25,7 +25,7 @@ fn case(name: &'static str) -> Case {
 }
 
 /// The events of one packet, in the order of its flows; `None` if it is damaged.
-fn events(
+pub(super) fn events(
     decoder: &mut Decoder,
     internal: &Internal,
     from: SocketAddr,
@@ -57,7 +57,7 @@ fn events(
     decoded.ok().map(|()| events)
 }
 
-fn hex(text: &str) -> Vec<u8> {
+pub(super) fn hex(text: &str) -> Vec<u8> {
     let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
     (0..text.len()).step_by(2).map(byte).collect()
 }
@@ -98,7 +98,7 @@ fn compare(directory: &Path, case: Case) {
     }
 }
 
-fn directory() -> std::path::PathBuf {
+pub(super) fn directory() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../skidder-netflow/testdata")
 }
 

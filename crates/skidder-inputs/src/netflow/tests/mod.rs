@@ -1,5 +1,6 @@
 //! Flows as events: like Filebeat's, for the same packets.
 
+mod exporters;
 mod golden;
 mod run;
 mod settings;
