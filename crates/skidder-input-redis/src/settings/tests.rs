@@ -103,6 +103,10 @@ fn mistakes_are_reported() {
 fn what_has_no_effect_is_said() {
     for (text, name) in [
         ("{hosts: [h], maxconn: 3}", "one connection for each server"),
+        (
+            "{hosts: ['redis://h'], ssl.verification_mode: full}",
+            "`ssl` does nothing: all hosts begin with `redis://`",
+        ),
         ("{hosts: [h], group: g}", "`group` has no effect: this input reads the slow log"),
         ("{hosts: [h], consumer: c}", "`consumer` has no effect"),
         ("{hosts: [h], lists: [l], scan_frequency: 1s}", "`scan_frequency` has no effect"),

@@ -179,6 +179,9 @@ impl Config {
         (config.backoff_init, config.backoff_max) = read_backoff(section);
         config.proxy = SocksProxy::read(section);
         config.tls = read_tls(section);
+        if config.tls.is_some() {
+            Server::warn_of_plain(section, &config.servers);
+        }
         if config.servers.is_empty() { None } else { Some(config) }
     }
 
