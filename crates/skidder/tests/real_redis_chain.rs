@@ -97,9 +97,11 @@ fn survives_kills(name: &str, settings: &str, fill: impl Fn(&Server, &Place)) {
     let from = sender(&server, "logs");
     from.write("a", &lines("a", 0..LINES));
     let to = receiver(&server, settings);
-    let mut program = to.start(&[]);
+    // All of it waits in Redis before the receiver starts: one that keeps up with the sender would have nothing left to
+    // write at the later kills.
     fill(&server, &from);
-    // An event has some 500 bytes.
+    let mut program = to.start(&[]);
+    // An event has some 600 bytes.
     let step = (LINES * 400 / (KILLS + 1)) as u64;
     for _ in 0..KILLS {
         let before = written(&to);
