@@ -80,6 +80,9 @@ impl Pace {
         let patience = interval.saturating_mul(2).max(Duration::from_secs(2));
         let silence =
             Some(now.since(last.at)).filter(|silence| *silence > patience).unwrap_or_default();
+        if silence > patience.saturating_mul(3) {
+            return 0.0;
+        }
         // Where nothing happened for long, what came then did not take so long.
         let over = last.at.since(first.at).min(patience) + silence;
         if over.is_zero() {
@@ -133,7 +136,8 @@ mod tests {
         let mut pace = steady(60, 30);
         let rate = |pace: &Pace, second| pace.rates(at(second), INTERVAL).unwrap().delivered;
         assert!(rate(&pace, 45) > 50.0);
-        assert!(rate(&pace, 3600) < 1.0);
+        assert!(rate(&pace, 60) < 50.0);
+        assert_eq!(rate(&pace, 100), 0.0, "not ever smaller");
         for second in 3600..3630 {
             let read = 1800 + (second - 3599) * 60;
             pace.note(at(second), &ledger(read, read));
