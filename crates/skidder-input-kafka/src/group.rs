@@ -175,7 +175,7 @@ impl Member {
 
     /// Notes a failure: for the status page, and in the log when it is a new one.
     fn report(&mut self, error: &str) {
-        self.intake.metrics().errors.add(1);
+        self.intake.metrics().failed("", error);
         self.intake.metrics().set_trouble(Some(error));
         let group = &*self.me.group;
         if self.reported == error {

@@ -35,7 +35,7 @@ pub use pool::PartsPool;
 pub use settled::Settled;
 pub use source::{Sending, Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
-pub use troubles::Trouble;
+pub use troubles::{LastError, Trouble};
 
 use skidder_event::Map;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! The counters of an input, whatever its type.
 
 use crate::facts::OpenSources;
-use crate::troubles::{Trouble, Troubles};
+use crate::troubles::{LastError, Trouble, Troubles};
 use skidder_event::{Counter, Gauge, Sample};
 use skidder_os::Clock;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ pub struct InputMetrics {
     pub waiting: Gauge,
     /// Events that the far side sent and that were lost before this program saw them, as far as the system counts them.
     pub lost_before: LostBefore,
-    /// What the input could not read or take, and the network's errors.
+    /// What the input could not read or take, and the network's errors. [`InputMetrics::failed`] counts them.
     pub errors: Counter,
     /// The sources that are open.
     pub sources: OpenSources,
@@ -193,6 +193,17 @@ impl InputMetrics {
     /// All current problems; the one of the whole input comes first.
     pub fn troubles(&self) -> Vec<Trouble> {
         self.troubles.all()
+    }
+
+    /// Counts an error, and keeps it as the last one. `source` is the one that had it, or empty.
+    pub fn failed(&self, source: &str, error: &str) {
+        self.errors.add(1);
+        self.troubles.failed(source, error);
+    }
+
+    /// The last error, which may be over; `None` if there never was one.
+    pub fn last_error(&self) -> Option<LastError> {
+        self.troubles.last_error()
     }
 
     /// Where the beginnings of problems get their time from.

@@ -184,7 +184,7 @@ impl Source {
 
     /// Takes note of something that went wrong with this source, for the status page, and counts it.
     pub fn failed(&self, error: &str) {
-        self.open.shared.metrics.errors.add(1);
+        self.open.shared.metrics.failed(&self.about.name, error);
         self.facts.failed(error, self.open.shared.clock.wall());
     }
 

@@ -17,11 +17,26 @@ pub struct Trouble {
     pub since: Option<Timestamp>,
 }
 
-/// The current problems of an input, each by the part that has it.
+/// The last error that an input counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastError {
+    /// When.
+    pub at: Timestamp,
+    /// The source that had it: a client, a partition. Empty if it was none.
+    pub source: Arc<str>,
+    /// What, at most 512 bytes.
+    pub text: Box<str>,
+}
+
+/// Bytes of the text of an error that are kept.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// The current problems of an input, each by the part that has it, and its last error, which may be over.
 #[derive(Default)]
 pub(crate) struct Troubles {
     clock: OnceLock<Arc<dyn Clock>>,
     all: Mutex<BTreeMap<Arc<str>, Trouble>>,
+    last_error: Mutex<Option<LastError>>,
 }
 
 impl Troubles {
@@ -45,6 +60,19 @@ impl Troubles {
         let part: Arc<str> = part.into();
         let trouble = Trouble { part: Arc::clone(&part), text: text.into(), since };
         all.insert(part, trouble);
+    }
+
+    /// Takes note of an error.
+    pub(crate) fn failed(&self, source: &str, text: &str) {
+        let Some(clock) = self.clock.get() else { return };
+        let text = text[..text.floor_char_boundary(TEXT_BYTES_MAX)].into();
+        let error = LastError { at: clock.wall(), source: source.into(), text };
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// The last error.
+    pub(crate) fn last_error(&self) -> Option<LastError> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// All of them; the one of the whole input comes first.

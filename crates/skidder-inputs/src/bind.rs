@@ -51,7 +51,7 @@ pub(crate) async fn take_over<T: Any + Send>(claim: &Claim, intake: &Intake) -> 
 /// Gives a socket that was taken over the owner and the mode of the settings.
 pub(crate) fn apply(place: &UnixPlace, intake: &Intake) {
     if let Err(error) = place.apply() {
-        intake.metrics().errors.add(1);
+        intake.metrics().failed("", &error.to_string());
         tracing::error!(%error, "the socket keeps its group and mode");
     }
 }
@@ -95,8 +95,9 @@ impl<'a> Attempts<'a> {
         if !may_pass {
             return Err(InputError(error.to_string()));
         }
-        metrics.errors.add(1);
-        metrics.set_trouble(Some(&error.to_string()));
+        let text = error.to_string();
+        metrics.failed("", &text);
+        metrics.set_trouble(Some(&text));
         tracing::error!(%error, "cannot listen; trying again");
         tokio::select! {
             () = self.intake.stopped() => {}

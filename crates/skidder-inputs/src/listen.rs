@@ -116,7 +116,7 @@ pub(crate) async fn open(
     match opened {
         Ok(connection) => Some(connection),
         Err(error) => {
-            metrics.errors.add(1);
+            metrics.failed(&peer.to_string(), &error.to_string());
             tracing::warn!(%peer, %error, "a connection was not accepted");
             None
         }

@@ -349,7 +349,7 @@ async fn converse(
         }
     };
     match serve_http(stream, service, limits, stop, place.given_up(), grace).await {
-        HttpEnd::Closed | HttpEnd::Abandoned => {}
+        HttpEnd::Closed | HttpEnd::Abandoned | HttpEnd::Tls => {}
         HttpEnd::Broken(error) => tracing::debug!(%error, "an HTTP connection ended early"),
         HttpEnd::Late | HttpEnd::Silent => {
             tracing::debug!("an HTTP client did not read its answer in time");

@@ -2,7 +2,8 @@
 
 use crate::numbers::{ReadNumbers, SourceNumbers};
 use crate::snapshot::InputSource;
-use skidder_input::InputTask;
+use skidder_input::{InputTask, LastError};
+use skidder_os::Timestamp;
 use skidder_read::{FileError, ReadMetrics};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -49,11 +50,11 @@ impl Counts {
         }
     }
 
-    /// The last error that was met with a file.
-    pub(crate) fn last_error(&self) -> Option<FileError> {
+    /// The last error that was met, with a file or with another source.
+    pub(crate) fn last_error(&self) -> Option<InputError> {
         match self {
-            Self::Files(metrics) => metrics.last_errors.last(),
-            Self::Task { .. } => None,
+            Self::Files(metrics) => metrics.last_errors.last().map(InputError::OfFile),
+            Self::Task { task, .. } => task.metrics().last_error().map(InputError::OfSource),
         }
     }
 
@@ -70,6 +71,25 @@ impl Counts {
         match self {
             Self::Files(metrics) => Arc::as_ptr(metrics).addr(),
             Self::Task { task, .. } => Arc::as_ptr(task).addr(),
+        }
+    }
+}
+
+/// The last error of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputError {
+    /// Of one that reads files.
+    OfFile(FileError),
+    /// Of one that reads no files.
+    OfSource(LastError),
+}
+
+impl InputError {
+    /// When it was.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::OfFile(error) => error.at,
+            Self::OfSource(error) => error.at,
         }
     }
 }

@@ -29,7 +29,7 @@ mod summary;
 
 pub use files::{encoded, file_json};
 pub use http::{Endpoint, HTTP, HttpAuth, HttpConfig, ServeError, Serving, serve};
-pub use inputs::{Counts, InputList};
+pub use inputs::{Counts, InputError, InputList};
 pub use lag::{Lag, LagNumbers};
 pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,

@@ -1,12 +1,13 @@
 //! The counts of the stages, as plain numbers.
 
+use crate::inputs::InputError;
 use crate::lag::LagNumbers;
 use crate::snapshot::InputSource;
 use crate::states::{InputState, OutputState};
 use skidder_event::DropReason;
 use skidder_input::{InputMetrics, InputTask};
 use skidder_pipeline::{DiskQueue, Ledger, OutputMetrics, Queue, RegistrarMetrics};
-use skidder_read::{FileError, ReadMetrics};
+use skidder_read::ReadMetrics;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,8 +81,8 @@ pub struct InputNumbers {
     pub read: ReadNumbers,
     /// Where its lines are.
     pub ledger: Ledger,
-    /// The last error that was met with one of its files.
-    pub error: Option<FileError>,
+    /// The last error that was met with one of its files or other sources.
+    pub error: Option<InputError>,
     /// How far behind its files are, if measured.
     pub lag: Option<LagNumbers>,
     /// Its state, if measured.

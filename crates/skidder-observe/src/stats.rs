@@ -3,6 +3,7 @@
 //! Names and shapes are Filebeat's; see <https://www.elastic.co/docs/reference/beats/filebeat/http-endpoint>.
 
 use crate::files::{error_json, ledger_json, millis, time_text};
+use crate::inputs::InputError;
 use crate::lag::totals_json;
 use crate::names::{Metric, Value, metrics, output_metrics};
 use crate::numbers::{InputNumbers, ReadNumbers, SourceNumbers};
@@ -10,7 +11,7 @@ use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
 use skidder_event::Summary;
-use skidder_input::{Flows, InputTask, Listening};
+use skidder_input::{Flows, InputTask, LastError, Listening};
 use skidder_os::Fs;
 
 /// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
@@ -85,11 +86,26 @@ fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
     };
     entry["skidder"]["name"] = input.title.as_str().into();
     entry["skidder"]["number"] = input.number.into();
+    entry["skidder"]["last_error"] = last_error_json(input.error.as_ref(), snapshot);
     add_state(&mut entry["skidder"], input, snapshot);
     if let Some(output) = &input.output {
         entry["output"] = Json::from(&**output);
     }
     entry
+}
+
+/// The last error of an input, and how long ago it was.
+fn last_error_json(error: Option<&InputError>, snapshot: &Snapshot) -> Json {
+    let mut json = match error {
+        None => return Json::Null,
+        Some(InputError::OfFile(error)) => error_json(error),
+        Some(InputError::OfSource(LastError { at, source, text })) => {
+            json!({ "at": time_text(*at), "source": &**source, "text": text })
+        }
+    };
+    let ago = error.map_or(0, |error| (snapshot.time.0 - error.at().0) / 1_000_000);
+    json["ms"] = ago.max(0).into();
+    json
 }
 
 /// An input that is a task; those that listen have Filebeat's names, others have those of its `benchmark`.
@@ -248,7 +264,6 @@ fn file_entry(input: &InputNumbers) -> Json {
             "files_truncated_total": files_truncated,
             "resume_skipped_bytes_total": resume_skipped_bytes,
             "ledger": ledger_json(&input.ledger),
-            "last_error": input.error.as_ref().map(error_json),
         },
     })
 }

@@ -209,7 +209,10 @@ fn push_inputs(text: &mut String, look: &Look) {
     }
     text.push_str(&table(RECEIVED_HEAD, &rows));
     if more > 0 {
-        writeln!(text, "{more} more inputs that read no files").expect("a string takes everything");
+        writeln!(text, "{more} more of these inputs").expect("a string takes everything");
+    }
+    for line in look.inputs.iter().filter_map(InputLook::last_error_line).take(INPUTS_SHOWN) {
+        writeln!(text, "{line}").expect("a string takes everything");
     }
     let sources = if look.sources_open == 1 { "source" } else { "sources" };
     writeln!(text, "\n{} {sources} open", grouped(look.sources_open))

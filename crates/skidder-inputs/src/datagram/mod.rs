@@ -281,7 +281,7 @@ impl Receiver {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return 1,
             Err(error) => {
-                self.intake.metrics().errors.add(1);
+                self.intake.metrics().failed("", &error.to_string());
                 tracing::warn!(%error, "datagrams cannot be received");
                 // Tried again after the pause.
                 return 1;

@@ -4,6 +4,7 @@ use super::routes::Routes;
 use super::sessions::Sessions;
 use crate::listen::open;
 use hyper::Request;
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use skidder_input::InputMetrics;
@@ -38,7 +39,7 @@ pub(super) async fn serve(
         tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
     };
     if let Some(connection) = open(accepted, &metrics, late).await {
-        converse(routes, connection, ended).await;
+        converse(routes, connection, metrics, ended).await;
     }
 }
 
@@ -46,6 +47,7 @@ pub(super) async fn serve(
 async fn converse(
     routes: Arc<Routes>,
     connection: ServerConnection,
+    metrics: Arc<InputMetrics>,
     mut ended: watch::Receiver<()>,
 ) {
     let ServerConnection { stream, peer, place: _place, .. } = connection;
@@ -53,7 +55,7 @@ async fn converse(
         Peer::Tcp(address) => address.to_string(),
         Peer::Unix => "unix".to_owned(),
     };
-    let sessions = Arc::new(Sessions::new(name));
+    let sessions = Arc::new(Sessions::new(name, metrics));
     let (begin, mut begun) = watch::channel(false);
     let of_requests = Arc::clone(&sessions);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -75,6 +77,18 @@ async fn converse(
     // An answer under way ends with its input, or with its own limits.
     match serve_http_any(stream, service, limits, stop, pending()).await {
         HttpEnd::Closed | HttpEnd::Abandoned | HttpEnd::Late | HttpEnd::Silent => {}
+        HttpEnd::Tls => sessions.broken(
+            "the client speaks TLS, and this input does not: `ssl.enabled: true` with a certificate and a key, or the \
+             client without TLS",
+        ),
+        // Answered by the library.
+        HttpEnd::Broken(error) if error.is_parse_too_large() => {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            sessions.refused(status, &format!("its head is longer than {HEAD_BYTES_MAX} bytes"));
+        }
+        HttpEnd::Broken(error) if error.is_parse() => {
+            sessions.refused(StatusCode::BAD_REQUEST, &error.to_string());
+        }
         HttpEnd::Broken(error) => {
             tracing::debug!(%peer, %error, "a connection is broken; the client sends again what has no answer");
         }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tracing::{Instrument as _, Span};
 
 /// How long a request waits at a stop for the verdicts of its events.
 pub(super) const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
@@ -38,6 +39,8 @@ pub(super) struct Route {
     requests: Arc<Count>,
     /// Connections that have a source of this input.
     sessions: Arc<Count>,
+    /// The input's, for the log: the task of a connection is not that of the input.
+    span: Span,
 }
 
 /// What a connection keeps for a path.
@@ -108,7 +111,8 @@ impl Route {
         let decoder = Decoder::new(settings.target.take(), settings.preserve_original, program);
         let (requests, sessions) = (Arc::default(), Arc::default());
         let faces = FaceState::new(intake.clock().wall().0);
-        Self { settings, intake, decoder, in_flight, faces, requests, sessions }
+        let span = Span::current();
+        Self { settings, intake, decoder, in_flight, faces, requests, sessions, span }
     }
 
     /// Counts a request.
@@ -133,6 +137,15 @@ impl Route {
 
     /// Answers a request; ends soon after the input must stop.
     pub(super) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        path: &str,
+        session: &mut Session,
+    ) -> Answer {
+        self.answer_here(request, path, session).instrument(self.span.clone()).await
+    }
+
+    async fn answer_here(
         self: &Arc<Self>,
         request: Request<Incoming>,
         path: &str,
@@ -184,7 +197,7 @@ impl Route {
             let text = format!(
                 r#"{{"warn":"in flight bytes above high water mark","high_water":{high},"in_flight":{bytes}}}"#
             );
-            session.source.failed("in flight bytes above high water mark");
+            session.put_off("in flight bytes above high water mark");
             return self.busy(text, 1);
         }
         let mut counted = self.in_flight.begin();
@@ -270,12 +283,10 @@ impl Route {
         };
         if skipped > 0 {
             let what = format!("{skipped} elements of a list are no objects and become no events");
-            session.source.failed(&what);
-            tracing::warn!(source = %session.source.about().name, "{what}");
+            session.left_out(&what);
         }
         if let Some(left_out) = left_out {
-            session.source.failed(&left_out);
-            tracing::warn!(source = %session.source.about().name, "{left_out}");
+            session.left_out(&left_out);
         }
         let counted = (counted, self.begin());
         let sent = match wait {
@@ -388,7 +399,7 @@ impl Route {
                 self.failed(session, StatusCode::BAD_REQUEST, &message)
             }
             BodyError::InFlight(Over { max, all: bytes, .. }) => {
-                session.source.failed("max in flight bytes exceeded during read");
+                session.put_off("max in flight bytes exceeded during read");
                 let text = format!(
                     r#"{{"error":"max in flight bytes exceeded during read","max_in_flight":{max},"in_flight":{bytes}}}"#
                 );
@@ -407,9 +418,7 @@ impl Route {
 
     /// The answer to a request that was not taken, which is counted.
     fn failed(&self, session: &Session, status: StatusCode, message: &str) -> Answer {
-        let name = &session.source.about().name;
-        session.source.failed(message);
-        tracing::warn!(source = %name, status = status.as_u16(), "a request is refused: {message}");
+        session.refused(status, message);
         let body = format!("{{\"message\":{}}}\n", serde_json::Value::from(message));
         json_answer(status, body.into())
     }

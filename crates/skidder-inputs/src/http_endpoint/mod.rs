@@ -21,6 +21,7 @@ mod paths;
 mod payload;
 mod program;
 mod query;
+mod refused;
 mod routes;
 mod server;
 mod sessions;

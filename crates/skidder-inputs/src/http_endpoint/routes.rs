@@ -103,11 +103,7 @@ impl Routes {
             if self.left.has(&clean) {
                 return ends();
             }
-            tracing::warn!(
-                peer = sessions.peer(),
-                path = clean,
-                "a request is refused: no input has its path"
-            );
+            sessions.refused(StatusCode::NOT_FOUND, &format!("no input has its path, {clean:?}"));
             return not_found();
         };
         // Before the source goes, which an input that ends waits for.

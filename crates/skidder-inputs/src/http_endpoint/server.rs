@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument as _;
 
 /// The servers of the program, by host and port as in the settings.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +118,7 @@ impl Server {
                     // It may stay for a while behind the end of the input.
                     let (routes, metrics) = (Arc::clone(&self.routes), Arc::clone(intake.metrics()));
                     let ended = routes.ended();
-                    tasks.spawn(serve(accepted, routes, metrics, ended));
+                    tasks.spawn(serve(accepted, routes, metrics, ended).in_current_span());
                 }
             }
         }

@@ -2,23 +2,34 @@
 //! open at once.
 
 use super::answer::{Route, Session};
+use hyper::StatusCode;
+use skidder_input::InputMetrics;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The sessions of a connection that no request uses.
 pub(super) struct Sessions {
     /// The client.
     peer: Box<str>,
+    /// Of the input that has accepted the connection.
+    metrics: Arc<InputMetrics>,
     idle: Mutex<Vec<(Arc<Route>, Session)>>,
 }
 
 impl Sessions {
-    pub(super) fn new(peer: String) -> Self {
-        Self { peer: peer.into(), idle: Mutex::default() }
+    pub(super) fn new(peer: String, metrics: Arc<InputMetrics>) -> Self {
+        Self { peer: peer.into(), metrics, idle: Mutex::default() }
     }
 
-    /// The client.
-    pub(super) fn peer(&self) -> &str {
-        &self.peer
+    /// A request that belongs to no input, or what is none.
+    pub(super) fn refused(&self, status: StatusCode, why: &str) {
+        self.metrics.failed(&self.peer, why);
+        tracing::warn!(source = %self.peer, status = status.as_u16(), "a request is refused: {why}");
+    }
+
+    /// Something else than requests.
+    pub(super) fn broken(&self, what: &str) {
+        self.metrics.failed(&self.peer, what);
+        tracing::warn!(source = %self.peer, "a connection is closed: {what}");
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<(Arc<Route>, Session)>> {

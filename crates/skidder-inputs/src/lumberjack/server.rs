@@ -10,6 +10,7 @@ use skidder_os::Fs;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument as _;
 
 /// A server of Lumberjack, before it runs.
 pub(super) struct Lumberjack {
@@ -55,7 +56,7 @@ impl Lumberjack {
                 () = &mut stopped => break,
                 Some(ended) = tasks.join_next() => look(ended),
                 accepted = server.accept() => {
-                    tasks.spawn(run(accepted, Arc::clone(&shared)));
+                    tasks.spawn(run(accepted, Arc::clone(&shared)).in_current_span());
                 }
             }
         }

@@ -136,7 +136,7 @@ impl Exporters {
     fn failed(&mut self, exporter: SocketAddr, error: String) {
         match self.known.get(&exporter) {
             Some(known) => known.source.failed(&error),
-            None => self.intake.metrics().errors.add(1),
+            None => self.intake.metrics().failed(&exporter.to_string(), &error),
         }
         let packets = self.errors.add(1, self.now());
         self.unsaid = Some((exporter, error));

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::coop::unconstrained;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 
 /// Connections of the kernel's queue that are accepted at a stop.
 const LAST_ACCEPTED_MAX: usize = 4096;
@@ -130,7 +131,7 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
             () = &mut stopped => break,
             Some(ended) = tasks.join_next() => drop(look(ended)),
             accepted = server.accept() => {
-                tasks.spawn(open(accepted, Arc::clone(&shared)));
+                tasks.spawn(open(accepted, Arc::clone(&shared)).in_current_span());
             }
         }
     }
@@ -209,7 +210,7 @@ async fn accept_the_last(
             }
             Poll::Ready(Ok(accepted)) => {
                 (accepted_count, is_sure) = (accepted_count + 1, false);
-                tasks.spawn(open(accepted, Arc::clone(shared)));
+                tasks.spawn(open(accepted, Arc::clone(shared)).in_current_span());
             }
             // No descriptors are left, until a connection ends.
             Poll::Ready(Err(_)) if !tasks.is_empty() && Instant::now() < deadline => {
@@ -218,7 +219,7 @@ async fn accept_the_last(
                 }
             }
             Poll::Ready(Err(error)) => {
-                shared.metrics.errors.add(1);
+                shared.metrics.failed("", &error.to_string());
                 tracing::warn!(%error, "what clients have sent that wait to be accepted is lost");
                 return;
             }
@@ -261,7 +262,7 @@ fn resume(
         let source = shared.source(&connection.peer, connection.tls.as_ref());
         connection.run(shared, source).await
     });
-    tasks.spawn(running);
+    tasks.spawn(running.in_current_span());
 }
 
 impl Shared {

@@ -38,6 +38,8 @@ pub enum HttpEnd {
     Late,
     /// The client sent nothing in time.
     Silent,
+    /// The client began a handshake of TLS, which is not spoken here.
+    Tls,
 }
 
 /// Answers the requests of one connection with `service`, until the client closes it, its time is over, or `stop` ends.
@@ -141,6 +143,7 @@ where
     };
     match version {
         None => HttpEnd::Silent,
+        Some((Version::Tls, _)) => HttpEnd::Tls,
         Some((Version::Http1, stream)) => {
             serve_http(stream, service, limits, stop, abandon, std::future::pending::<()>).await
         }

@@ -27,6 +27,14 @@ pub(super) enum Version {
     Http1,
     /// HTTP/2.
     Http2,
+    /// TLS: the beginning of a handshake.
+    Tls,
+}
+
+/// Whether a client begins with a handshake of TLS: a record of that type (RFC 8446, 5.1), which no method of HTTP begins
+/// with.
+fn is_handshake(first: &[u8]) -> bool {
+    first.starts_with(&[0x16])
 }
 
 /// Reads as much as it needs to know the version. `None` if the client sends too little within `timeout`.
@@ -39,7 +47,7 @@ pub(super) async fn version<S: AsyncRead + Unpin>(
     let reading = async {
         loop {
             if first[..read] != PREFACE[..read] {
-                return Version::Http1;
+                return if is_handshake(&first[..read]) { Version::Tls } else { Version::Http1 };
             }
             if read == PREFACE.len() {
                 return Version::Http2;
@@ -133,6 +141,7 @@ mod tests {
             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r", Version::Http1),
             (b"PUT / HTTP/1.1\r\n\r\n", Version::Http1),
             (b"PRI", Version::Http1),
+            (b"\x16\x03\x01\x02\0\x01\0\x01", Version::Tls),
             (b"", Version::Http1),
         ] {
             for at in 0..=text.len() {

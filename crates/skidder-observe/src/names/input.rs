@@ -140,8 +140,8 @@ pub(crate) const METRICS: &[InputMetric] = &[
     metric(
         Kind::Gauge,
         "skidder_input_last_error_timestamp_seconds",
-        "When the last of them was, in seconds since 1970-01-01 UTC.",
-        |i| i.error.as_ref().map(|error| Value::Real(error.at.0 as f64 / 1e9)),
+        "When the last of them was, or the last error of an input that reads no files, in seconds since 1970-01-01 UTC.",
+        |i| i.error.as_ref().map(|error| Value::Real(error.at().0 as f64 / 1e9)),
     ),
     metric(Kind::Gauge, "skidder_input_files", "Its files.", |i| lag(i, |lag| lag.files)),
     state(&[(LABEL_STATE, "reading")], |i| is(i, InputState::Reading)),

@@ -179,7 +179,7 @@ impl Run {
             input.lag = Some(lag);
         }
         snapshot.inputs[0].state = Some(InputState::Idle);
-        snapshot.inputs[0].error = Some(error);
+        snapshot.inputs[0].error = Some(skidder_observe::InputError::OfFile(error));
         snapshot.inputs[1].state = Some(InputState::Blocked);
         let since = Duration::from_millis(12_500);
         snapshot.inputs[1].blocked = Some(("elasticsearch".to_owned(), since));

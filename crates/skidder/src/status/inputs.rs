@@ -2,6 +2,7 @@
 
 use super::look::per_second;
 use super::text::span;
+use crate::plain::plain;
 use crate::table::or_dash;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,6 +44,10 @@ pub(crate) struct InputLook {
     pub(crate) blocked_on: Option<String>,
     pub(crate) blocked_ms: Option<u64>,
     pub(crate) last_error: Option<String>,
+    /// How long ago that was, in milliseconds.
+    pub(crate) last_error_ms: Option<u64>,
+    /// The client, partition or file that had it.
+    pub(crate) last_error_of: Option<String>,
     /// As in `/inputs/`.
     pub(crate) ledger: Value,
     pub(crate) lag: Value,
@@ -115,6 +120,8 @@ impl InputLook {
             blocked_on: text(&ours["blocked_on"]),
             blocked_ms: ours["blocked_ms"].as_u64(),
             last_error: text(&ours["last_error"]["text"]),
+            last_error_ms: ours["last_error"]["ms"].as_u64(),
+            last_error_of: text(&ours["last_error"]["source"]).filter(|name| !name.is_empty()),
             ledger: ours["ledger"].clone(),
             lag: ours["lag"].clone(),
         }
@@ -133,6 +140,15 @@ impl InputLook {
             (Some(output), Some(since)) => format!("blocked on {output} {}", span(since)),
             _ => or_dash(self.state.as_ref()),
         }
+    }
+
+    /// A line about the last error of one that reads no files.
+    pub(crate) fn last_error_line(&self) -> Option<String> {
+        self.received.as_ref()?;
+        let (error, ago) = (self.last_error.as_deref()?, span(self.last_error_ms?));
+        let of = self.last_error_of.as_deref().map(|of| format!(", of {of}")).unwrap_or_default();
+        let name = self.shown_name();
+        Some(format!("last error of `{name}`, {ago} ago{}: {}", plain(&of), plain(error)))
     }
 
     /// The cells of one that reads no files.
@@ -200,6 +216,19 @@ mod tests {
                 "a|-|-|-|1,234|1,000|4|0|230",
             ]
         );
+    }
+
+    #[test]
+    fn the_last_error_of_an_input_that_reads_no_files_is_a_line_with_its_time_and_source() {
+        let error = json!({"source": "10.0.0.1:7", "text": "Invalid\u{7} token", "ms": 61_000});
+        let inputs = json!([
+            {"id": "a", "input": "http_endpoint", "skidder": {"sources_open": 0, "name": "a", "last_error": error}},
+            {"id": "b", "input": "http_endpoint", "skidder": {"sources_open": 0, "name": "b", "last_error": null}},
+            {"id": "c", "input": "filestream", "skidder": {"name": "c", "last_error": {"path": "/c", "text": "t", "ms": 1}}},
+        ]);
+        let all = InputLook::all(&json!([]), &inputs, 1.0);
+        let lines: Vec<String> = all.iter().filter_map(InputLook::last_error_line).collect();
+        assert_eq!(lines, ["last error of `a`, 1 m 1 s ago, of 10.0.0.1:7: Invalid\\u0007 token"]);
     }
 
     #[test]

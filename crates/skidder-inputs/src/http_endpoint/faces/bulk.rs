@@ -221,6 +221,16 @@ impl Bulk {
         self.items.iter().filter(|item| item.refused.is_none()).count()
     }
 
+    /// How many documents are refused, and why the first one is; nothing if all are taken.
+    pub(super) fn refused(&self) -> Option<String> {
+        let mut refused = self.items.iter().filter_map(|item| item.refused.as_deref());
+        let first = refused.next()?;
+        Some(match refused.count() {
+            0 => format!("a document is refused: {first}"),
+            more => format!("{} documents are refused, the first: {first}", more + 1),
+        })
+    }
+
     /// The body of the answer: each document and what became of it.
     pub(super) fn answer(&self, outcomes: &[Outcome]) -> String {
         let status = |item: &Item| match (&item.refused, outcomes.get(item.batch as usize)) {

@@ -6,7 +6,7 @@
 use super::super::answer::Answer;
 use super::super::body::{BodyError, Coding};
 use super::super::payload::Payload;
-use super::{Call, Refusal, accepted_message, answer, wire};
+use super::{Call, Refusal, Unknown, accepted_message, answer, wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
@@ -74,9 +74,10 @@ pub(super) fn call(
     method: &Method,
     path: &str,
     kind: &str,
-) -> Result<Call, Box<Answer>> {
+) -> Result<Call, Box<Unknown>> {
     let text = |status, message: &str| {
-        Err(Box::new(answer(status, "text/plain; charset=utf-8", format!("{message}\n"))))
+        let answer = answer(status, "text/plain; charset=utf-8", format!("{message}\n"));
+        Err(Box::new(Unknown { answer, why: message.to_owned() }))
     };
     if version != Version::HTTP_2 {
         return text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2");
@@ -90,7 +91,8 @@ pub(super) fn call(
     }
     if path != EXPORT {
         let message = format!("{path} is not there: only logs are taken, at {EXPORT}");
-        return Err(Box::new(error(Code::Unimplemented, &message, None)));
+        let answer = error(Code::Unimplemented, &message, None);
+        return Err(Box::new(Unknown { answer, why: message }));
     }
     Ok(Call::OtlpGrpc)
 }

@@ -189,11 +189,22 @@ const PROTOBUF: &str = "application/x-protobuf";
 
 static EMPTY: std::sync::LazyLock<serde_json::Value> = std::sync::LazyLock::new(|| json!({}));
 
+/// A request that no face knows.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    pub(super) answer: Answer,
+    pub(super) why: String,
+}
+
 /// Finds what a request to a path below the input's own wants.
 ///
 /// # Errors
-/// The answer to a request that no face knows.
-pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<Call, Box<Answer>> {
+/// No face knows it.
+pub(super) fn call(
+    faces: &[Face],
+    head: &request::Parts,
+    path: &str,
+) -> Result<Call, Box<Unknown>> {
     let (method, headers) = (&head.method, &head.headers);
     let has = |face| faces.contains(&face);
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -216,7 +227,8 @@ pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<
             if *method == post && !is_json && kind != PROTOBUF {
                 let wrong = Refusal::Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE);
                 let message = format!("expected Content-Type {PROTOBUF} or application/json");
-                return Err(Box::new(Call::Otlp(true).refuse(wrong, &message, 0)));
+                let answer = Call::Otlp(true).refuse(wrong, &message, 0);
+                return Err(Box::new(Unknown { answer, why: message }));
             }
             (Call::Otlp(is_json), post)
         }
@@ -224,7 +236,8 @@ pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<
             let known = has(Face::Elasticsearch).then(|| elasticsearch::call(method, path));
             return known.flatten().ok_or_else(|| {
                 let error = format!("no handler found for [{path}] and method [{method}]");
-                Box::new(json_of(StatusCode::NOT_FOUND, &json!({ "error": error })))
+                let answer = json_of(StatusCode::NOT_FOUND, &json!({ "error": error }));
+                Box::new(Unknown { answer, why: error })
             });
         }
     };
@@ -232,7 +245,9 @@ pub(super) fn call(faces: &[Face], head: &request::Parts, path: &str) -> Result<
         return Ok(call);
     }
     let wrong = Refusal::Wrong(StatusCode::METHOD_NOT_ALLOWED);
-    Err(Box::new(call.refuse(wrong, &format!("only {wanted} requests are allowed"), 0)))
+    let why = format!("only {wanted} requests are allowed");
+    let answer = call.refuse(wrong, &why, 0);
+    Err(Box::new(Unknown { answer, why: format!("{path}: {why}") }))
 }
 
 /// Why a request is not taken.

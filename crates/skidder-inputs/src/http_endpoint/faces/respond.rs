@@ -7,8 +7,8 @@ use super::bulk::{Bulk, Defaults};
 use super::deliver::{Outcome, deliver, enter, worst};
 use super::events::{Events, Unused};
 use super::{
-    Call, Face, Refusal, call, elasticsearch, grpc, hec, loki, of_body, otlp, otlp_accepted,
-    otlp_json, parameter,
+    Call, Face, LEFT_OUT, Refusal, call, elasticsearch, grpc, hec, loki, of_body, otlp,
+    otlp_accepted, otlp_json, parameter,
 };
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
@@ -33,9 +33,9 @@ impl Route {
         let faces = &self.settings.faces;
         let call = match call(&faces.faces, &head, &path[own..]) {
             Ok(call) => call,
-            Err(answer) => {
-                session.source.failed("a request that no face knows");
-                return *answer;
+            Err(unknown) => {
+                session.refused(unknown.answer.status(), &unknown.why);
+                return unknown.answer;
             }
         };
         tokio::select! {
@@ -123,8 +123,9 @@ impl Route {
             (_, Call::HecHealth | Call::LokiReady) => Ok(()),
             (Some(token), call) if call.face() == Face::SplunkHec => hec::check(headers, token)
                 .map_err(|code| {
-                    session.source.failed(code.text());
-                    Box::new(code.answer())
+                    let answer = code.answer();
+                    session.refused(answer.status(), code.text());
+                    Box::new(answer)
                 }),
             _ => self.settings.validator.check_login(headers).map_err(|(status, message)| {
                 let mut answer = self.refuse(call, session, Refusal::Wrong(status), &message);
@@ -176,7 +177,11 @@ impl Route {
             Call::HecEvents | Call::HecRaw => {
                 self.take_hec(call, &body.bytes, counted, head, session).await
             }
-            Call::HecAck => self.answer_acks(&body.bytes, head),
+            Call::HecAck => self.answer_acks(&body.bytes, head).unwrap_or_else(|code| {
+                let answer = code.answer();
+                session.refused(answer.status(), code.text());
+                answer
+            }),
             Call::LokiPush(is_json) => {
                 let made = self.read_loki(*is_json, &body.bytes, counted, &head.headers, session);
                 self.take_whole(call, made, session, || {
@@ -189,7 +194,7 @@ impl Route {
                 let made = self.read_otlp(is_json, &body.bytes, counted, &head.headers, session);
                 let rejected = made.as_ref().map_or(0, |(_, rejected)| *rejected);
                 if rejected > 0 {
-                    session.source.failed("malformed records of OTLP");
+                    session.left_out(&format!("{LEFT_OUT}: {rejected}"));
                 }
                 let made = made.map(|(batches, _)| batches);
                 let accepted = || match call {
@@ -291,8 +296,15 @@ impl Route {
         };
         let batches = events.finish();
         if let Err((code, event)) = read {
-            session.source.failed(code.text());
-            return event.map_or_else(|| code.answer(), |event| code.answer_for(event));
+            let answer = event.map_or_else(|| code.answer(), |event| code.answer_for(event));
+            match event {
+                Some(event) => {
+                    let why = format!("event {event}: {}", code.text());
+                    session.refused(answer.status(), &why);
+                }
+                None => session.refused(answer.status(), code.text()),
+            }
+            return answer;
         }
         if !self.settings.faces.use_ack {
             return self.take_whole(call, batches, session, || hec::Code::Success.answer()).await;
@@ -304,8 +316,9 @@ impl Route {
             }
         };
         let Some(channel) = hec::channel(&head.headers, query) else {
-            session.source.failed(hec::Code::ChannelMissing.text());
-            return hec::Code::ChannelMissing.answer();
+            let answer = hec::Code::ChannelMissing.answer();
+            session.refused(answer.status(), hec::Code::ChannelMissing.text());
+            return answer;
         };
         let verdicts = Arc::new(Verdicts::of(batches.len()));
         let Some(ack) = self.faces.acks.begin(&channel, &verdicts) else {
@@ -326,20 +339,19 @@ impl Route {
         }
     }
 
-    fn answer_acks(&self, body: &[u8], head: &request::Parts) -> Answer {
+    fn answer_acks(&self, body: &[u8], head: &request::Parts) -> Result<Answer, hec::Code> {
         if !self.settings.faces.use_ack {
-            return hec::Code::AckDisabled.answer();
+            return Err(hec::Code::AckDisabled);
         }
-        let Some(channel) = hec::channel(&head.headers, head.uri.query()) else {
-            return hec::Code::ChannelMissing.answer();
-        };
-        let Some(asked) = hec::asked(body) else { return hec::Code::InvalidFormat.answer() };
+        let channel = hec::channel(&head.headers, head.uri.query());
+        let channel = channel.ok_or(hec::Code::ChannelMissing)?;
+        let asked = hec::asked(body).ok_or(hec::Code::InvalidFormat)?;
         let known = asked.into_iter().map(|id| (id, self.faces.acks.take(&channel, id)));
         let known: Vec<_> = known.collect();
         if known.iter().any(|(_, is_delivered)| !is_delivered) {
             self.intake.flush();
         }
-        hec::acks(&known)
+        Ok(hec::acks(&known))
     }
 
     async fn take_bulk(
@@ -361,8 +373,10 @@ impl Route {
         let Session { source, json, .. } = session;
         let batches = bulk.batches(body, &self.decoder, (source, json), (time, headers.as_ref()));
         if let Some(left_out) = &bulk.left_out {
-            session.source.failed(left_out);
-            tracing::warn!(source = %session.source.about().name, "{left_out}");
+            session.left_out(left_out);
+        }
+        if let Some(refused) = bulk.refused() {
+            session.left_out(&refused);
         }
         let patience = self.settings.faces.completion_timeout;
         let outcomes = deliver(batches, &mut session.source, &self.intake, patience).await;
@@ -372,7 +386,7 @@ impl Route {
             return self.refuse(call, session, Refusal::Busy, worst.message());
         }
         if worst != Outcome::Taken {
-            session.source.failed(worst.message());
+            session.put_off(worst.message());
         }
         elasticsearch::text(StatusCode::OK, bulk.answer(&outcomes))
     }
@@ -385,15 +399,9 @@ impl Route {
         refusal: Refusal,
         message: &str,
     ) -> Answer {
-        session.source.failed(message);
-        let name = &session.source.about().name;
         match refusal {
-            Refusal::Busy => {
-                tracing::debug!(source = %name, "a request is to come again: {message}");
-            }
-            Refusal::Wrong(status) => {
-                tracing::warn!(source = %name, status = status.as_u16(), "a request is refused: {message}");
-            }
+            Refusal::Busy => session.put_off(message),
+            Refusal::Wrong(status) => session.refused(status, message),
         }
         call.refuse(refusal, message, self.settings.retry_after)
     }

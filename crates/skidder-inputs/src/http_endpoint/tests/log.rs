@@ -62,6 +62,108 @@ fn lines_about(client: &str) -> Vec<String> {
     lines.iter().filter(|line| line.contains(client)).cloned().collect()
 }
 
+/// What faces refuse: settings, a request, the status, and what the log says.
+fn refusals() -> Vec<(&'static str, Vec<u8>, u16, &'static str)> {
+    let token = ", accept: splunk_hec, splunk_hec.token: t";
+    let hec = |token: &str, body: &str| {
+        let head = format!("Authorization: Splunk {token}\r\n");
+        bytes_of("POST", "/services/collector", &head, body.as_bytes())
+    };
+    let otlp = |path, kind: &str, body: &[u8]| {
+        bytes_of("POST", path, &format!("Content-Type: {kind}\r\n"), body)
+    };
+    let bulk = "{\"delete\":{\"_id\":\"1\"}}\n{\"create\":{}}\nno object\n";
+    let ndjson = "Content-Type: application/x-ndjson\r\n";
+    vec![
+        (token, hec("wrong", "{\"event\":1}"), 403, "a request is refused: Invalid token"),
+        (
+            token,
+            hec("t", "{\"event\":\"a\"}{}"),
+            400,
+            "a request is refused: event 1: Event field is required",
+        ),
+        (
+            token,
+            bytes_of("POST", "/services/collector/ack", "Authorization: Splunk t\r\n", b"{}"),
+            400,
+            "a request is refused: ACK is disabled",
+        ),
+        (
+            ", accept: otlp",
+            otlp("/v1/logs", "text/plain", b""),
+            415,
+            "a request is refused: expected Content-Type",
+        ),
+        (
+            ", accept: otlp",
+            otlp("/v1/traces", "application/json", b"{}"),
+            404,
+            "a request is refused: no handler found",
+        ),
+        (
+            ", accept: otlp",
+            bytes_of("GET", "/v1/logs", "", b""),
+            405,
+            "a request is refused: /v1/logs: only POST",
+        ),
+        (
+            ", accept: loki",
+            bytes_of("GET", "/loki/api/v1/push", "", b""),
+            405,
+            "a request is refused: /loki/api/v1/push: only POST requests",
+        ),
+        (
+            ", accept: elasticsearch",
+            bytes_of("POST", "/_bulk", ndjson, bulk.as_bytes()),
+            200,
+            "2 documents are refused, the first: delete: only create and index are taken",
+        ),
+        ("", b"nonsense\r\n\r\n".to_vec(), 400, "a request is refused: invalid HTTP"),
+        (
+            "",
+            format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(70_000)).into_bytes(),
+            431,
+            "a request is refused: its head is longer than 65536 bytes",
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_face_or_the_protocol_refuses_is_counted_and_in_the_log() {
+    collect();
+    for (settings, request, status, words) in refusals() {
+        let (address, sockets) = free_address();
+        let mut bench = Bench::start(input(address, settings, &sockets), 100);
+        let (answered, line) = refused(address, &request).await;
+        assert_eq!(answered, status, "{line}");
+        for part in [words, "source="] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        if status != 200 {
+            assert!(line.contains(&format!("status={status}")), "{line}");
+        }
+        let metrics = bench.input.metrics();
+        assert_eq!(metrics.errors.get(), 1, "{line}");
+        assert!(line.contains(&*metrics.last_error().unwrap().text), "{line}");
+        bench.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_tls_at_a_plain_input_is_in_the_log_with_what_to_do() {
+    collect();
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, "", &sockets), 100);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let client = stream.local_addr().unwrap().to_string();
+    stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await.unwrap();
+    assert_eq!(stream.read(&mut [0]).await.unwrap_or(0), 0, "closed");
+    let lines = lines_about(&client);
+    assert!(lines.len() == 1 && lines[0].contains("`ssl.enabled: true`"), "{lines:?}");
+    assert_eq!(bench.input.metrics().errors.get(), 1);
+    bench.stop().await;
+}
+
 /// Sends a request over a connection of its own; returns the status of the answer, and the only line about it.
 async fn refused(address: SocketAddr, request: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -87,7 +189,8 @@ async fn a_refused_request_is_in_the_log_with_its_client_status_and_reason() {
     }
     let (status, line) = refused(address, &post("/b", "{}")).await;
     assert_eq!(status, 404);
-    for part in ["message=a request is refused: no input has its path", "path=\"/b\"", "peer="] {
+    let words = "message=a request is refused: no input has its path, \"/b\"";
+    for part in [words, "status=404", "source="] {
         assert!(line.contains(part), "{line}");
     }
     bench.stop().await;
