@@ -213,10 +213,10 @@ fn is_ip(text: String) -> u8 {
 
 fn log(level: String, message: String) {
     match level.as_str() {
-        "debug" => tracing::debug!(%message, "from a script"),
-        "warn" => tracing::warn!(%message, "from a script"),
-        "error" => tracing::error!(%message, "from a script"),
-        _ => tracing::info!(%message, "from a script"),
+        "debug" => tracing::debug!("{message}"),
+        "warn" => tracing::warn!("{message}"),
+        "error" => tracing::error!("{message}"),
+        _ => tracing::info!("{message}"),
     }
 }
 

@@ -60,6 +60,19 @@ fn says(lines: &[Value], text: &str) -> bool {
 }
 
 #[test]
+fn what_a_script_logs_is_in_the_log_in_its_own_words() {
+    let place = Place::with_output(&format!(
+        "{DISCARD}logging.to_files: true\nprocessors:\n- script:\n    lang: javascript\n    source: >\n      \
+         var console = require('console');\n      \
+         function process(event) {{ console.warn('no id in %s', event.Get('message')); }}\n"
+    ));
+    place.write("a", b"one\n");
+    once(&place, &[]).succeeded();
+    let lines = logged(&place);
+    assert!(says(&lines, "no id in one"), "{lines:?}");
+}
+
+#[test]
 fn without_a_flag_it_is_in_files_and_with_one_on_stderr() {
     let place = Place::with_output(DISCARD);
     place.write("a", &lines("a", 0..LINES));
