@@ -1,7 +1,7 @@
 //! The rest of a [`Section`] when it ends: keys that were not read, each with a reason or the nearest name.
 
 use crate::declare::Known;
-use crate::node::{Content, Entry, Map};
+use crate::node::{Content, Entry, Map, Node};
 use crate::problem::{Problem, Severity, Subject};
 use crate::rule::Rule;
 use crate::section::Section;
@@ -59,7 +59,10 @@ impl Section<'_> {
             }
             if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
                 // Empty, and without effect, like `setup.kibana:` in Filebeat's own file.
-                if !entry.value.is_null() && !self.is_off.get() {
+                let is_quiet = entry.value.is_null() || self.is_off.get();
+                if !is_quiet && rule.is_of_others() && self.is_meant_here(prefix, &key, entry) {
+                    self.report_unknown(prefix, &key, entry);
+                } else if !is_quiet {
                     self.report_rule(rule, &key, entry);
                 }
                 continue;
@@ -79,15 +82,11 @@ impl Section<'_> {
         }
     }
 
-    /// The only setting of a map of this section that was meant by a name without that map, or with `_` for its dots. None
-    /// that deletes something.
-    fn one_below(&self, name: &str) -> Option<String> {
+    /// The only setting of a map of this section for which `is_meant` is true. None that deletes something.
+    fn only_below(&self, is_meant: impl Fn(&str) -> bool) -> Option<String> {
         let groups = self.groups.borrow();
-        let is_meant = |path: &String| {
-            path.rsplit('.').next() == Some(name)
-                || path.replace('.', "_") == name.replace('-', "_")
-        };
-        let mut found = groups.iter().flat_map(|group| group.below()).filter(is_meant);
+        let below = groups.iter().flat_map(|group| group.below());
+        let mut found = below.filter(|path| is_meant(path));
         let first = found.next()?;
         let is_only = found.all(|other| other == first);
         (is_only && !self.deletes(&first)).then_some(first)
@@ -118,11 +117,41 @@ impl Section<'_> {
             return;
         }
         if let Some((meant, hint)) = self.called_elsewhere(key) {
-            self.forget_missing(meant);
-            let proposal = format!("did you mean `{meant}`?");
-            self.push_unknown(key, entry, if hint.is_empty() { proposal.as_str() } else { hint });
+            if !meant.is_empty() {
+                self.forget_missing(meant);
+            }
+            let hint = if hint.is_empty() {
+                self.proposal(meant, meant, &entry.value)
+            } else {
+                hint.to_owned()
+            };
+            self.push_unknown(key, entry, &hint);
             return;
         }
+        let hint = self.nearest_name(prefix, key, entry).map(|(name, path)| {
+            self.forget_missing(&path);
+            self.proposal(&name, &path, &entry.value)
+        });
+        self.push_unknown(key, entry, &hint.unwrap_or_default());
+    }
+
+    /// What was probably meant by an unknown key, as it is proposed, and where in this section that is.
+    fn nearest_name(&self, prefix: &str, key: &str, entry: &Entry) -> Option<(String, String)> {
+        // `ssl_enabled` is `ssl.enabled`: `enabled`, which is near, would mean something else.
+        let plain = key.replace('-', "_");
+        if let Some(path) = self.only_below(|path| path.replace('.', "_") == plain) {
+            return Some((path.clone(), path));
+        }
+        let siblings = self.siblings(prefix);
+        if let Some(name) = suggest::nearest(&entry.key, siblings.iter().map(String::as_str)) {
+            return Some((name.to_owned(), tree::join(prefix, name)));
+        }
+        let path = self.only_below(|path| path.rsplit('.').next() == Some(key))?;
+        Some((path.clone(), path))
+    }
+
+    /// The names at `prefix` that can be proposed for an unknown one.
+    fn siblings(&self, prefix: &str) -> Vec<String> {
         let keys_read = self.keys_read.borrow();
         let rules = self.rules.borrow();
         let rules = rules.iter().filter(|rule| !rule.is_idle());
@@ -132,23 +161,46 @@ impl Section<'_> {
         let declared = declared.filter(|_| self.ends_early());
         let known = keys_read.iter().chain(rules.map(|rule| &rule.pattern)).map(String::as_str);
         let known = known.chain(declared);
-        // Names on the same level as the unknown one.
         let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-        let siblings = known.filter_map(|known| known.strip_prefix(&start)).filter_map(|rest| {
+        let siblings = known.filter_map(|known| known.strip_prefix(&*start)).filter_map(|rest| {
             let first = rest.split('.').next()?;
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
         // What deletes files or state is not proposed because it is spelt alike.
         let siblings = siblings.filter(|name| !self.deletes(&format!("{start}{name}")));
-        // What to write, and where in this section that is.
-        let near = suggest::nearest(&entry.key, siblings);
-        let near = near.map(|name| (name.to_owned(), format!("{start}{name}")));
-        let near = near.or_else(|| self.one_below(key).map(|path| (path.clone(), path)));
-        let hint = near.map(|(name, path)| {
-            self.forget_missing(&path);
-            format!("did you mean `{name}`?")
-        });
-        self.push_unknown(key, entry, &hint.unwrap_or_default());
+        siblings.map(str::to_owned).collect()
+    }
+
+    /// Whether `key`, which is a setting of another kind of this map, was meant for one of this kind. Names that are
+    /// less alike than `stream` and `streams` are no sign of that: `exclude_files` is not `exclude_lines`.
+    fn is_meant_here(&self, prefix: &str, key: &str, entry: &Entry) -> bool {
+        let is_near = |name: &String| suggest::distance_between(&entry.key, name) <= 1;
+        self.called_elsewhere(key).is_some() || self.siblings(prefix).iter().any(is_near)
+    }
+
+    /// The proposal to write `name`, which is at `path` in this section, in place of a key with `value`.
+    fn proposal(&self, name: &str, path: &str, value: &Node) -> String {
+        match self.turned(path, value) {
+            Some(is_on) => format!("did you mean `{name}.enabled: {is_on}`?"),
+            None => format!("did you mean `{name}`?"),
+        }
+    }
+
+    /// Whether a boolean `value` turns the part at `path` on, if that part has a setting `enabled` for it.
+    fn turned(&self, path: &str, value: &Node) -> Option<bool> {
+        let Content::Bool(is_on) = value.content else { return None };
+        let enabled = format!("{path}.enabled");
+        let groups = self.groups.borrow();
+        let mut below = groups.iter().flat_map(|group| group.below());
+        below.any(|path| path == enabled).then_some(is_on)
+    }
+
+    /// The hint for a boolean `value` in place of the part at `path`; empty for none.
+    pub(crate) fn hint_to_turn(&self, path: &str, value: &Node) -> String {
+        match self.turned(path, value) {
+            Some(is_on) => format!("write `{}.enabled: {is_on}`", self.path_of(path)),
+            None => String::new(),
+        }
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum Verdict {
     Unsupported,
     Deprecated,
     NoEffect,
+    /// [`Verdict::NoEffect`], because it is a setting of another kind of the same map.
+    OfOthers,
 }
 
 impl Rule {
@@ -31,7 +33,12 @@ impl Rule {
 
     /// Nothing happens with such a setting, so that its name is no better one for a misspelt one.
     pub(crate) fn is_idle(&self) -> bool {
-        self.verdict == Verdict::NoEffect
+        matches!(self.verdict, Verdict::NoEffect | Verdict::OfOthers)
+    }
+
+    /// It is a setting of another kind of the same map. A name of this kind that is spelt alike wins over it.
+    pub(crate) fn is_of_others(&self) -> bool {
+        self.verdict == Verdict::OfOthers
     }
 
     /// The message about the setting with this full path.
@@ -47,7 +54,7 @@ impl Rule {
                 Subject::NoEffect,
                 format!("`{path}` is deprecated and has no effect"),
             ),
-            Verdict::NoEffect => {
+            Verdict::NoEffect | Verdict::OfOthers => {
                 (Severity::Warning, Subject::NoEffect, format!("`{path}` has no effect here"))
             }
         };

@@ -46,10 +46,12 @@ pub struct Section<'a> {
 impl<'a> Section<'a> {
     /// The section of `node`; reports a value that is not a map.
     pub(crate) fn new(node: Option<&'a Node>, path: String, problems: &'a Problems) -> Self {
-        let map = match node {
-            None => None,
-            Some(node) => map_of(node, &path, problems),
-        };
+        Self::with_hint(node, path, problems, "")
+    }
+
+    /// [`Section::new`], with what to write instead of a value that is not a map.
+    fn with_hint(node: Option<&'a Node>, path: String, problems: &'a Problems, hint: &str) -> Self {
+        let map = node.and_then(|node| map_of(node, &path, problems, hint));
         Self {
             map,
             path,
@@ -235,7 +237,8 @@ impl<'a> Section<'a> {
     /// The section at `key`; empty if there is none, so that its defaults are read.
     pub fn section(&self, key: &str) -> Section<'a> {
         let place = self.place(key);
-        let mut section = Section::new(place.node, place.path, self.problems);
+        let hint = place.node.map(|node| self.hint_to_turn(key, node)).unwrap_or_default();
+        let mut section = Section::with_hint(place.node, place.path, self.problems, &hint);
         if section.position.is_none() {
             section.position = place.section;
             section.is_reported = place.is_reported;
@@ -447,7 +450,10 @@ impl<'a> Section<'a> {
             }
             map = match &value.content {
                 Content::Map(inner) => inner,
-                _ if ask => map_of(value, &path, self.problems)?,
+                _ if ask => {
+                    let part = path[self.path.len()..].trim_start_matches('.');
+                    map_of(value, &path, self.problems, &self.hint_to_turn(part, value))?
+                }
                 _ => return None,
             };
         }
@@ -463,8 +469,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The map of `node`; reports a value that is neither a map nor empty.
-fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map> {
+/// The map of `node`; reports a value that is neither a map nor empty, with `hint`.
+fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems, hint: &str) -> Option<&'a Map> {
     match &node.content {
         Content::Map(map) => Some(map),
         Content::Null => None,
@@ -473,7 +479,7 @@ fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map
                 let name = if path.is_empty() { "the configuration" } else { path };
                 let message =
                     format!("`{name}` is {}; expected a map of settings", node.shown_at(path));
-                Problem::error(node.position.clone(), message)
+                Problem::error(node.position.clone(), message).hint(hint)
             });
             problems.push(problem);
             None

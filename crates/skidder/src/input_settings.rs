@@ -36,7 +36,7 @@ settings! {
         .include(&[&EVENTS, &MODULE_SETTINGS])
         // Options of the `log` input in another one: Filebeat ignores them, and so do we.
         // `skidder migrate` writes the modern form.
-        .without_effect(&[
+        .of_others(&[
         ("json.*", "of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`"),
         ("include_files", "a `filestream` input has `prospector.scanner.include_files`"),
         ("multiline.*", "of a `log` input; a `filestream` input has `parsers: [{multiline: {…}}]`"),
@@ -54,14 +54,16 @@ settings! {
         ("close_removed", "of a `log` input; a `filestream` input has `close.on_state_change.removed`"),
         ("close_eof", "of a `log` input; a `filestream` input has `close.reader.on_eof`"),
         ("close_timeout", "of a `log` input; a `filestream` input has `close.reader.after_interval`"),
-        ("force_close_files", "it went with Filebeat 5: see `close`"),
-        ("close_older", "it went with Filebeat 5: see `close`"),
-        ("document_type", "it went with Filebeat 6: use `fields` or `tags`"),
-        ("input_type", "it went with Filebeat 6: use `type`"),
         ("allow_deprecated_use", "it is for `log` and `container` inputs"),
         ("ignore_decoding_error", "it belongs below `ndjson` in `parsers`"),
         ("stream", "it is for `container` inputs; the parser `container` has it too"),
         ("format", "it is for `container` inputs; the parser `container` has it too"),
+        ])
+        .without_effect(&[
+        ("force_close_files", "it went with Filebeat 5: see `close`"),
+        ("close_older", "it went with Filebeat 5: see `close`"),
+        ("document_type", "it went with Filebeat 6: use `fields` or `tags`"),
+        ("input_type", "it went with Filebeat 6: use `type`"),
         ]);
 
     pub(crate) TYPE: String = Key::new("type")

@@ -15,6 +15,7 @@ pub struct Group {
     pub(crate) unsupported: &'static [(&'static str, &'static str)],
     pub(crate) deprecated: &'static [(&'static str, &'static str)],
     pub(crate) without_effect: &'static [(&'static str, &'static str)],
+    pub(crate) of_others: &'static [(&'static str, &'static str)],
     /// A name that another program has, the setting that is meant, and a hint.
     pub(crate) elsewhere: &'static [(&'static str, &'static str, &'static str)],
     /// A map is one of these kinds.
@@ -44,6 +45,7 @@ impl Group {
             unsupported: &[],
             deprecated: &[],
             without_effect: &[],
+            of_others: &[],
             elsewhere: &[],
             kinds: None,
             is_open: false,
@@ -71,6 +73,13 @@ impl Group {
     /// Settings of a part of Filebeat that is not here and that a run does without, each with what to do instead.
     pub const fn without_effect(self, rules: &'static [(&'static str, &'static str)]) -> Self {
         Self { without_effect: rules, ..self }
+    }
+
+    /// Settings of another kind of the same map, each with where it belongs: they are ignored with a warning, as
+    /// Filebeat ignores them silently. A name that another program has for a setting of this kind, or that is one edit
+    /// away from one, is an unknown setting instead.
+    pub const fn of_others(self, rules: &'static [(&'static str, &'static str)]) -> Self {
+        Self { of_others: rules, ..self }
     }
 
     /// Names that settings have in other programs: each with the setting that is meant, which is not reported as missing

@@ -24,6 +24,7 @@ impl<'a> Section<'a> {
             rules(group.unsupported, Verdict::Unsupported);
             rules(group.deprecated, Verdict::Deprecated);
             rules(group.without_effect, Verdict::NoEffect);
+            rules(group.of_others, Verdict::OfOthers);
             self.groups.borrow_mut().push(group);
         }
         self.rules.borrow_mut().rotate_left(earlier);

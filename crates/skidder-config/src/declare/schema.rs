@@ -249,7 +249,8 @@ impl Names {
     /// Adds what is known about settings that have no effect, or are an error.
     fn add_rules(&mut self, group: &'static Group, prefix: &str) {
         for group in group.all() {
-            for (pattern, advice) in group.deprecated.iter().chain(group.without_effect) {
+            let idle = group.deprecated.iter().chain(group.without_effect).chain(group.of_others);
+            for (pattern, advice) in idle {
                 let text = format!("No effect: {}", plain(advice));
                 let schema = json!({"deprecated": true, "description": text});
                 self.add_rule(&format!("{prefix}{pattern}"), schema);

@@ -368,3 +368,122 @@ fn the_schema_and_the_table_have_choices() {
 ";
     assert_eq!(table(&choices::CHOICES, ""), expected);
 }
+
+mod neighbours {
+    use super::*;
+
+    mod encryption {
+        use super::*;
+
+        settings! {
+            pub(super) static ENCRYPTION = Group::new("neighbours.ssl", "Encryption.");
+
+            ENABLED: bool = Key::new("enabled").default(true);
+        }
+    }
+
+    settings! {
+        /// What every kind of input has.
+        pub(super) static EVERY = Group::new("neighbours.every", "What every kind has.").of_others(&[
+            ("stream", "it is for `container`"),
+            ("exclude_files", "it is for `log`"),
+            ("max_bytes", "it is for `log`"),
+            ("buffer.*", "it is for `log`"),
+        ]);
+
+        pub(super) ENABLED: bool = Key::new("enabled").default(true);
+    }
+
+    mod own {
+        use super::*;
+
+        settings! {
+            pub(in super::super) static OWN = Group::new("neighbours.own", "One kind.")
+                .called_elsewhere(&[
+                    ("max_bytes", "max_size", ""),
+                    ("tls", "ssl", ""),
+                    ("format", "", "a processor does that"),
+                ]);
+
+            pub(in super::super) STREAMS: Vec<String> = Key::<Vec<String>>::new("streams").default(&[]);
+            pub(in super::super) EXCLUDE_LINES: Vec<String> =
+                Key::<Vec<String>>::new("exclude_lines").default(&[]);
+            pub(in super::super) MAX_SIZE: Size = Key::new("max_size").default(1);
+            pub(in super::super) SSL: Part = Key::part("ssl", &encryption::ENCRYPTION);
+        }
+    }
+
+    pub(super) use own::{EXCLUDE_LINES, MAX_SIZE, OWN, SSL, STREAMS};
+
+    /// The problems of an input of the one kind.
+    pub(super) fn problems_of(text: &str) -> String {
+        let settings = Settings::parse("x", text).unwrap();
+        let problems = Problems::new();
+        let section = settings.root(&problems);
+        section.declared_by(&EVERY);
+        section.declared_by(&OWN);
+        section.get(&ENABLED).value();
+        section.get(&STREAMS).value();
+        section.get(&EXCLUDE_LINES).value();
+        section.get(&MAX_SIZE).value();
+        if let Some(ssl) = section.optional_part(&SSL) {
+            ssl.skip();
+        }
+        section.finish();
+        problems.to_string()
+    }
+}
+
+#[test]
+fn a_name_of_this_kind_wins_over_a_setting_of_another_kind() {
+    for (text, expected) in [
+        ("stream: s", "error: x:1:1: unknown setting `stream`\nhint: did you mean `streams`?"),
+        (
+            "max_bytes: 1",
+            "error: x:1:1: unknown setting `max_bytes`\nhint: did you mean `max_size`?",
+        ),
+        ("format: a", "error: x:1:1: unknown setting `format`\nhint: a processor does that"),
+        // Not near enough: Filebeat starts with it, and so does skidder.
+        (
+            "exclude_files: [a]",
+            "warning: x:1:1: `exclude_files` has no effect here\nhint: it is for `log`",
+        ),
+        ("buffer.size: 1", "warning: x:1:1: `buffer` has no effect here\nhint: it is for `log`"),
+        ("stream: ", ""),
+    ] {
+        assert_eq!(neighbours::problems_of(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_dotted_name_that_was_written_with_underscores_wins_over_the_nearest_name() {
+    for key in ["ssl_enabled", "ssl-enabled"] {
+        let problems = neighbours::problems_of(&format!("{key}: true"));
+        let expected =
+            format!("error: x:1:1: unknown setting `{key}`\nhint: did you mean `ssl.enabled`?");
+        assert_eq!(problems, expected);
+    }
+    assert!(neighbours::problems_of("enable: true").contains("did you mean `enabled`?"));
+}
+
+#[test]
+fn a_boolean_in_place_of_a_part_is_told_what_turns_the_part_on() {
+    for (text, expected) in [
+        (
+            "tls: true",
+            "error: x:1:1: unknown setting `tls`\nhint: did you mean `ssl.enabled: true`?",
+        ),
+        (
+            "sll: false",
+            "error: x:1:1: unknown setting `sll`\nhint: did you mean `ssl.enabled: false`?",
+        ),
+        ("tls: {}", "error: x:1:1: unknown setting `tls`\nhint: did you mean `ssl`?"),
+        (
+            "ssl: true",
+            "error: x:1:6: `ssl` is `true`; expected a map of settings\nhint: write `ssl.enabled: true`",
+        ),
+        ("ssl: 5", "error: x:1:6: `ssl` is `5`; expected a map of settings"),
+    ] {
+        assert_eq!(neighbours::problems_of(text), expected, "{text}");
+    }
+}
