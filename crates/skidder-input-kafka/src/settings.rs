@@ -49,10 +49,13 @@ mod rebalance {
     }
 }
 
+/// The hint for a wrong `initial_offset`.
+const OFFSETS: &str = "Kafka's `earliest` is `oldest`, and `latest` is `newest`";
+
 settings! {
     /// Settings of `kafka`, but for those of parsers.
     pub static KAFKA_INPUT = Group::new("input.kafka.consumer", "Records of topics of Kafka.").called_elsewhere(&[
-        ("auto_offset_reset", "initial_offset", ""),
+        ("auto_offset_reset", "initial_offset", "did you mean `initial_offset`, with `oldest` or `newest`?"),
         // `bootstrap.servers`.
         ("bootstrap", "hosts", ""),
         ("bootstrap_servers", "hosts", ""),
@@ -60,6 +63,9 @@ settings! {
         ("consumer_group", "group_id", ""),
         ("group", "group_id", ""),
         ("port", "hosts", "it stands in `hosts`, as in `[\"localhost:9092\"]`"),
+        ("sasl.password", "password", ""),
+        ("sasl.user", "username", ""),
+        ("sasl.username", "username", ""),
         ("servers", "hosts", ""),
         ("tls", "ssl", ""),
         ("user", "username", ""),
@@ -232,7 +238,7 @@ pub fn read(
         group_instance_id,
         timestamps: version >= Version::TIMESTAMPS,
         headers: version >= Version::HEADERS,
-        from_newest: section.get(&INITIAL_OFFSET).value(),
+        from_newest: section.get(&INITIAL_OFFSET).hint(OFFSETS).value(),
         read_committed: section.get(&ISOLATION_LEVEL).value(),
         connect_backoff: section.get(&CONNECT_BACKOFF).value(),
         consume_backoff: section.get(&CONSUME_BACKOFF).value(),

@@ -234,7 +234,7 @@ fn read_kind(section: &Section<'_>) -> Option<Kind> {
     };
     for name in unused.iter().filter(|name| section.has(name)) {
         let message = format!("`{name}` has no effect: this input reads {read}");
-        section.warning(name, message, "remove it, or set `lists` or `streams`");
+        section.warning(name, message, of_another_kind(name));
     }
     if of_streams && streams.group.is_empty() {
         section.problem(GROUP.name(), "`streams` needs `group`", "as in `group: skidder`");
@@ -247,6 +247,17 @@ fn read_kind(section: &Section<'_>) -> Option<Kind> {
     } else {
         Kind::SlowLog
     })
+}
+
+/// What to do about a setting of another kind of reading than that of the input.
+fn of_another_kind(name: &str) -> &'static str {
+    match name {
+        "scan_frequency" => "it is for the slow log: lists and streams are read at once; remove it",
+        "group" | "initial_offset" | "message_field" => {
+            "it is for `streams`: remove it, or read streams"
+        }
+        _ => "it is for `lists` and `streams`: remove it, or set one of them",
+    }
 }
 
 /// The servers. `None`, and the problems are reported, if something is wrong.

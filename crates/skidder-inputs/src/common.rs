@@ -8,6 +8,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// `format` of an input of plain messages: another program, or Filebeat's `syslog` input, means the format of syslog. For
+/// [`Group::called_elsewhere`].
+pub(crate) const FORMAT_OF_SYSLOG: (&str, &str, &str) = (
+    "format",
+    "",
+    "the processor `syslog` has it: `processors: [{syslog: {field: message, format: rfc5424}}]`",
+);
+
 settings! {
     /// A setting of every input here, beside those of all inputs, which the program declares.
     pub static EVERY_INPUT = Group::new("input.task.*", "What every input has.").common();

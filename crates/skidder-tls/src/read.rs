@@ -27,7 +27,14 @@ pub static SSL: Group =
 
 settings! {
     /// Settings that a section `ssl` of a client and one of a server have in common.
-    pub(crate) static BOTH_ENDS = Group::new("ssl.both_ends", "TLS.");
+    pub(crate) static BOTH_ENDS = Group::new("ssl.both_ends", "TLS.").called_elsewhere(&[
+        ("ca", "certificate_authorities", ""),
+        ("ca_cert", "certificate_authorities", ""),
+        ("ca_file", "certificate_authorities", ""),
+        ("cert", "certificate", ""),
+        ("cert_file", "certificate", ""),
+        ("key_file", "key", ""),
+    ]);
 
     ENABLED: bool = Key::new("enabled").default(true).about("`false`: hosts with `https` are an error");
     VERIFICATION_MODE: OneOf<VerificationMode> = Key::one_of(

@@ -754,6 +754,26 @@ fn names_that_settings_have_in_other_programs_are_known() {
         ("udp, port: 1", "port", "it stands in `host`, as in"),
         ("unix, socket: /a", "socket", "did you mean `path`?"),
         ("syslog, port: 1", "port", "it belongs to the protocol, as in `protocol.udp.host"),
+        ("syslog, socket_mode: 1", "socket_mode", "`protocol.unix.mode`"),
+        ("unix, path: /a, socket_mode: 1", "socket_mode", "did you mean `mode`?"),
+        ("unix, listen: /a", "listen", "did you mean `path`?"),
+        ("tcp, bind: 'a:1'", "bind", "did you mean `host`?"),
+        ("udp, listen: 'a:1'", "listen", "did you mean `host`?"),
+        ("lumberjack, bind: 'a:1'", "bind", "did you mean `listen_address`?"),
+        ("http_endpoint, bind: a", "bind", "did you mean `listen_address`?"),
+        ("netflow, versions: [v9]", "versions", "did you mean `protocols`?"),
+        ("tcp, host: 'a:1', tls: true", "tls", "did you mean `ssl.enabled: true`?"),
+        ("tcp, host: 'a:1', ssl_enabled: true", "ssl_enabled", "did you mean `ssl.enabled`?"),
+        ("tcp, host: 'a:1', format: rfc5424", "format", "the processor `syslog` has it"),
+        ("redis, hosts: [a], stream: s", "stream", "did you mean `streams`?"),
+        ("mqtt, hosts: [a], max_bytes: 1", "max_bytes", "did you mean `max_message_size`?"),
+        ("mqtt, hosts: [a], max_backoff: 1s", "max_backoff", "did you mean `backoff.max`?"),
+        (
+            "kafka, topics: [t], hosts: [a], group_id: g, password: p, sasl.user: u",
+            "sasl.user",
+            "did you mean `username`?",
+        ),
+        ("mqtt, hosts: ['ssl://a'], ssl.ca_file: /a", "ssl.ca_file", "`certificate_authorities`?"),
     ] {
         let text = format!("filebeat.inputs:\n- {{type: {settings}}}\noutput.discard: {{}}\n");
         std::fs::write(directory.path().join("filebeat.yml"), &text).unwrap();

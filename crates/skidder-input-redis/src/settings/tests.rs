@@ -111,6 +111,12 @@ fn what_has_no_effect_is_said() {
         ("{hosts: [h], consumer: c}", "`consumer` has no effect"),
         ("{hosts: [h], lists: [l], scan_frequency: 1s}", "`scan_frequency` has no effect"),
         ("{hosts: [h], lists: [l], message_field: m}", "this input reads `lists`"),
+        (
+            "{hosts: [h], lists: [l], scan_frequency: 1s}",
+            "it is for the slow log: lists and streams",
+        ),
+        ("{hosts: [h], lists: [l], group: g}", "it is for `streams`"),
+        ("{hosts: [h], max_bytes: 1KiB}", "it is for `lists` and `streams`"),
         ("{hosts: [h], streams: [s], group: g, scan_frequency: 1s}", "this input reads `streams`"),
     ] {
         let (input, problems) = read_text(text);

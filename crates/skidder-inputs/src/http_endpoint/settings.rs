@@ -14,7 +14,7 @@ use crate::listen::{ListenPlace, StreamAddress, read_tls};
 use hyper::StatusCode;
 use hyper::header::HeaderName;
 use login::{read_crc, read_secret, read_validator};
-use skidder_config::{Any, Group, Key, OneOf, Part, Secret, Section, Size, settings};
+use skidder_config::{Any, Group, Key, OneOf, Part, Secret, Section, Size, nearest, settings};
 use skidder_event::Path;
 use skidder_input::Input;
 use skidder_net::{Family, RealNetwork, SocketKey};
@@ -44,7 +44,9 @@ settings! {
         .without_effect(&[("tracer.*", "requests are not written to a file; a proxy before this input can")])
         .called_elsewhere(&[
             ("address", "listen_address", ""),
+            ("bind", "listen_address", "did you mean `listen_address`? The port is `listen_port`"),
             ("host", "listen_address", "did you mean `listen_address`? The port is `listen_port`"),
+            ("listen", "listen_address", "did you mean `listen_address`? The port is `listen_port`"),
             ("path", "url", ""),
             ("port", "listen_port", ""),
             ("tls", "ssl", ""),
@@ -256,6 +258,23 @@ const OWN_PATHS: [(Face, &str); 4] = [
     (Face::Otlp, "/v1/logs"),
 ];
 
+/// What to write in `accept` in place of a word that is not there.
+fn unknown_face(name: &str) -> String {
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let expected = format!("expected `ndjson`, or some of `{}`", names.join("`, `"));
+    let meant = match name {
+        "splunk" | "hec" => Some("splunk_hec"),
+        "elastic" | "es" | "bulk" => Some("elasticsearch"),
+        "json" => Some("ndjson"),
+        "otel" | "opentelemetry" => Some("otlp"),
+        _ => nearest(name, names),
+    };
+    match meant {
+        Some(meant) => format!("{expected}; did you mean `{meant}`?"),
+        None => expected,
+    }
+}
+
 /// `accept` and what belongs to it. `None` if it is wrong, which is reported.
 fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
     let completion_timeout = section.get(&COMPLETION_TIMEOUT).value();
@@ -264,10 +283,7 @@ fn read_faces(section: &Section<'_>, path: &str) -> Option<FaceSettings> {
             return Ok(None);
         }
         let known = NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, face)| Some(*face)).ok_or_else(|| {
-            let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            format!("expected `ndjson`, or some of `{}`", names.join("`, `"))
-        })
+        known.map(|(_, face)| Some(*face)).ok_or_else(|| unknown_face(name))
     });
     let is_known = !names.is_wrong();
     let mut is_right = true;

@@ -45,7 +45,9 @@ settings! {
             .include(&[&EVERY_INPUT])
             .called_elsewhere(&[
                 ("address", "listen_address", ""),
+                ("bind", "listen_address", ""),
                 ("host", "listen_address", ""),
+                ("listen", "listen_address", ""),
                 ("port", "listen_address", "it stands in `listen_address`, as in `localhost:5044`"),
                 ("tls", "ssl", ""),
             ]);

@@ -36,6 +36,8 @@ settings! {
             ("address", "hosts", ""),
             ("broker", "hosts", ""),
             ("brokers", "hosts", ""),
+            ("max_backoff", "backoff.max", ""),
+            ("max_bytes", "max_message_size", ""),
             ("port", "hosts", "it stands in `hosts`, as in `[\"tcp://localhost:1883\"]`"),
             ("servers", "hosts", ""),
             ("tls", "ssl", ""),

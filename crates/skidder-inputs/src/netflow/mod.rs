@@ -70,8 +70,11 @@ settings! {
         ])
         .called_elsewhere(&[
             ("address", "host", ""),
+            ("bind", "host", ""),
+            ("listen", "host", ""),
             ("listen_address", "host", ""),
             ("port", "host", "it stands in `host`, as in `0.0.0.0:2055`"),
+            ("versions", "protocols", "did you mean `protocols`? As in `protocols: [v9, ipfix]`"),
         ]);
 
     LISTEN: String = Key::new("host").default(HOST).about("where packets arrive: `HOST:PORT`");

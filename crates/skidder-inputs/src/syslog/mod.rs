@@ -73,6 +73,7 @@ settings! {
         .called_elsewhere(&[
             ("path", "protocol", "it belongs to the protocol: `protocol.unix.path`"),
             ("port", "protocol", "it belongs to the protocol, as in `protocol.udp.host: \"localhost:514\"`"),
+            ("socket_mode", "protocol", "it belongs to the protocol: `protocol.unix.mode`"),
         ]);
 
     FORMAT: OneOf<Format> = Key::one_of("format", &Format::WORDS)

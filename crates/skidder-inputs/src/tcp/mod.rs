@@ -11,7 +11,7 @@ mod tests;
 
 use crate::Context;
 use crate::bind::{no_hosts, read_host};
-use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
+use crate::common::{EVERY_INPUT, FORMAT_OF_SYSLOG, WORKERS, begin, read_workers};
 use crate::listen::{ListenPlace, StreamAddress, read_tls};
 use crate::stream::{CONNECTIONS, StreamServer, StreamSettings, serve};
 use skidder_config::{Group, Key, OneOf, Part, Section, settings};
@@ -32,6 +32,8 @@ mod server {
             .include(&[&CONNECTIONS])
             .called_elsewhere(&[
                 ("address", "host", ""),
+                ("bind", "host", ""),
+                ("listen", "host", ""),
                 ("listen_address", "host", ""),
                 ("port", "host", "it stands in `host`, as in `localhost:9000`"),
                 ("tls", "ssl", ""),
@@ -62,7 +64,9 @@ use server::{HOST, NETWORK, SSL, TLS_FIELDS};
 
 settings! {
     /// Settings of `tcp`.
-    pub static TCP = Group::new("input.tcp", "Messages over TCP.").include(&[&TCP_SERVER, &WORKERS, &EVERY_INPUT]);
+    pub static TCP = Group::new("input.tcp", "Messages over TCP.")
+        .include(&[&TCP_SERVER, &WORKERS, &EVERY_INPUT])
+        .called_elsewhere(&[FORMAT_OF_SYSLOG]);
 }
 
 /// A server of TCP.

@@ -5,7 +5,7 @@
 
 use crate::Context;
 use crate::bind::{no_hosts, read_host};
-use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
+use crate::common::{EVERY_INPUT, FORMAT_OF_SYSLOG, WORKERS, begin, read_workers};
 use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_input::{Input, InputFuture, Intake};
@@ -37,6 +37,8 @@ mod server {
             .without_effect(&[("timeout", "datagrams have no connection that could be idle")])
             .called_elsewhere(&[
                 ("address", "host", ""),
+                ("bind", "host", ""),
+                ("listen", "host", ""),
                 ("listen_address", "host", ""),
                 ("port", "host", "it stands in `host`, as in `localhost:514`"),
             ]);
@@ -67,7 +69,8 @@ pub use server::UDP_SERVER;
 settings! {
     /// Settings of `udp`.
     pub static UDP = Group::new("input.udp", "Each datagram is an event.")
-        .include(&[&WORKERS, &UDP_SERVER, &EVERY_INPUT]);
+        .include(&[&WORKERS, &UDP_SERVER, &EVERY_INPUT])
+        .called_elsewhere(&[FORMAT_OF_SYSLOG]);
 
     LISTEN: String = Key::new("host").default(HOST).about("as for `tcp`");
 }

@@ -7,7 +7,7 @@
 mod tests;
 
 use crate::Context;
-use crate::common::{EVERY_INPUT, WORKERS, begin, read_workers};
+use crate::common::{EVERY_INPUT, FORMAT_OF_SYSLOG, WORKERS, begin, read_workers};
 use crate::datagram::{DatagramAddress, DatagramServer, Settings};
 use crate::listen::{ListenPlace, StreamAddress};
 use crate::stream::{CONNECTIONS, MAX_MESSAGE_SIZE, StreamServer, StreamSettings, serve};
@@ -36,9 +36,14 @@ mod server {
             .include(&[&CONNECTIONS])
             .called_elsewhere(&[
                 ("address", "path", ""),
+                ("bind", "path", ""),
                 ("host", "path", ""),
+                ("listen", "path", ""),
                 ("permissions", "mode", ""),
                 ("socket", "path", ""),
+                ("socket_group", "group", ""),
+                ("socket_mode", "mode", ""),
+                ("socket_path", "path", ""),
             ]);
 
         pub(super) PATH: PathBuf = Key::new("path")
@@ -66,7 +71,8 @@ use server::{GROUP, IS_DATAGRAM, MODE, PATH};
 settings! {
     /// Settings of `unix`.
     pub static UNIX = Group::new("input.unix", "Messages over a unix socket.")
-        .include(&[&UNIX_SERVER, &WORKERS, &EVERY_INPUT]);
+        .include(&[&UNIX_SERVER, &WORKERS, &EVERY_INPUT])
+        .called_elsewhere(&[FORMAT_OF_SYSLOG]);
 }
 
 /// A server of a unix socket.
