@@ -55,6 +55,12 @@ settings! {
             ("matches", "include_matches.match", ""),
             ("path", "paths", ""),
             ("unit", "units", ""),
+        ])
+        // Of Filebeat 8; 9 ignores them.
+        .without_effect(&[
+            ("backoff", "Filebeat 9 does not have it any more; the journal is watched for entries"),
+            ("cursor_seek_fallback", "Filebeat 9 does not have it any more; see `seek`"),
+            ("max_backoff", "Filebeat 9 does not have it any more; the journal is watched for entries"),
         ]);
 
     PATHS: Vec<String> = Key::<Vec<String>>::new("paths").default_words("the journal of this machine").about(
@@ -98,6 +104,9 @@ settings! {
     JOURNALCTL_PATH: String = Key::new("journalctl_path")
         .about("no effect, with a notice: the files are read without journalctl");
 }
+
+/// The hint for another name than `match` in `include_matches`.
+const UNKNOWN_MATCH: &str = "did you mean `match`? Different fields in it must all match, and `+` is an or";
 
 /// What `transports` can have (systemd.journal-fields(7)).
 const TRANSPORTS_KNOWN: [&str; 6] = ["audit", "driver", "syslog", "journal", "stdout", "kernel"];
@@ -249,9 +258,7 @@ fn read_matches(section: &Section<'_>) -> Option<Matches> {
         is_right = false;
     }
     matches.identifiers(&section.get(&SYSLOG_IDENTIFIERS).optional().unwrap_or_default());
-    let is_old = section.item(OLD_INCLUDE_MATCHES.name()).is_some_and(|item| item.is_list());
-    let key = if is_old { &OLD_INCLUDE_MATCHES } else { &INCLUDE_MATCHES };
-    let include = section.get(key).try_each(matches::expression);
+    let include = section.get(matches_key(section)).try_each(matches::expression);
     is_right &= !include.is_wrong();
     let mut expressions = include.optional().unwrap_or_default();
     for transport in section.get(&TRANSPORTS).optional().unwrap_or_default() {
@@ -270,6 +277,24 @@ fn read_matches(section: &Section<'_>) -> Option<Matches> {
     }
     matches.expressions(&expressions);
     is_right.then_some(matches)
+}
+
+/// Where the expressions are. Reports other names beside `match`, which would filter nothing.
+fn matches_key(section: &Section<'_>) -> &'static Key<Vec<String>> {
+    let Some(item) = section.item_of(&OLD_INCLUDE_MATCHES) else { return &INCLUDE_MATCHES };
+    if item.is_list() {
+        return &OLD_INCLUDE_MATCHES;
+    }
+    if item.is_map() {
+        let below = item.section();
+        for name in below.keys() {
+            if name != "match" && below.has(name) {
+                below.unknown(name, "", UNKNOWN_MATCH);
+            }
+        }
+        below.skip();
+    }
+    &INCLUDE_MATCHES
 }
 
 /// Warns of a transport that no entry has. Filebeat takes any text.

@@ -50,6 +50,13 @@ mod tests {
             ("{include_matches.match: [a]}", "neither `+` nor `FIELD=value`"),
             ("{include_matches.match: [a.b=1]}", "no field of the journal"),
             ("{include_matches: [a]}", "neither `+` nor `FIELD=value`"),
+            (
+                "{include_matches.mach: [A=1]}",
+                "unknown setting `include_matches.mach`\nhint: did you mean `match`?",
+            ),
+            ("{include_matches: {match: [A=1], or: [B=1]}}", "unknown setting `include_matches.or`"),
+            ("{include_matches.foo: 1}", "unknown setting `include_matches.foo`"),
+            ("{max_backoff: 20s}", "Filebeat 9 does not have it any more"),
             ("{chroot: /none}", "no directory"),
             ("{encoding: utf-8}", "encoding"),
             ("{parsers: [{multiline: {pattern: '(', match: after}}]}", "unclosed group"),
