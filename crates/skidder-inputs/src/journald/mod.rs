@@ -106,7 +106,8 @@ settings! {
 }
 
 /// The hint for another name than `match` in `include_matches`.
-const UNKNOWN_MATCH: &str = "did you mean `match`? Different fields in it must all match, and `+` is an or";
+const UNKNOWN_MATCH: &str =
+    "did you mean `match`? Different fields in it must all match, and `+` is an or";
 
 /// What `transports` can have (systemd.journal-fields(7)).
 const TRANSPORTS_KNOWN: [&str; 6] = ["audit", "driver", "syslog", "journal", "stdout", "kernel"];

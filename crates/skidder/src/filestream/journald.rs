@@ -54,7 +54,10 @@ mod tests {
                 "{include_matches.mach: [A=1]}",
                 "unknown setting `include_matches.mach`\nhint: did you mean `match`?",
             ),
-            ("{include_matches: {match: [A=1], or: [B=1]}}", "unknown setting `include_matches.or`"),
+            (
+                "{include_matches: {match: [A=1], or: [B=1]}}",
+                "unknown setting `include_matches.or`",
+            ),
             ("{include_matches.foo: 1}", "unknown setting `include_matches.foo`"),
             ("{max_backoff: 20s}", "Filebeat 9 does not have it any more"),
             ("{chroot: /none}", "no directory"),
