@@ -10,7 +10,7 @@ use crate::secrets::{SecretLookup, Secrets, WantedSecret};
 use crate::state::Context;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use skidder_config::{Lists, MASK, MadeSettings, Node};
+use skidder_config::{Group, Lists, MASK, MadeSettings, Node};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,11 +62,12 @@ impl Candidate {
         if is_secret { MASK } else { self.input_id.as_deref().unwrap_or_default() }
     }
 
-    /// The configuration as YAML, without secrets.
-    pub(crate) fn configuration(&self) -> String {
+    /// The configuration as YAML, without secrets. `inputs` has the settings of an input; those of a module that are
+    /// secret are known by their names.
+    pub(crate) fn configuration(&self, inputs: &'static Group) -> String {
         let settings = self.settings.settings();
         let list = settings.node().as_list().unwrap_or_default();
-        list.iter().map(Node::to_masked_yaml).collect()
+        list.iter().map(|node| node.to_masked_yaml(inputs)).collect()
     }
 }
 

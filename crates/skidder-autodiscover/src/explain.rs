@@ -149,7 +149,7 @@ impl Autodiscover {
                         runs: reason.is_empty(),
                         reason,
                         warnings: self.warnings.get(&candidate.key).cloned().unwrap_or_default(),
-                        configuration: candidate.configuration(),
+                        configuration: candidate.configuration(self.context.inputs),
                     }
                 })
                 .collect(),

@@ -14,7 +14,7 @@ use crate::provider::{KubernetesProvider, Provider, ProviderKind, Resource};
 use crate::secrets::{SecretAnswer, Secrets, WantedSecret};
 use crate::troubles::Troubles;
 use serde_json::Value as Json;
-use skidder_config::Settings;
+use skidder_config::{Group, Settings};
 use skidder_os::Monotonic;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -35,6 +35,8 @@ pub struct Context {
     pub environment: Environment,
     /// The modules, for the hint `module`.
     pub filesets: Filesets,
+    /// The settings of an input: explanations do not show what is secret among them.
+    pub inputs: &'static Group,
 }
 
 impl fmt::Debug for Context {

@@ -4,6 +4,7 @@
 //! Positions stay useful: what a template wrote keeps its file and line, and a value from outside has the
 //! position that its maker gives it (`hint co.elastic.logs/enabled of container web`).
 
+use crate::declare::{Group, secrets};
 use crate::node::{Content, Entry, Map, Node, Variables};
 use crate::packed::MadeSettings;
 use crate::problem::{Position, Problems};
@@ -254,9 +255,11 @@ impl Node {
         (&self.to_value()).into()
     }
 
-    /// The value as YAML with secrets replaced by `xxxxx`.
-    pub fn to_masked_yaml(&self) -> String {
-        crate::export::to_yaml(self)
+    /// The value, a map with the settings of `group`, as YAML with secrets replaced by `xxxxx`.
+    pub fn to_masked_yaml(&self, group: &'static Group) -> String {
+        let mut masked = self.clone();
+        secrets::mark(&mut masked, group);
+        crate::export::to_yaml(&masked)
     }
 }
 
@@ -348,7 +351,7 @@ mod tests {
         let values = |_: &str| Some(VariableValue::Secret("geheim".to_owned()));
         let made = settings.expand_in(settings.node(), scope(&values));
         assert_eq!(made.at("x").unwrap().text(), Some("geheim"));
-        assert_eq!(made.to_masked_yaml(), "x: xxxxx\n");
+        assert_eq!(made.to_masked_yaml(&crate::PLACES), "x: xxxxx\n");
     }
 
     #[test]

@@ -40,7 +40,6 @@ pub(crate) fn is_secret(path: &str) -> bool {
     keys.iter().any(|key| names_secret(key))
         || keys.ends_with(&["cloud", "auth"])
         || keys.ends_with(&["encryption", "key"])
-        || keys.ends_with(&["hmac", "key"])
         || keys.contains(&"parameters")
         || keys.contains(&"headers") && !is_name_of_kafka_header(&keys)
 }
@@ -228,7 +227,6 @@ mod tests {
             "db_pwd",
             "headers.Authorisation",
             "cloud.auth",
-            "filebeat.inputs[0].hmac.key",
             "output.elasticsearch.headers.X-Other",
             "monitoring.elasticsearch.headers.x",
             "output.elasticsearch.headers",

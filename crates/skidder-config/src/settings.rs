@@ -1,6 +1,6 @@
 //! The loaded settings: one tree, variables replaced, ready to be read.
 
-use crate::declare::{Group, Key, OneOf};
+use crate::declare::{Group, Key, OneOf, secrets};
 use crate::item::Item;
 use crate::node::{Content, Node};
 use crate::problem::{Position, Problem, Problems, Source};
@@ -225,10 +225,17 @@ impl Settings {
         export::to_yaml(&self.root)
     }
 
-    /// [`Settings::export_yaml`] for `export config`: values below the keys at `unknown`, and the values at `wrong` in
-    /// outputs, are replaced, too: a secret may stand there by mistake.
-    pub fn export_yaml_without(&self, unknown: &[Position], wrong: &[Position]) -> String {
+    /// [`Settings::export_yaml`] for `export config`, of a configuration with the settings of `group`: what that declares
+    /// as secret is replaced. So are values below the keys at `unknown`, and the values at `wrong` in outputs: a secret
+    /// may stand there by mistake.
+    pub fn export_yaml_without(
+        &self,
+        group: &'static Group,
+        unknown: &[Position],
+        wrong: &[Position],
+    ) -> String {
         let mut root = self.root.clone();
+        secrets::mark(&mut root, group);
         export::Doubtful { unknown, wrong }.hide(&mut root, "", false);
         export::to_yaml(&root)
     }

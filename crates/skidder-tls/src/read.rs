@@ -54,7 +54,7 @@ settings! {
         "SHA-256 of public keys, in base64: one of them must be in the server's chain",
     );
     CERTIFICATE: String = Key::new("certificate").about("path or PEM; needs `key`");
-    KEY: Secret = Key::new("key").about("path or PEM; needs `certificate`");
+    KEY: Secret = Key::<Secret>::new("key").path_or_pem().about("path or PEM; needs `certificate`");
     KEY_PASSPHRASE: Secret = Key::new("key_passphrase").about(
         "of a key in PKCS#8, or encrypted in OpenSSL's old way (AES, 3DES, DES in CBC)",
     );

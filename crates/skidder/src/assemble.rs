@@ -202,6 +202,7 @@ fn read_discovery(
         settings: Arc::new(settings.clone()),
         environment: Arc::new(|name| std::env::var(name).ok()),
         filesets: Arc::new(move |module| of_hints.as_ref()?.filesets_of(module)),
+        inputs: &inputs::INPUT,
     };
     let discovery = Autodiscover::read(&section, context);
     section.finish();

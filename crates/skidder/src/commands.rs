@@ -204,6 +204,6 @@ fn export_config(global: &Global, system: &System) -> Result<ExitCode> {
     let places = |problems: Vec<Problem>| -> Vec<_> {
         problems.into_iter().filter_map(|problem| problem.position).collect()
     };
-    print(&settings.export_yaml_without(&places(unknown), &places(wrong)))?;
+    print(&settings.export_yaml_without(&schema::CONFIGURATION, &places(unknown), &places(wrong)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -23,6 +23,7 @@ pub(crate) fn read(text: &str) -> (Option<Autodiscover>, String) {
             let filesets = ["access", "error", "ingress_controller"].map(str::to_owned).to_vec();
             (module == "nginx").then_some(filesets)
         }),
+        inputs: &skidder_config::PLACES,
     };
     let problems = Problems::new();
     let root = settings.root(&problems);

@@ -288,6 +288,8 @@ pub trait Declared: Sync {
     fn default_json(&self) -> Option<Json>;
     /// The maps below it.
     fn inner(&self) -> Option<Inner>;
+    /// The id of the group of the maps below it, if another crate declares that.
+    fn inner_id(&self) -> Option<&'static str>;
     /// It is a map of any names.
     fn takes_names(&self) -> bool;
 }
@@ -311,6 +313,10 @@ impl<K: Kind> Declared for Key<K> {
 
     fn inner(&self) -> Option<Inner> {
         K::inner(self)
+    }
+
+    fn inner_id(&self) -> Option<&'static str> {
+        K::inner_id(self)
     }
 
     fn takes_names(&self) -> bool {

@@ -32,6 +32,10 @@ pub trait Kind: Sized + 'static {
     fn inner(_: &Key<Self>) -> Option<Inner> {
         None
     }
+    /// The id of the group of the maps below it, if another crate declares that.
+    fn inner_id(_: &Key<Self>) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A kind with one value, which [`Section::get`] reads.
@@ -299,6 +303,10 @@ impl Kind for NamedParts {
 
     fn schema(key: &Key<Self>) -> Json {
         list_of(key.extra)
+    }
+
+    fn inner_id(key: &Key<Self>) -> Option<&'static str> {
+        Some(key.extra)
     }
 }
 

@@ -40,11 +40,13 @@ mod kind;
 mod numbers;
 mod read;
 pub(crate) mod schema;
+pub(crate) mod secrets;
 pub mod seen;
 pub(crate) mod table;
 
 #[cfg(doc)]
 use crate::Section;
+use crate::secret::Secret;
 pub use choice::{OrAuto, PartOrWord};
 pub(crate) use group::{By, Known};
 pub use group::{Declared, Group, Inner, Kinds};
@@ -94,6 +96,8 @@ pub struct Spec {
     pub is_hidden: bool,
     /// It is a password, key or token.
     pub is_secret: bool,
+    /// It is a path, which is shown, or a key in PEM, which is known by its text.
+    pub is_path_or_pem: bool,
     /// Its words are the same in upper and lower case.
     pub ignores_case: bool,
     /// A list of it has at least one item.
@@ -178,6 +182,14 @@ impl Key<Vec<String>> {
     }
 }
 
+impl Key<Secret> {
+    /// It is the path of a file, or a key in PEM. Exports show the path.
+    pub const fn path_or_pem(mut self) -> Self {
+        self.spec.is_path_or_pem = true;
+        self
+    }
+}
+
 impl Key<Any> {
     /// Its value is a map of any names, which its reader checks.
     pub const fn map(mut self) -> Self {
@@ -199,6 +211,7 @@ impl<K: Kind> Key<K> {
             is_required: false,
             is_hidden: K::IS_SECRET,
             is_secret: K::IS_SECRET,
+            is_path_or_pem: false,
             ignores_case: false,
             is_filled: false,
             is_map: false,
