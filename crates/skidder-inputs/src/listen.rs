@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::bind::{Attempts, apply, take_over};
 use crate::receive_queue::receive_queue;
-use skidder_config::{Key, Part, Section};
+use skidder_config::{Content, Item, Key, Part, Section};
 use skidder_input::{InputError, InputMetrics, Intake};
 use skidder_net::{
     Accepted, Claim, Family, IpPlace, ListenError, Listener, Network, ServerConnection,
@@ -54,6 +54,14 @@ pub(crate) fn read_tls(
     context: &Context,
     protocols: &'static [&'static str],
 ) -> Result<Option<Tls>, Reported> {
+    let is_true = |item: Item<'_>| *item.node().content() == Content::Bool(true);
+    if section.item_of(key).is_some_and(is_true) {
+        let message =
+            format!("`{}` is `true`; expected a map of settings", section.path_of(key.name()));
+        let hint = "write `ssl.certificate` and `ssl.key`: a server needs both";
+        section.problem(key.name(), message, hint);
+        return Err(Reported);
+    }
     // With nothing behind it, it is not there, as in Filebeat.
     let Some(ssl) = section.optional_part(key).filter(|_| section.has_key(key)) else {
         return Ok(None);

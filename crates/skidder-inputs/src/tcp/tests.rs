@@ -123,6 +123,11 @@ fn settings_are_those_of_filebeat() {
         ("host: ':99999'", "ports go up to 65535"),
         ("{host: ':9000', network: udp}", "`network` is `udp`"),
         ("{host: ':9000', ssl.enabled: true}", "`ssl.certificate` and `ssl.key`"),
+        ("{host: ':9000', ssl: true}", "settings\nhint: write `ssl.certificate` and `ssl.key`"),
+        ("{host: ':9000', ssl: false}", "settings\nhint: write `ssl.enabled: false`"),
+        ("{host: ':9000', tls: true}", "did you mean `ssl.enabled: true`?"),
+        ("{host: ':9000', ssl_enabled: true}", "did you mean `ssl.enabled`?"),
+        ("{host: ':9000', format: rfc5424}", "hint: the processor `syslog` has it"),
         ("{host: ':9000', ssl: {certificate: /nowhere, key: /nowhere}}", "/nowhere"),
         ("{host: ':9000', line_delimiter: ''}", "`line_delimiter` is empty"),
     ] {
