@@ -13,9 +13,19 @@ const MILLISECOND: i64 = 1_000_000;
 pub(crate) type Number = (u64, u64);
 
 /// The numbers of an id.
-fn number(id: &str) -> Option<Number> {
+pub(crate) fn number(id: &str) -> Option<Number> {
     let (time, counter) = id.split_once('-')?;
     Some((time.parse().ok()?, counter.parse().ok()?))
+}
+
+/// Whether an id is a time, as the server makes them.
+pub(crate) fn is_time(number: Number) -> bool {
+    milliseconds(number).is_some()
+}
+
+/// Milliseconds since 1970, if they can be meant by an id.
+fn milliseconds(number: Number) -> Option<i64> {
+    i64::try_from(number.0).ok().filter(|time| (FIRST_TIME..=LAST_TIME).contains(time))
 }
 
 /// One entry.
@@ -31,10 +41,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// The time of an id that the server made, in nanoseconds since 1970; else `now`.
     pub(crate) fn time(&self, now: i64) -> i64 {
-        match i64::try_from(self.number.0) {
-            Ok(time @ FIRST_TIME..=LAST_TIME) => time * MILLISECOND,
-            _ => now,
-        }
+        milliseconds(self.number).map_or(now, |time| time * MILLISECOND)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod entries;
 mod events;
+mod group;
 mod list;
 mod place;
 mod scripts;

@@ -131,6 +131,22 @@ if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then retu
 return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
 ";
 
+/// How far a group is: key of the stream; argument the group. Returns the last id that was delivered to a member, and the
+/// first one that is pending, if any: what is before both was acknowledged.
+pub(crate) const GROUP_PROGRESS: &str = "\
+local pending = redis.call('XPENDING', KEYS[1], ARGV[1])
+local delivered = false
+for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  local name, last
+  for at = 1, #group, 2 do
+    if group[at] == 'name' then name = group[at + 1] end
+    if group[at] == 'last-delivered-id' then last = group[at + 1] end
+  end
+  if name == ARGV[1] then delivered = last end
+end
+return {delivered, pending[2]}
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;

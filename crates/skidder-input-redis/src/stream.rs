@@ -5,6 +5,7 @@
 
 use crate::entries::{self, Entry, Number};
 use crate::events::{Texts, edit, path};
+use crate::group::Group;
 use crate::place::{Place, ReadError, Reads, STOP_WAIT, ask, read_on, stopping, unproven, waits};
 use crate::scripts;
 use crate::settings::Streams;
@@ -42,6 +43,7 @@ pub(crate) async fn read(place: Place, streams: Streams) -> Result<(), InputErro
     let news = Arc::<Notify>::default();
     let reader = Reader {
         settled: Settled::new(0, Arc::clone(&news)),
+        group: Group::new(&place, &streams),
         place,
         streams,
         source,
@@ -65,6 +67,7 @@ fn is_too_long(error: &ReadError) -> bool {
 struct Reader {
     place: Place,
     streams: Streams,
+    group: Group,
     source: Source,
     settled: Arc<Settled>,
     /// Notified with every verdict.
@@ -96,7 +99,7 @@ impl Reads for Reader {
             () = intake.stopped() => return Ok(()),
             opened = self.place.open() => opened?,
         };
-        self.join(&mut connection).await?;
+        self.group.join(&mut connection, self.last.as_deref()).await?;
         self.take_own(&mut connection).await?;
         loop {
             self.acknowledge(&mut connection).await?;
@@ -107,6 +110,7 @@ impl Reads for Reader {
                 self.begin_again();
                 self.take_own(&mut connection).await?;
             }
+            self.group.look(&mut connection, intake.clock().monotonic()).await?;
             self.keep(&mut connection).await?;
             self.claim(&mut connection).await?;
             let is_waiting = !self.in_flight.is_empty();
@@ -134,22 +138,6 @@ impl Reads for Reader {
 }
 
 impl Reader {
-    /// Makes the group, if it is not there.
-    async fn join(&mut self, connection: &mut Connection) -> Result<(), ReadError> {
-        let start = match (&self.last, self.streams.from_newest) {
-            (_, false) => "0",
-            (None, true) => "$",
-            // It was deleted: what came since then is read.
-            (Some(last), true) => last,
-        };
-        let (key, group) = (self.place.key.as_bytes(), self.streams.group.as_bytes());
-        let command: [&[u8]; 6] = [b"XGROUP", b"CREATE", key, group, start.as_bytes(), b"MKSTREAM"];
-        match ask(connection, "XGROUP CREATE", &command).await {
-            Err(ReadError::Refused { error, .. }) if error.starts_with("BUSYGROUP") => Ok(()),
-            made => made.map(drop),
-        }
-    }
-
     /// What was read and got no verdict is in flight no more: it is pending, and read again.
     fn begin_again(&mut self) {
         self.in_flight.clear();

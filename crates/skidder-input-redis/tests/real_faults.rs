@@ -234,6 +234,75 @@ async fn what_a_lost_consumer_had_taken_is_read_by_another_one() {
     assert!(pending.starts_with('0'), "{pending}");
 }
 
+/// Waits until the group `g` of the stream `s` has so many pending entries.
+async fn pending(bench: &mut Bench, redis: &Redis, entries: usize) {
+    let is_so = || {
+        let answer = redis.cli(&["XPENDING", "s", "g"]);
+        answer.lines().next() == Some(entries.to_string().as_str())
+    };
+    bench.until(&format!("{entries} are pending"), |_| is_so()).await;
+}
+
+/// Longer than the input takes to see how far its group is.
+const LOOKED: std::time::Duration = std::time::Duration::from_secs(4);
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn a_group_that_is_deleted_goes_on_where_it_was() {
+    for offset in ["oldest", "newest"] {
+        let (redis, directory) = (Redis::start(""), tempfile::tempdir().expect("a folder"));
+        let settings = format!("streams: [s], group: g, {CONSUMER}, initial_offset: {offset}");
+        redis.cli(&["XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"]);
+        xadd(&redis, "s", 0..20);
+        let mut bench = Bench::start(input(&redis, &settings), directory.path());
+        bench.until("all come", |bench| bench.events.len() == 20).await;
+        pending(&mut bench, &redis, 0).await;
+        tokio::time::sleep(LOOKED).await;
+        bench.is_stuck = true;
+        xadd(&redis, "s", 20..25);
+        pending(&mut bench, &redis, 5).await;
+        redis.cli(&["XGROUP", "DESTROY", "s", "g"]);
+        // They are in flight here, and pending in the new group, too.
+        pending(&mut bench, &redis, 5).await;
+        bench.is_stuck = false;
+        xadd(&redis, "s", 25..30);
+        bench.until("all come", |bench| counts(bench).len() == 30).await;
+        pending(&mut bench, &redis, 0).await;
+        assert!(counts(&bench).values().all(|count| *count == 1), "{:?}", counts(&bench));
+        // Another stream with this name, whose ids begin anew.
+        let again = "redis.call('DEL', KEYS[1]) \
+                     redis.call('XADD', KEYS[1], '1-1', 'message', 'line 30')";
+        redis.cli(&["EVAL", again, "1", "s"]);
+        bench.until("it comes", |bench| counts(bench).len() == 31).await;
+        bench.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn what_another_member_of_a_deleted_group_had_in_flight_is_not_lost() {
+    let (redis, directory) = (Redis::start(""), tempfile::tempdir().expect("a folder"));
+    redis.cli(&["XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"]);
+    xadd(&redis, "s", 0..10);
+    let read = ["XREADGROUP", "GROUP", "g", "first", "COUNT", "3", "STREAMS", "s", ">"];
+    let ids: Vec<String> =
+        redis.cli(&read).lines().filter(|line| line.contains('-')).map(str::to_owned).collect();
+    redis.cli(&["XACK", "s", "g", &ids[0], &ids[1], &ids[2]]);
+    redis.cli(&["XREADGROUP", "GROUP", "g", "other", "COUNT", "3", "STREAMS", "s", ">"]);
+    let settings = format!("streams: [s], group: g, {CONSUMER}");
+    let mut bench = Bench::start(input(&redis, &settings), directory.path());
+    bench.until("the others come", |bench| bench.events.len() == 4).await;
+    pending(&mut bench, &redis, 3).await;
+    tokio::time::sleep(LOOKED).await;
+    redis.cli(&["XGROUP", "DESTROY", "s", "g"]);
+    bench.until("all come", |bench| counts(bench).len() == 7).await;
+    pending(&mut bench, &redis, 0).await;
+    let expected: BTreeMap<String, usize> =
+        (3..10).map(|number| (format!("line {number}"), if number < 6 { 1 } else { 2 })).collect();
+    assert_eq!(counts(&bench), expected, "behind the last one before which all were acknowledged");
+    bench.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
 async fn entries_of_a_stream_have_their_id_time_and_fields() {
