@@ -283,7 +283,7 @@ fn read_tls(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Result<Option<Arc<TlsCli
     match TlsClient::new(&tls, Arc::clone(fs)) {
         Ok(client) => Ok(Some(client)),
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             Err(())
         }
     }

@@ -304,7 +304,7 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
             match TlsClient::new(&settings, Arc::clone(fs)) {
                 Ok(client) => Some(client),
                 Err(error) => {
-                    section.problem_named(error.setting(), &error);
+                    error.report(section);
                     return None;
                 }
             }

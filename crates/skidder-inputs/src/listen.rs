@@ -73,7 +73,7 @@ pub(crate) fn read_tls(
     match TlsServer::with_protocols(&settings, Arc::clone(&context.fs), protocols) {
         Ok(server) => Ok(Some((settings, server))),
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             Err(Reported)
         }
     }

@@ -47,7 +47,7 @@ pub(crate) fn read(
     match TlsClient::new(&tls, Arc::clone(&context.fs)) {
         Ok(client) => Ok(Some(client)),
         Err(error) => {
-            settings.problem_named(error.setting(), &error);
+            error.report(settings);
             Err(InvalidTls)
         }
     }

@@ -114,7 +114,7 @@ impl Poster {
                     return None;
                 }
                 Err(error) => {
-                    section.problem_named(error.setting(), &error);
+                    error.report(section);
                     return None;
                 }
             }

@@ -20,7 +20,7 @@ pub fn build(section: &Section<'_>, context: &Context, setup: Option<Arc<Setup>>
             Some(Built { output: Box::new(output.clone()), tuning: Ok(Box::new(output)), queue })
         }
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             None
         }
     }

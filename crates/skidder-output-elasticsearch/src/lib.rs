@@ -61,6 +61,7 @@ use ready::Ready;
 use request::BodyWriter;
 use server::Target;
 use setup::{Installer, PipelineLoader};
+use skidder_config::Section;
 use skidder_kerberos::LoginError;
 use skidder_net::{Route, WithoutTls};
 use skidder_outputs::Buffers;
@@ -101,6 +102,14 @@ impl SetupError {
             Self::TlsOff(_) => "ssl.enabled",
             Self::Tls(error) => error.setting(),
             Self::Kerberos(_) => "kerberos",
+        }
+    }
+
+    /// Reports it to the section of the output.
+    pub fn report(&self, section: &Section<'_>) {
+        match self {
+            Self::Tls(error) => error.report(section),
+            error => section.problem_named(error.setting(), error),
         }
     }
 }

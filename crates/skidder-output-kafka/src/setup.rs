@@ -29,6 +29,13 @@ impl SetupError {
             Self::Tls(error) => error.setting(),
         }
     }
+
+    /// Reports it to the section of the output.
+    pub fn report(&self, section: &Section<'_>) {
+        match self {
+            Self::Tls(error) => error.report(section),
+        }
+    }
 }
 
 /// Why `skidder tune` does not try it.
@@ -98,7 +105,7 @@ pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
     let output = match Kafka::new(config, context.clone()) {
         Ok(output) => output,
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             return None;
         }
     };

@@ -81,6 +81,14 @@ impl SetupError {
             Self::Target(_) => "hosts",
         }
     }
+
+    /// Reports it to the section of the output.
+    pub fn report(&self, section: &Section<'_>) {
+        match self {
+            Self::Tls(error) => error.report(section),
+            error => section.problem_named(error.setting(), error),
+        }
+    }
 }
 
 /// Why `skidder tune` does not try it.
@@ -172,7 +180,7 @@ pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
             Some(Built { output: Box::new(output), tuning: Err(NO_TRIAL), queue })
         }
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             None
         }
     }

@@ -130,7 +130,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
             let output = match Logstash::new(logstash::Config::read(section)?, context.clone()) {
                 Ok(output) => output,
                 Err(error) => {
-                    section.problem_named(error.setting(), &error);
+                    error.report(section);
                     return None;
                 }
             };
@@ -141,7 +141,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
             let output = match Redis::new(config, context.clone()) {
                 Ok(output) => output,
                 Err(error) => {
-                    section.problem_named(error.setting(), &error);
+                    error.report(section);
                     return None;
                 }
             };

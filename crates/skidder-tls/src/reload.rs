@@ -3,12 +3,13 @@
 //! Files are looked at before each connection; when one has changed, all are read again. Files that cannot be used
 //! leave what was there before in force.
 
+use crate::error::TlsError;
 use crate::server::TlsServerSettings;
-use crate::settings::{Pem, TlsError, TlsSettings};
+use crate::settings::TlsSettings;
 use rustls::{ClientConfig, ServerConfig};
 use skidder_os::{Fs, Timestamp};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Identifies a version of a file: size, last change, inode; nothing if it is not there.
@@ -125,16 +126,9 @@ impl TlsServer {
 }
 
 fn stamps(settings: &TlsSettings, fs: &dyn Fs) -> Vec<Stamp> {
-    let mut paths: Vec<&PathBuf> = settings.key_passphrase_path.iter().collect();
-    let identity = settings.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
-    let certificates = settings.certificate_authorities.iter().chain(&settings.only);
-    paths.extend(certificates.chain(identity).filter_map(|pem| match pem {
-        Pem::File(path) => Some(path),
-        Pem::Inline(_) => None,
-    }));
-    let stamp = |path: &PathBuf| {
+    let stamp = |(_, path): (&str, &Path)| {
         let metadata = fs.metadata(path).ok()?;
         Some((metadata.size, metadata.modified, metadata.inode))
     };
-    paths.into_iter().map(stamp).collect()
+    settings.files().into_iter().map(stamp).collect()
 }

@@ -3,9 +3,10 @@
 //! The rules are those of Filebeat (elastic-agent-libs, `transport/tlscommon/server_config.go`). A client's certificate
 //! is checked up to an authority; its names are not compared with anything.
 
+use crate::error::TlsError;
 use crate::own::OwnClient;
 use crate::read::BOTH_ENDS;
-use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates, first_certificate};
+use crate::settings::{TlsSettings, VerificationMode, certificates, first_certificate};
 use crate::verify::ClientVerifier;
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
@@ -136,10 +137,16 @@ impl TlsServerSettings {
         fs: &dyn Fs,
         protocols: &[&str],
     ) -> Result<Arc<ServerConfig>, TlsError> {
+        let asks = self.client_authentication != ClientAuthentication::None;
+        let built = self.build(fs, protocols);
+        built.map_err(|error| self.common.with_unreadable(fs, error, asks))
+    }
+
+    fn build(&self, fs: &dyn Fs, protocols: &[&str]) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(self.common.provider());
         let versions = self.common.versions()?;
         let setting = "ssl.supported_protocols";
-        let builder = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|source| TlsError::Certificate { setting, source })?;
         let builder = match self.client_verifier(fs)? {
@@ -150,9 +157,9 @@ impl TlsServerSettings {
         let missing = || TlsError::Pem { setting, reason: "it is missing".to_owned() };
         let (certificate, key) = self.common.identity.as_ref().ok_or_else(missing)?;
         let chain = certificates(fs, setting, certificate)?;
-        let key = self.common.private_key(fs, key)?;
+        let key = self.common.private_key(fs, key, &provider)?;
         let config = builder.with_single_cert(chain, key);
-        let mut config = config.map_err(|source| TlsError::Certificate { setting, source })?;
+        let mut config = config.map_err(TlsError::of_identity)?;
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         Ok(Arc::new(config))
     }

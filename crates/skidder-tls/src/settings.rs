@@ -3,20 +3,17 @@
 //! rustls with ring. TLS 1.2 and 1.3; a certificate without a subject alternative name is not
 //! accepted by its common name, which Filebeat's `full` mode would still do.
 
+use crate::error::TlsError;
 use crate::keys;
 use crate::own::OwnServer;
-use crate::verify::{NoCheck, Verifier, is_authority_as_server};
+use crate::verify::{NoCheck, Verifier};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{
-    CipherSuite, ClientConfig, InconsistentKeys, NamedGroup, RootCertStore,
-    SupportedProtocolVersion,
-};
+use rustls::{CipherSuite, ClientConfig, NamedGroup, RootCertStore, SupportedProtocolVersion};
 use skidder_config::Secret;
 use skidder_os::Fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -115,92 +112,19 @@ impl Default for TlsSettings {
     }
 }
 
-/// An error of rustls in words, also where it only names a variant.
-fn words(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            "the key in `ssl.key` does not belong to the certificate".to_owned()
-        }
-        rustls::Error::InvalidCertificate(error) if is_authority_as_server(error) => {
-            "the certificate is that of an authority, not of a server or client".to_owned()
-        }
-        error => error.to_string(),
-    }
-}
-
-/// An error of a handshake in words, also where it only names a variant.
-pub fn handshake_words(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|error| error.downcast_ref());
-    inner.map_or_else(|| error.to_string(), words)
-}
-
-/// Why encryption cannot be set up. All are mistakes of the configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read `{setting}` from `{path}`: {source}")]
-    Read {
-        /// The setting that names it.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A text is not what it should be.
-    #[error("`{setting}` is not in PEM: {reason}")]
-    Pem {
-        /// The setting.
-        setting: &'static str,
-        /// The mistake.
-        reason: String,
-    },
-    /// A key or its passphrase cannot be used.
-    #[error("`{setting}` cannot be used: {reason}")]
-    Key {
-        /// The setting.
-        setting: &'static str,
-        /// The mistake.
-        reason: String,
-    },
-    /// There is nothing to check servers against.
-    #[error("no certificate authority was found{0}; set `ssl.certificate_authorities`")]
-    NoAuthorities(String),
-    /// A certificate, or a key that does not fit it.
-    #[error("`{setting}` cannot be used: {}", words(.source))]
-    Certificate {
-        /// The setting.
-        setting: &'static str,
-        /// The error of rustls.
-        source: rustls::Error,
-    },
-    /// Neither version is left.
-    #[error("`ssl.supported_protocols` allows neither TLS 1.2 nor TLS 1.3")]
-    NoVersion,
-}
-
-impl TlsError {
-    /// The setting that is wrong.
-    pub fn setting(&self) -> &'static str {
-        match self {
-            Self::Read { setting, .. }
-            | Self::Pem { setting, .. }
-            | Self::Key { setting, .. }
-            | Self::Certificate { setting, .. } => setting,
-            Self::NoAuthorities(_) => "ssl.certificate_authorities",
-            Self::NoVersion => "ssl.supported_protocols",
-        }
-    }
-}
-
 impl TlsSettings {
     /// Reads the files and builds what connections need.
     pub fn client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {
+        let checks = self.only.is_none() && self.verification_mode != VerificationMode::None;
+        self.build_client(fs).map_err(|error| self.with_unreadable(fs, error, checks))
+    }
+
+    fn build_client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(self.provider());
         let versions = self.versions()?;
         let verifier = self.server_verifier(fs, &provider)?;
         let setting = "ssl.supported_protocols";
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|source| TlsError::Certificate { setting, source })?
             .dangerous()
@@ -209,11 +133,8 @@ impl TlsSettings {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(fs, "ssl.certificate", certificate)?;
-                let key = self.private_key(fs, key)?;
-                let setting = "ssl.certificate";
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(|source| TlsError::Certificate { setting, source })?
+                let key = self.private_key(fs, key, &provider)?;
+                builder.with_client_auth_cert(chain, key).map_err(TlsError::of_identity)?
             }
         };
         Ok(Arc::new(config))
@@ -317,10 +238,12 @@ impl TlsSettings {
         Ok(roots)
     }
 
+    /// The key, which the provider can use.
     pub(crate) fn private_key(
         &self,
         fs: &dyn Fs,
         pem: &Pem,
+        provider: &CryptoProvider,
     ) -> Result<PrivateKeyDer<'static>, TlsError> {
         let setting = "ssl.key";
         let text = load(fs, setting, pem)?;
@@ -332,7 +255,61 @@ impl TlsSettings {
             let text = String::from_utf8(text).map_err(wrong)?;
             passphrase = Some(text.trim_end_matches(['\r', '\n']).to_owned());
         }
-        keys::read(&text, passphrase.as_deref()).map_err(|reason| TlsError::Key { setting, reason })
+        let wrong = |reason| TlsError::Key { setting, reason };
+        let key = keys::read(&text, passphrase.as_deref()).map_err(wrong)?;
+        // Together with a certificate, that would be blamed.
+        match provider.key_provider.load_private_key(key.clone_key()) {
+            Ok(_) => Ok(key),
+            Err(error) if passphrase.is_some() => {
+                Err(wrong(format!("{error}; is the passphrase right?")))
+            }
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    }
+
+    /// The files that it names, each with its setting.
+    pub(crate) fn files(&self) -> Vec<(&'static str, &Path)> {
+        let identity = self
+            .identity
+            .iter()
+            .flat_map(|(certificate, key)| [("ssl.certificate", certificate), ("ssl.key", key)]);
+        let only = self.only.iter().map(|pem| ("ssl.certificate", pem));
+        let authorities =
+            self.certificate_authorities.iter().map(|pem| ("ssl.certificate_authorities", pem));
+        let mut files = Vec::new();
+        for (setting, pem) in only.chain(identity).chain(authorities) {
+            if let Pem::File(path) = pem {
+                files.push((setting, path.as_path()));
+            }
+        }
+        let passphrase = self.key_passphrase_path.iter();
+        files.extend(passphrase.map(|path| ("ssl.key_passphrase_path", path.as_path())));
+        files.dedup();
+        files
+    }
+
+    /// A mistake together with all files that cannot be read: a user wants to know of all of them at once.
+    pub(crate) fn with_unreadable(
+        &self,
+        fs: &dyn Fs,
+        first: TlsError,
+        reads_authorities: bool,
+    ) -> TlsError {
+        let mut errors = Vec::new();
+        for (setting, path) in self.files() {
+            let is_read = match setting {
+                "ssl.certificate_authorities" => reads_authorities,
+                "ssl.key_passphrase_path" => self.identity.is_some(),
+                _ => true,
+            };
+            if is_read {
+                errors.extend(load(fs, setting, &Pem::File(path.to_owned())).err());
+            }
+        }
+        if errors.is_empty() || !matches!(first, TlsError::Read { .. }) {
+            errors.insert(0, first);
+        }
+        if errors.len() == 1 { errors.swap_remove(0) } else { TlsError::Several(errors) }
     }
 }
 
@@ -367,25 +344,5 @@ pub(crate) fn first_certificate(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rustls::{CertificateError, OtherError};
-
-    #[test]
-    fn errors_that_only_name_a_variant_are_put_in_words() {
-        let key = rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch);
-        let setting = "ssl.certificate";
-        assert_eq!(
-            TlsError::Certificate { setting, source: key }.to_string(),
-            "`ssl.certificate` cannot be used: the key in `ssl.key` does not belong to the certificate"
-        );
-        let authority = OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity));
-        let authority = rustls::Error::InvalidCertificate(CertificateError::Other(authority));
-        let of_handshake =
-            |error| handshake_words(&io::Error::new(io::ErrorKind::InvalidData, error));
-        assert!(of_handshake(authority).starts_with("the certificate is that of an authority"));
-        let other = rustls::Error::NoCertificatesPresented;
-        assert_eq!(of_handshake(other.clone()), other.to_string());
-        assert_eq!(handshake_words(&io::Error::other("x")), "x");
-    }
-}
+#[path = "settings_tests.rs"]
+mod tests;

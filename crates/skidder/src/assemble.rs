@@ -161,7 +161,9 @@ pub(crate) fn assemble(
 fn read_http(root: &Section<'_>, context: &ConfigContext<'_>) -> HttpConfig {
     let http = HttpConfig::from_section(root.part(&schema::HTTP));
     if let (true, Err(error)) = (http.enabled, http.tls_server(&context.fs)) {
-        root.problem(&format!("http.{}", error.setting()), error.to_string(), "");
+        for error in error.each() {
+            root.problem(&format!("http.{}", error.setting()), error.to_string(), "");
+        }
     }
     http
 }

@@ -186,7 +186,7 @@ fn server(section: &Section<'_>, context: &OutputContext) -> Option<Elasticsearc
     match Elasticsearch::new(config?, context.clone()) {
         Ok(server) => Some(server),
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             None
         }
     }

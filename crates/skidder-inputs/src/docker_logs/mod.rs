@@ -134,7 +134,7 @@ fn read_server(section: &Section<'_>, context: &Context) -> Option<(HttpClient, 
         Some(tls) => match TlsClient::new(&tls, Arc::clone(&context.fs)) {
             Ok(client) => Some(client),
             Err(error) => {
-                section.problem_named(error.setting(), &error);
+                error.report(section);
                 return None;
             }
         },

@@ -306,7 +306,7 @@ fn read_tls(
     match TlsClient::new(&tls, Arc::clone(fs)) {
         Ok(client) => Ok(Some(client)),
         Err(error) => {
-            section.problem_named(error.setting(), &error);
+            error.report(section);
             Err(())
         }
     }
