@@ -3,7 +3,7 @@
 use crate::login::Credentials;
 use crate::sasl::{self, SaslError};
 use rustls::pki_types::ServerName;
-use skidder_net::{WithoutTls, connect_remedy, tls_remedy};
+use skidder_net::{WithoutTls, connect_remedy, is_hang_up, plain_remedy, tls_remedy};
 use skidder_tls::TlsClient;
 use std::fmt::Write as _;
 use std::io;
@@ -41,6 +41,9 @@ pub enum ConnectError {
     /// SASL.
     #[error(transparent)]
     Sasl(#[from] SaslError),
+    /// The broker hung up during the login on a connection without TLS.
+    #[error("{}{}", .0, plain_remedy(WithoutTls::NoSsl, false))]
+    PlainLogin(SaslError),
 }
 
 /// A connection, encrypted or not.
@@ -122,7 +125,23 @@ impl Dialer {
         let Some(credentials) = &self.credentials else { return Ok(()) };
         let nonce = nonce().map_err(|error| ConnectError::Sasl(error.into()))?;
         let mut stream = stream;
-        Ok(sasl::log_in(&mut stream, credentials, &self.client_id, &nonce).await?)
+        let logged_in = sasl::log_in(&mut stream, credentials, &self.client_id, &nonce).await;
+        logged_in.map_err(|error| match &error {
+            SaslError::Io(broken) if self.is_plain() && is_hang_up(broken) => {
+                ConnectError::PlainLogin(error)
+            }
+            _ => error.into(),
+        })
+    }
+
+    /// Whether connections begin with a login.
+    pub fn logs_in(&self) -> bool {
+        self.credentials.is_some()
+    }
+
+    /// Whether connections are not encrypted.
+    pub fn is_plain(&self) -> bool {
+        self.tls.is_none()
     }
 
     /// The addresses of `node`, a `host:port`.
@@ -171,6 +190,35 @@ fn nonce() -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Connection;
+    use crate::login::Mechanism;
+    use skidder_config::Secret;
+
+    #[tokio::test]
+    async fn a_broker_that_hangs_up_before_its_first_answer_may_want_tls() {
+        let settings = || DialSettings {
+            client_id: "a".to_owned(),
+            timeout: Duration::from_mins(1),
+            keep_alive: false,
+        };
+        let hint = "if this port speaks TLS, set `ssl.enabled: true`";
+        let dialer = Dialer::new(None, None, settings());
+        let (ours, theirs) = tokio::io::duplex(1000);
+        drop(theirs);
+        let error = Connection::greet(&dialer, Box::new(ours)).await.err().expect("no answer");
+        assert!(error.to_string().contains(hint), "{error}");
+        assert_eq!(error.advice(), "");
+        let credentials = Credentials {
+            mechanism: Mechanism::Plain,
+            username: "a".to_owned(),
+            password: Secret::new("b"),
+        };
+        let dialer = Dialer::new(None, Some(credentials), settings());
+        let (mut ours, theirs) = tokio::io::duplex(1000);
+        drop(theirs);
+        let error = dialer.log_in(&mut ours).await.expect_err("no answer");
+        assert!(error.to_string().contains(hint), "{error}");
+    }
 
     #[test]
     fn the_remedy_for_a_port_without_tls_is_one_of_the_settings() {

@@ -3,7 +3,9 @@
 use crate::codes::Code;
 use crate::connect::{ConnectError, Dialer, Stream};
 use crate::messages::{API_VERSIONS, Identity, METADATA_WITH_RIGHTS, Metadata, Versions};
+use crate::sasl::SaslError;
 use crate::wire::{self, Api, Nonsense};
+use skidder_net::{WithoutTls, is_hang_up, plain_remedy};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,6 +32,9 @@ pub enum AskError {
     #[error("the broker ended the connection")]
     /// The far side closed it.
     Ended,
+    #[error("{}{}", .0, plain_remedy(WithoutTls::NoSsl, false))]
+    /// The far side hung up on a connection without TLS before its first answer.
+    Unanswered(Box<AskError>),
     #[error("no answer within {0:?} (`timeout`)")]
     /// No answer in time.
     Time(Duration),
@@ -52,9 +57,10 @@ impl AskError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Code(code) => code.advice(),
-            Self::Tls => {
-                "set `ssl.enabled: true`, and `ssl.certificate_authorities` for its certificate"
-            }
+            Self::Tls => WithoutTls::NoSsl.with_tls(),
+            // It has its own.
+            Self::Unanswered(_)
+            | Self::Connect(ConnectError::PlainLogin(_) | ConnectError::Sasl(SaslError::Tls)) => "",
             Self::TooOld(_) => "use newer brokers, or for Zstandard another `compression`",
             _ => "see `hosts`, `ssl` and `username`, and whether the brokers run",
         }
@@ -127,9 +133,18 @@ impl Connection {
             client_id: dialer.client_id.clone(),
             timeout: dialer.timeout,
         };
+        // A login before was answered.
+        let may_want_tls = dialer.is_plain() && !dialer.logs_in();
         for version in [API_VERSIONS, 0] {
             let question = Versions::question(version);
-            let answer = connection.ask(Api::Versions, version, &question).await?;
+            let answer = connection.ask(Api::Versions, version, &question).await;
+            let answer = answer.map_err(|error| match &error {
+                AskError::Ended if may_want_tls => AskError::Unanswered(Box::new(error)),
+                AskError::Broken(broken) if may_want_tls && is_hang_up(broken) => {
+                    AskError::Unanswered(Box::new(error))
+                }
+                _ => error,
+            })?;
             match Versions::read(&answer, version)? {
                 Ok(versions) => {
                     connection.versions = versions;

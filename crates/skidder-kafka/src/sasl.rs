@@ -8,6 +8,7 @@ use crate::codes::Code;
 use crate::login::{Credentials, Mechanism};
 use crate::wire::{self, Api, Nonsense, Reader};
 use sha2::{Digest, Sha256, Sha512};
+use skidder_net::{WithoutTls, is_tls_alert, plain_remedy};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -22,6 +23,9 @@ pub enum SaslError {
     /// The connection broke.
     #[error("the broker ended the login: {0}; is this its port with SASL?")]
     Io(#[from] io::Error),
+    /// The answer is an alert of TLS.
+    #[error("{}", plain_remedy(WithoutTls::NoSsl, true))]
+    Tls,
     /// The broker offers others.
     #[error("the broker does not offer `sasl.mechanism: {0}`, but {1}")]
     Mechanism(&'static str, String),
@@ -134,6 +138,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         self.stream.flush().await?;
         let mut length = [0; 4];
         self.stream.read_exact(&mut length).await?;
+        if is_tls_alert(&length) {
+            return Err(SaslError::Tls);
+        }
         let length = u32::from_be_bytes(length) as usize;
         if !(4..=ANSWER_BYTES_MAX).contains(&length) {
             return Err(SaslError::Nonsense("its length is none"));
@@ -302,6 +309,15 @@ mod tests {
             let made = Proof::<Sha512>::of("x", "n=a,r=abc", "abc", challenge);
             assert!(matches!(made, Err(SaslError::Nonsense(_))), "{challenge:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_port_with_tls_is_known_by_its_alert() {
+        let (mut ours, mut theirs) = tokio::io::duplex(1000);
+        theirs.write_all(b"\x15\x03\x03\x00\x02\x02\x46").await.expect("room");
+        let mut session = Session { stream: &mut ours, client_id: "a", number: 0 };
+        let error = session.handshake("PLAIN").await.expect_err("no answer");
+        assert!(error.to_string().starts_with("this port speaks TLS: set `ssl.enabled"), "{error}");
     }
 
     #[test]

@@ -38,8 +38,8 @@ pub use proxy_choice::{Environment, PROXY, ProxyChoice};
 pub use read::{HTTPS, TLS, read_headers, read_hosts, read_https, read_tls};
 pub use redact::{Redactor, redact};
 pub use route::{
-    Host, NetError, Proxy, Route, Stream, WithoutTls, connect_remedy, dial, encrypt, is_tls_alert,
-    resolve, tls_remedy,
+    Host, NetError, Proxy, Route, Stream, WithoutTls, connect_remedy, dial, encrypt, is_hang_up,
+    is_tls_alert, plain_remedy, resolve, tls_remedy,
 };
 pub use server::{
     Accept, AcceptFuture, Accepted, Arena, BoundAddress, BoundDatagrams, Claim, ClientCertificate,

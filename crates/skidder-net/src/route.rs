@@ -97,6 +97,44 @@ impl fmt::Display for WithoutTls {
     }
 }
 
+impl WithoutTls {
+    /// The opposite: what to write for a connection with TLS.
+    pub fn with_tls(self) -> &'static str {
+        match self {
+            Self::Http => "use `https://` in place of `http://`",
+            Self::Redis => {
+                "use `rediss://` in `hosts`, or leave the scheme out and set `ssl.enabled: true`"
+            }
+            Self::Mqtt => "use `ssl://` in `hosts`",
+            Self::NoSsl => {
+                "set `ssl.enabled: true`, and `ssl.certificate_authorities` for its certificate"
+            }
+        }
+    }
+}
+
+/// What a server without an answer to a connection without TLS may want: an alert of TLS makes it certain, and is the whole
+/// error; of a server that only hung up it is a remedy, for use after the error.
+pub fn plain_remedy(settings: WithoutTls, is_certain: bool) -> String {
+    let remedy = settings.with_tls();
+    if is_certain {
+        format!("this port speaks TLS: {remedy}")
+    } else {
+        format!("; if this port speaks TLS, {remedy}")
+    }
+}
+
+/// Whether the other side closed the connection, with or without having read what it was sent.
+pub fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
 /// How to fix a failed connection, for use after the error; empty if unknown.
 pub fn connect_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -370,6 +408,22 @@ mod tests {
             let error = io::Error::new(io::ErrorKind::InvalidData, error);
             let remedy = tls_remedy(&error, WithoutTls::Http);
             assert!(remedy.contains("`ssl.certificate_authorities`"), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn a_port_with_tls_has_the_remedy_of_its_settings() {
+        for (settings, expected) in [
+            (WithoutTls::Http, "use `https://`"),
+            (WithoutTls::Redis, "use `rediss://`"),
+            (WithoutTls::Mqtt, "use `ssl://`"),
+            (WithoutTls::NoSsl, "set `ssl.enabled: true`"),
+        ] {
+            let certain = plain_remedy(settings, true);
+            assert!(certain.starts_with(&format!("this port speaks TLS: {expected}")), "{certain}");
+            let perhaps = plain_remedy(settings, false);
+            let expected = format!("; if this port speaks TLS, {expected}");
+            assert!(perhaps.starts_with(&expected), "{perhaps}");
         }
     }
 

@@ -6,7 +6,10 @@ use super::request::Request;
 use super::server::{ServerInfo, Target};
 use super::setup::{Installer, PipelineLoader, SetupError};
 use http::Method;
-use skidder_net::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, Route, excerpt};
+use skidder_net::{
+    ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, Route, WithoutTls, excerpt,
+    plain_remedy,
+};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
@@ -24,7 +27,7 @@ pub(crate) enum Failure {
     Status { status: u16, answer: String },
     #[error("the server refused the credentials ({status}){}; {}", suffix(.answer), credentials_remedy(*.status))]
     Credentials { status: u16, answer: String },
-    #[error("{0}; if this port speaks TLS, use `https://` in `hosts`")]
+    #[error("{}{}", .0, plain_remedy(WithoutTls::Http, false))]
     Plain(ConnectionError),
     #[error("the server answered {status}, but {error}")]
     Unreadable { status: u16, error: AnswerError },

@@ -5,6 +5,10 @@ pub fn with_advice(error: &str) -> String {
     let advice = match error.split(' ').next().unwrap_or_default() {
         "WRONGPASS" | "NOAUTH" => "; see `username` and `password`",
         "NOPERM" => "; the user may not: see its ACL",
+        // A server that wants a password takes only small commands before it.
+        "ERR" if error.contains("unauthenticated") => {
+            "; the server wants a password: see `username` and `password`"
+        }
         "ERR" if error.contains("AUTH") => "; the server has no password: remove `password`",
         "ERR" if error.contains("DB index") => "; see `db`",
         "LOADING" | "MASTERDOWN" => "; it will be ready later",
@@ -27,6 +31,11 @@ mod tests {
     fn errors_say_what_to_do() {
         for (error, advice) in [
             ("NOAUTH Authentication required.", "see `username` and `password`"),
+            (
+                "ERR Protocol error: unauthenticated multibulk length",
+                "see `username` and `password`",
+            ),
+            ("ERR Protocol error: unauthenticated bulk length", "see `username` and `password`"),
             ("ERR Client sent AUTH, but no password is set", "remove `password`"),
             ("ERR DB index is out of range", "see `db`"),
             ("LOADING Redis is loading the dataset in memory", "ready later"),

@@ -1,6 +1,7 @@
 //! RESP2, the protocol of Redis, as far as it is needed. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
-use skidder_net::{Stream, is_tls_alert};
+use crate::advice::with_advice;
+use skidder_net::{Stream, WithoutTls, is_hang_up, is_tls_alert, plain_remedy};
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -19,6 +20,9 @@ const DIGITS_MAX: usize = 20;
 const KEPT_BYTES_MAX: usize = 256 << 10;
 /// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
+
+/// How long to wait for what a server says that takes no more of a command.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(100);
 
 /// An answer to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +52,14 @@ pub enum RespError {
     #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
     /// An alert of TLS.
-    #[error("this port speaks TLS: use `rediss://` in `hosts`, or set `ssl`")]
+    #[error("{}", plain_remedy(WithoutTls::Redis, true))]
     Tls,
+    /// A connection without TLS was closed before the first answer.
+    #[error("{}{}", .0, plain_remedy(WithoutTls::Redis, false))]
+    Unanswered(Box<RespError>),
+    /// The server ended the connection with an error, while a command was sent.
+    #[error("the server ended the connection: {}", with_advice(.0))]
+    Ended(String),
     /// Another protocol; how the answer begins.
     #[error("the server does not speak the protocol of Redis: {0:?}; is it Redis?")]
     Protocol(String),
@@ -104,6 +114,8 @@ pub struct Connection {
     /// How far the next answer was looked through.
     scan: Scan,
     answer_bytes_max: usize,
+    /// It is not encrypted, and there was no answer yet.
+    is_plain_and_new: bool,
     /// Bytes of all answers.
     pub read_bytes: u64,
 }
@@ -194,8 +206,15 @@ impl Connection {
             start: 0,
             scan: Scan::default(),
             answer_bytes_max: ANSWER_BYTES_MAX,
+            is_plain_and_new: false,
             read_bytes: 0,
         }
+    }
+
+    /// It is not encrypted: a server that closes it at once may want TLS.
+    #[must_use]
+    pub fn without_tls(self) -> Self {
+        Self { is_plain_and_new: true, ..self }
     }
 
     /// Longer answers are an error.
@@ -212,13 +231,39 @@ impl Connection {
         let mut rest = bytes;
         while !rest.is_empty() {
             let written = tokio::time::timeout(self.timeout, self.stream.write(rest)).await;
-            match written.map_err(|_| RespError::Timeout(self.timeout))?? {
-                0 => return Err(RespError::Closed),
-                count => rest = &rest[count..],
+            match written.map_err(|_| RespError::Timeout(self.timeout))? {
+                Ok(0) => return Err(self.over(RespError::Closed)),
+                Ok(count) => rest = &rest[count..],
+                Err(error) => return Err(self.last_words(error).await),
             }
         }
         let flushed = tokio::time::timeout(self.timeout, self.stream.flush()).await;
-        flushed.map_err(|_| RespError::Timeout(self.timeout))?.map_err(RespError::Broken)
+        match flushed.map_err(|_| RespError::Timeout(self.timeout))? {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.last_words(error).await),
+        }
+    }
+
+    /// Why nothing can be sent: the server may have said so before it hung up.
+    async fn last_words(&mut self, error: io::Error) -> RespError {
+        match self.reply_within(LAST_WORDS_MAX).await {
+            Ok(Reply::Error(words)) => RespError::Ended(words),
+            Err(RespError::Tls) => RespError::Tls,
+            _ => self.over(RespError::Broken(error)),
+        }
+    }
+
+    /// The error of a connection that is over.
+    fn over(&self, error: RespError) -> RespError {
+        let is_hung_up = match &error {
+            RespError::Closed => true,
+            RespError::Broken(error) => is_hang_up(error),
+            _ => false,
+        };
+        if self.is_plain_and_new && is_hung_up {
+            return RespError::Unanswered(Box::new(error));
+        }
+        error
     }
 
     /// The next answer.
@@ -236,6 +281,7 @@ impl Connection {
             if let Some(length) = self.scan.end(rest, self.answer_bytes_max)? {
                 let reply = Parser { rest: &rest[..length], depth: 0 }.reply()?;
                 self.scan = Scan::default();
+                self.is_plain_and_new = false;
                 self.start += length;
                 if self.start == self.buffer.len() {
                     self.buffer.clear();
@@ -269,12 +315,13 @@ impl Connection {
         self.start = 0;
         self.buffer.reserve(READ_BYTES);
         let read = tokio::time::timeout(timeout, self.stream.read_buf(&mut self.buffer)).await;
-        match read.map_err(|_| RespError::Timeout(timeout))?? {
-            0 => Err(RespError::Closed),
-            count => {
+        match read.map_err(|_| RespError::Timeout(timeout))? {
+            Ok(0) => Err(self.over(RespError::Closed)),
+            Ok(count) => {
                 self.read_bytes += count as u64;
                 Ok(())
             }
+            Err(error) => Err(self.over(RespError::Broken(error))),
         }
     }
 }
@@ -432,6 +479,44 @@ mod tests {
         assert_eq!(list.outline(), Reply::List(vec![Reply::Null; 2]));
         assert_eq!(list.outline().to_string(), list.to_string());
         assert_eq!(Reply::Number(7).outline(), Reply::Number(7));
+    }
+
+    #[tokio::test]
+    async fn a_port_that_speaks_tls_is_known_or_guessed() {
+        let perhaps = "the server closed the connection; if this port speaks TLS, use `rediss://`";
+        let certain = "this port speaks TLS: use `rediss://`";
+        for (answer, is_plain, expected) in [
+            (&b"\x15\x03\x01\x00\x02\x02\x46"[..], true, certain),
+            (b"", true, perhaps),
+            (b"", false, "the server closed the connection"),
+            (b"+PONG\r\n", true, "the server closed the connection"),
+        ] {
+            let (ours, mut theirs) = tokio::io::duplex(1000);
+            let connection = Connection::new(Box::new(ours), Duration::from_mins(1));
+            let mut connection = if is_plain { connection.without_tls() } else { connection };
+            connection.send(b"*1\r\n$4\r\nPING\r\n").await.unwrap();
+            theirs.write_all(answer).await.unwrap();
+            drop(theirs);
+            let error = loop {
+                match connection.reply().await {
+                    Ok(_) => {}
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(error.starts_with(expected), "{answer:?}: {error}");
+            assert_eq!(error.contains("if this port"), expected == perhaps, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_takes_no_more_of_a_command_may_say_why() {
+        let (ours, mut theirs) = tokio::io::duplex(1000);
+        let mut connection = Connection::new(Box::new(ours), Duration::from_mins(1)).without_tls();
+        let words = b"-ERR Protocol error: unauthenticated multibulk length\r\n";
+        theirs.write_all(words).await.unwrap();
+        drop(theirs);
+        let error = connection.send(b"*12\r\n").await.unwrap_err().to_string();
+        assert!(error.contains("unauthenticated") && error.ends_with("`password`"), "{error}");
     }
 
     #[test]

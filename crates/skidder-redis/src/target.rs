@@ -1,5 +1,6 @@
 //! A server, and how a connection to it is opened.
 
+use crate::advice::with_advice;
 use crate::resp::{Connection, Reply, RespError};
 use skidder_config::Secret;
 use skidder_net::{NetError, Route, Stream, dial, encrypt, redact, resolve};
@@ -53,7 +54,7 @@ pub enum Failure {
     #[error(transparent)]
     Connection(#[from] RespError),
     /// The server refused a command that each connection begins with.
-    #[error("the server refused {command}: {error}")]
+    #[error("the server refused {command}: {}", with_advice(error))]
     Greeting {
         /// Its name.
         command: &'static str,
@@ -61,7 +62,7 @@ pub enum Failure {
         error: String,
     },
     /// The server refused another command.
-    #[error("the server answered: {0}")]
+    #[error("the server answered: {}", with_advice(.0))]
     Answer(String),
 }
 
@@ -100,7 +101,17 @@ impl Target {
                 }
             }
         };
-        Ok(Connection::new(stream, timeout))
+        Ok(self.connection(stream, timeout))
+    }
+
+    /// A connection over this stream to the server.
+    pub fn connection(&self, stream: Box<dyn Stream>, timeout: Duration) -> Connection {
+        let connection = Connection::new(stream, timeout);
+        if self.route.tls.is_none() && !matches!(self.network, Network::Unix(_)) {
+            connection.without_tls()
+        } else {
+            connection
+        }
     }
 
     /// A connection to an address of the version of IP that is wanted.

@@ -4,7 +4,7 @@ use super::decode::{BadPacket, Connected, Decoder, Packet, Version};
 use super::encode::{Connect, put_subscribe};
 use super::reasons;
 use super::settings::{Broker, Settings};
-use skidder_net::{NetError, Stream, WithoutTls, is_tls_alert, tls_remedy};
+use skidder_net::{NetError, Stream, WithoutTls, is_tls_alert, plain_remedy, tls_remedy};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -40,7 +40,8 @@ pub(super) enum LinkError {
     Closed,
     /// The far side has ended it without TLS and without an answer to `CONNECT`.
     #[error(
-        "the broker ended the connection before it answered `CONNECT`; if this is a port with TLS, use `ssl://` in `hosts`"
+        "the broker ended the connection before it answered `CONNECT`{}",
+        plain_remedy(WithoutTls::Mqtt, false)
     )]
     NoTls,
     /// It is broken.
@@ -53,7 +54,7 @@ pub(super) enum LinkError {
     #[error("the broker takes nothing for `timeout` ({} s)", .0.as_secs_f64())]
     Stuck(Duration),
     /// The port speaks TLS.
-    #[error("this port speaks TLS; use `ssl://` in `hosts`")]
+    #[error("{}", plain_remedy(WithoutTls::Mqtt, true))]
     Tls,
     /// It is no broker.
     #[error("the bytes of the broker make no sense: {0}; is this the port of an MQTT broker?")]

@@ -361,7 +361,7 @@ async fn a_refusal_is_reported_with_its_remedy_and_the_broker_is_tried_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_broker_is_reported() {
     for (answer, expected) in [
-        (&b"\x15\x03\x01\0\x02\x02\x28"[..], "this port speaks TLS; use `ssl://`"),
+        (&b"\x15\x03\x01\0\x02\x02\x28"[..], "this port speaks TLS: use `ssl://`"),
         (b"HTTP/1.1 400 Bad Request\r\n", "is this the port of an MQTT broker?"),
         (b"\xd0\0", "not `CONNACK`"),
     ] {
@@ -392,7 +392,7 @@ async fn a_broker_that_ends_the_connection_before_its_answer_may_want_tls() {
         format!("{{hosts: ['tcp://{address}'], backoff: {{init: 5ms, max: 20ms}}, topics: [t]}}");
     let (read, _) = read_with(&text, |section| read(section, &context(&Sockets::default())));
     let mut bench = Bench::start(read.unwrap(), 100);
-    let expected = "if this is a port with TLS, use `ssl://` in `hosts`";
+    let expected = "if this port speaks TLS, use `ssl://` in `hosts`";
     bench.until(expected, |bench| trouble(bench).contains(expected)).await;
     bench.stop().await;
     ends_all.abort();

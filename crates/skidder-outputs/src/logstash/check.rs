@@ -3,8 +3,7 @@
 use super::Logstash;
 use super::frames::ACK_BYTES;
 use super::session::SessionError;
-use skidder_net::{Steps, is_tls_alert};
-use std::io;
+use skidder_net::{Steps, is_hang_up, is_tls_alert};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// The frame of a window without events.
@@ -46,17 +45,6 @@ impl Logstash {
         }
         good
     }
-}
-
-/// Whether the other side closed the connection, with or without having read what it was sent.
-fn is_hang_up(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-    )
 }
 
 const HUNG_UP: &str = "it closed the connection; is its `beats` input on this port, and does it expect TLS \

@@ -100,6 +100,7 @@ impl Logstash {
                 windows_max: config.pipelining.max(1),
                 timeout: config.timeout,
                 ttl: config.ttl,
+                is_plain: config.tls.is_none(),
                 metrics: Arc::clone(&feed.metrics),
                 clock: Arc::clone(&feed.clock),
                 backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),

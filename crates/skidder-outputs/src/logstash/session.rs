@@ -7,7 +7,7 @@ use super::frames::{ACK_BYTES, FrameWriter, read_ack};
 use super::slow_start::SlowStart;
 use crate::backoff::{Backoff, Failures};
 use crate::supply::{Share, Supply};
-use skidder_net::{Stream, is_tls_alert};
+use skidder_net::{Stream, WithoutTls, is_hang_up, is_tls_alert, plain_remedy};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::{Delivery, OutputMetrics, Ticket};
 use std::collections::VecDeque;
@@ -26,10 +26,11 @@ pub(crate) enum SessionError {
     Closed,
     #[error("the server showed no sign of life within `timeout` ({} s)", .0.as_secs_f64())]
     Silent(Duration),
-    #[error(
-        "this port speaks TLS: set `ssl.enabled: true`, and `ssl.certificate_authorities` for its certificate"
-    )]
+    #[error("{}", plain_remedy(WithoutTls::NoSsl, true))]
     Tls,
+    /// A connection without TLS was closed before the first answer.
+    #[error("{}{}", .0, plain_remedy(WithoutTls::NoSsl, false))]
+    Unanswered(Box<SessionError>),
     #[error("the server does not speak Lumberjack: {0}")]
     Protocol(String),
 }
@@ -54,6 +55,8 @@ pub(crate) struct WorkerState {
     pub(crate) windows_max: usize,
     pub(crate) timeout: Duration,
     pub(crate) ttl: Duration,
+    /// Connections are not encrypted.
+    pub(crate) is_plain: bool,
     pub(crate) metrics: Arc<OutputMetrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) backoff: Backoff,
@@ -83,6 +86,8 @@ pub(crate) struct Session<'a> {
     /// Of the acknowledgement that is being read.
     ack: [u8; ACK_BYTES],
     ack_bytes: usize,
+    /// There was an answer.
+    is_answered: bool,
     in_flight: VecDeque<Window>,
     /// Taken and not in a window yet.
     waiting: VecDeque<Delivery>,
@@ -126,6 +131,7 @@ impl<'a> Session<'a> {
             write,
             ack: [0; ACK_BYTES],
             ack_bytes: 0,
+            is_answered: false,
             in_flight: VecDeque::new(),
             waiting: VecDeque::new(),
             share: 0,
@@ -281,6 +287,7 @@ impl<'a> Session<'a> {
             let shown = String::from_utf8_lossy(&self.ack).into_owned();
             return Err(SessionError::Protocol(format!("it sent {shown:?}")));
         };
+        self.is_answered = true;
         self.alive();
         // Only the newest window can be.
         let half_out = self.in_flight.len() == 1 && self.written < self.kept.buffer.len();
@@ -346,8 +353,26 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The error of a connection that is over, with what the settings may lack.
+    fn with_remedy(&self, error: SessionError) -> SessionError {
+        let is_hung_up = match &error {
+            SessionError::Closed => true,
+            SessionError::Broken(error) => is_hang_up(error),
+            _ => false,
+        };
+        if !self.kept.is_plain || self.is_answered || !is_hung_up {
+            return error;
+        }
+        // An alert may be shorter than an answer, or its end is missing.
+        if is_tls_alert(&self.ack[..self.ack_bytes]) {
+            return SessionError::Tls;
+        }
+        SessionError::Unanswered(Box::new(error))
+    }
+
     /// Gives back what was not acknowledged.
     fn fail(mut self, error: SessionError) -> End {
+        let error = self.with_remedy(error);
         let mut left: Vec<Share> = Vec::new();
         let mut events = 0;
         for window in self.in_flight.drain(..) {
@@ -383,24 +408,58 @@ mod tests {
     use skidder_os::SystemClock;
 
     #[tokio::test]
+    async fn a_server_that_hangs_up_without_an_answer_may_want_tls() {
+        let lines = ["some line of a log"; 3];
+        let perhaps =
+            "the server closed the connection; if this port speaks TLS, set `ssl.enabled: true`";
+        for (is_plain, answer, expected) in [
+            (true, &b""[..], perhaps),
+            (true, b"\x15\x03\x01", "this port speaks TLS: set `ssl.enabled: true`"),
+            // A sign of life, which acknowledges nothing.
+            (true, b"2A\0\0\0\0", "the server closed the connection"),
+            (false, b"", "the server closed the connection"),
+        ] {
+            let share = deliveries(vec![batch_with(&lines, &Map::new(), &Map::new())]);
+            let supply = Arc::new(Supply::default());
+            let mut kept = WorkerState { is_plain, ..state(&supply, 0) };
+            let (ours, mut theirs) = tokio::io::duplex(10_000);
+            theirs.write_all(answer).await.unwrap();
+            theirs.shutdown().await.unwrap();
+            supply.give_back(0, vec![share]);
+            let first = supply.take().await;
+            let end = Session::new(&mut kept, Box::new(ours), first).run().await;
+            let End::Failed(error, 3) = end else { panic!("{end:?}") };
+            let said = error.to_string();
+            assert!(said.starts_with(expected), "{said}");
+            assert_eq!(said.contains("if this port"), expected == perhaps, "{said}");
+        }
+    }
+
+    /// A worker's state with this supply and level of compression.
+    fn state(supply: &Arc<Supply>, level: u32) -> WorkerState {
+        WorkerState {
+            supply: Arc::clone(supply),
+            frames: FrameWriter::new(&context(), "filebeat", false, level),
+            slow_start: None,
+            windows_max: 2,
+            timeout: Duration::from_mins(1),
+            ttl: Duration::ZERO,
+            is_plain: true,
+            metrics: Arc::default(),
+            clock: Arc::new(SystemClock::new()),
+            backoff: Backoff::new(Duration::ZERO, Duration::ZERO, 1),
+            failures: Failures::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
     async fn an_acknowledgement_of_what_was_not_sent_yet_is_none() {
         let lines = ["some line of a log"; 100];
         for level in [0, 3] {
             let share = deliveries(vec![batch_with(&lines, &Map::new(), &Map::new())]);
             let supply = Arc::new(Supply::default());
-            let mut kept = WorkerState {
-                supply: Arc::clone(&supply),
-                frames: FrameWriter::new(&context(), "filebeat", false, level),
-                slow_start: None,
-                windows_max: 2,
-                timeout: Duration::from_mins(1),
-                ttl: Duration::ZERO,
-                metrics: Arc::default(),
-                clock: Arc::new(SystemClock::new()),
-                backoff: Backoff::new(Duration::ZERO, Duration::ZERO, 1),
-                failures: Failures::default(),
-                buffer: Vec::new(),
-            };
+            let mut kept = state(&supply, level);
             // It takes little, and acknowledges all before it has read anything.
             let (ours, mut theirs) = tokio::io::duplex(16);
             theirs.write_all(b"2A\0\0\0\x64").await.unwrap();

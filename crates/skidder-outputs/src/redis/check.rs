@@ -20,7 +20,7 @@ impl Redis {
     async fn check_target(&self, target: &Target, steps: &mut Steps<'_>) -> Option<()> {
         let timeout = self.config.timeout;
         let stream = target.route.check(steps, timeout).await?;
-        let mut connection = Connection::new(stream, timeout);
+        let mut connection = target.connection(stream, timeout);
         if target.credentials.is_some() {
             let result = target.log_in(&mut connection).await.map_err(|error| advised(&error));
             steps.step(1, "credentials", result)?;
