@@ -294,8 +294,8 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
             .filter(|all: &Vec<_>| !all.is_empty());
     }
     let servers = hosts.try_each(Server::parse).at_least_one("server").required();
-    if tls.is_some() {
-        Server::warn_of_plain(section, &servers);
+    if tls.is_some() && Server::are_plain(&servers) {
+        WithoutTls::Redis.warn_of_plain(section);
     }
     let settings = tls.clone().unwrap_or_default();
     let mut targets = Vec::new();

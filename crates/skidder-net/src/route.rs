@@ -4,6 +4,7 @@ use crate::first::first_of;
 use crate::{HttpProxy, SocksProxy, Steps};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use skidder_config::Section;
 use skidder_tls::{TlsClient, VerificationMode, handshake_words};
 use std::fmt;
 use std::io;
@@ -110,6 +111,22 @@ impl WithoutTls {
                 "set `ssl.enabled: true`, and `ssl.certificate_authorities` for its certificate"
             }
         }
+    }
+}
+
+impl WithoutTls {
+    /// Warns that `ssl`, which is set, does nothing: no entry of `hosts` has a scheme with TLS, which decides, as in Filebeat.
+    pub fn warn_of_plain(self, section: &Section<'_>) {
+        let scheme = match self {
+            Self::Http => "https://",
+            Self::Redis => "rediss://",
+            Self::Mqtt => "ssl://",
+            // There are no schemes.
+            Self::NoSsl => return,
+        };
+        let message =
+            format!("`ssl` does nothing: no host begins with `{scheme}`, and nothing is encrypted");
+        section.warning("ssl", message, format!("use `{scheme}` in `hosts`, or remove `ssl`"));
     }
 }
 
@@ -424,6 +441,23 @@ mod tests {
             let perhaps = plain_remedy(settings, false);
             let expected = format!("; if this port speaks TLS, {expected}");
             assert!(perhaps.starts_with(&expected), "{perhaps}");
+        }
+    }
+
+    #[test]
+    fn ssl_that_does_nothing_is_a_warning_where_schemes_decide() {
+        let settings = skidder_config::Settings::parse("x", "ssl: {enabled: true}").expect("YAML");
+        for (without_tls, expected) in [
+            (WithoutTls::Redis, "no host begins with `rediss://`"),
+            (WithoutTls::Mqtt, "no host begins with `ssl://`"),
+            (WithoutTls::NoSsl, ""),
+        ] {
+            let problems = skidder_config::Problems::new();
+            let root = settings.root(&problems);
+            without_tls.warn_of_plain(&root);
+            root.skip();
+            let said = problems.to_string();
+            assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
         }
     }
 

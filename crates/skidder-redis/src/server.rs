@@ -1,6 +1,6 @@
 //! An entry of `hosts`.
 
-use skidder_config::{Secret, Section};
+use skidder_config::Secret;
 use skidder_net::{Host, read_address, read_credentials, read_host};
 
 /// Port of a host that names none.
@@ -52,12 +52,8 @@ impl Server {
         Ok(Self { host: Host { name, port }, tls, credentials, db })
     }
 
-    /// Warns that `ssl`, which is set, does nothing: hosts with `redis://` do not heed it, as in Filebeat.
-    pub fn warn_of_plain(section: &Section<'_>, servers: &[Self]) {
-        if !servers.is_empty() && servers.iter().all(|server| server.tls == Some(false)) {
-            let message =
-                "`ssl` does nothing: all hosts begin with `redis://`, and nothing is encrypted";
-            section.warning("ssl", message, "use `rediss://` in `hosts`, or remove `ssl`");
-        }
+    /// Whether `ssl` has no effect: all hosts begin with `redis://`.
+    pub fn are_plain(servers: &[Self]) -> bool {
+        !servers.is_empty() && servers.iter().all(|server| server.tls == Some(false))
     }
 }

@@ -105,7 +105,7 @@ fn what_has_no_effect_is_said() {
         ("{hosts: [h], maxconn: 3}", "one connection for each server"),
         (
             "{hosts: ['redis://h'], ssl.verification_mode: full}",
-            "`ssl` does nothing: all hosts begin with `redis://`",
+            "`ssl` does nothing: no host begins with `rediss://`",
         ),
         ("{hosts: [h], group: g}", "`group` has no effect: this input reads the slow log"),
         ("{hosts: [h], consumer: c}", "`consumer` has no effect"),

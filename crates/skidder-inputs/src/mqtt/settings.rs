@@ -292,9 +292,7 @@ fn read_tls(
     let mut tls = TlsSettings::read(&section.part(&TLS));
     if is_needed != Some(true) {
         if is_set && tls.enabled && is_needed.is_some() {
-            let message =
-                "`ssl` does nothing: no host begins with `ssl://`, and nothing is encrypted";
-            section.warning(TLS.name(), message, "use `ssl://` in `hosts`, or remove `ssl`");
+            WithoutTls::Mqtt.warn_of_plain(section);
         }
         return Ok(None);
     }

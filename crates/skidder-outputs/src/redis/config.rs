@@ -5,7 +5,7 @@ use crate::selector::{RULE, Selector};
 use crate::settings::{self, BACKOFF, EVERY_OUTPUT, events, read_backoff};
 use skidder_config::{Group, Key, OneOf, Parts, Secret, Section, settings};
 use skidder_event::Format;
-use skidder_net::{SOCKS, SocksProxy, TLS, read_tls};
+use skidder_net::{SOCKS, SocksProxy, TLS, WithoutTls, read_tls};
 use skidder_redis::Server;
 use skidder_tls::TlsSettings;
 use std::time::Duration;
@@ -179,8 +179,8 @@ impl Config {
         (config.backoff_init, config.backoff_max) = read_backoff(section);
         config.proxy = SocksProxy::read(section);
         config.tls = read_tls(section);
-        if config.tls.is_some() {
-            Server::warn_of_plain(section, &config.servers);
+        if config.tls.is_some() && Server::are_plain(&config.servers) {
+            WithoutTls::Redis.warn_of_plain(section);
         }
         if config.servers.is_empty() { None } else { Some(config) }
     }

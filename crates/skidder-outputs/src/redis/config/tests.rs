@@ -53,7 +53,7 @@ fn redis_settings_are_read() {
     assert_eq!(config.backoff_max, Duration::from_secs(3));
     assert!(config.proxy.is_some() && matches!(config.codec, CodecConfig::Format(_)));
     let (_, problems) = read("{hosts: ['redis://a'], ssl.verification_mode: full}");
-    assert!(problems.contains("`ssl` does nothing: all hosts begin with `redis://`"), "{problems}");
+    assert!(problems.contains("`ssl` does nothing: no host begins with `rediss://`"), "{problems}");
     let (config, _) = read("{hosts: a, index: mine, key: theirs}");
     assert_eq!(config.unwrap().key.constant(), Some("theirs"));
     let (config, _) = read("{hosts: a, keys: [{key: x, when.has_fields: [y]}]}");
