@@ -103,6 +103,7 @@ pub use load::{
     FILE_BYTES_MAX, LoadOptions, OpenKeystore, is_there, load, load_part, load_without_file,
 };
 pub use made::{VariableScope, VariableValue};
+pub use mask::mask_address;
 pub use node::{Content, Entry, MASK, Map, Node, Value};
 pub use packed::MadeSettings;
 pub use pipes::Pipes;

@@ -91,9 +91,12 @@ pub(crate) fn mask_url(text: &str) -> String {
     }
 }
 
-/// The same for a text that is surely an address, also without a scheme.
-pub(crate) fn mask_address(text: &str) -> String {
-    let start = text.find("://").map_or(0, |scheme_end| scheme_end + 3);
+/// The same for a text that is surely an address, also without a scheme, or with one that has too few slashes. For messages
+/// that quote an address.
+pub fn mask_address(text: &str) -> String {
+    // What has an `@` in it is no scheme.
+    let scheme = text.find("://").filter(|end| !text[..*end].contains('@'));
+    let start = scheme.map_or(0, |scheme_end| scheme_end + 3);
     mask(text, start, start > 0)
 }
 
@@ -111,7 +114,9 @@ pub(crate) fn mask_login(text: &str) -> String {
 }
 
 fn mask(text: &str, start: usize, has_scheme: bool) -> String {
-    let mut masked = match login(&text[start..], has_scheme) {
+    let without_scheme = |text| if has_scheme { None } else { login_of_last_part(text) };
+    let rest = &text[start..];
+    let mut masked = match login(rest, has_scheme).or_else(|| without_scheme(rest)) {
         Some(password) => replaced(text, start + password.start..start + password.end),
         None => text.to_owned(),
     };
@@ -145,6 +150,10 @@ fn replaced(text: &str, range: Range<usize>) -> String {
 /// Where in the text behind a scheme the password is, or may be: without a host (`user:password`),
 /// or with a slash in it.
 fn login(text: &str, has_scheme: bool) -> Option<Range<usize>> {
+    let slashes = text.len() - text.trim_start_matches('/').len();
+    if has_scheme && slashes > 0 {
+        return Some(moved(login(&text[slashes..], false)?, slashes));
+    }
     let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
     if let Some(at) = authority.rfind('@') {
         let colon = authority[..at].find(':')?;
@@ -155,11 +164,28 @@ fn login(text: &str, has_scheme: bool) -> Option<Range<usize>> {
     }
     let (user, behind) = authority.split_once(':')?;
     let password = user.len() + 1;
+    if !has_scheme && behind.is_empty() && text[password..].starts_with('/') {
+        // A scheme with too few slashes.
+        let start = password + 1;
+        return Some(moved(login(&text[start..], false)?, start));
+    }
     match text.rfind('@').filter(|at| *at > password) {
         Some(at) if !is_port(behind) => Some(password..at),
         None if has_scheme && !is_port(behind) => Some(password..authority.len()),
         _ => None,
     }
+}
+
+/// The same for an address without a scheme that has another mistake: the last part of it with an `@`.
+fn login_of_last_part(text: &str) -> Option<Range<usize>> {
+    let at = text.rfind('@')?;
+    let part = text[..at].rfind('/').map_or(0, |slash| slash + 1);
+    let colon = text[part..at].find(':')?;
+    Some(part + colon + 1..at)
+}
+
+fn moved(range: Range<usize>, by: usize) -> Range<usize> {
+    range.start + by..range.end + by
 }
 
 fn is_port(text: &str) -> bool {
@@ -206,6 +232,11 @@ mod tests {
             ("host:port", "host:port"),
             ("/a:b/c@d", "/a:b/c@d"),
             ("a@b:c", "a@b:c"),
+            ("redis:/u:pw@h", "redis:/u:xxxxx@h"),
+            ("redis:u:pw@h", "redis:xxxxx@h"),
+            ("redis:///u:pw@h", "redis:///u:xxxxx@h"),
+            ("http:/host/a", "http:/host/a"),
+            ("file:///var/a:b", "file:///var/a:b"),
         ];
         for (text, expected) in table {
             assert_eq!(mask_login(text), expected);
@@ -264,6 +295,13 @@ mod tests {
         let table = [
             ("u:geheim@h:1", "u:xxxxx@h:1"),
             ("us er:geheim@h", "us er:xxxxx@h"),
+            ("redis:/u:geheim@h", "redis:/u:xxxxx@h"),
+            ("redis:/u:ge/heim@h:1/2", "redis:/u:xxxxx@h:1/2"),
+            ("redis:u:geheim@h", "redis:xxxxx@h"),
+            ("redis//u:geheim@h", "redis//u:xxxxx@h"),
+            ("redis;//u:geheim@h", "redis;//u:xxxxx@h"),
+            ("u:geheim@h://x", "u:xxxxx@h://x"),
+            ("redis:////u:geheim@h", "redis:////u:xxxxx@h"),
             ("h:9200/?token=a", "h:9200/?token=xxxxx"),
             ("h:9200#a", "h:9200#xxxxx"),
             ("h:9200", "h:9200"),

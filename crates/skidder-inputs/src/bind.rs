@@ -1,6 +1,6 @@
 //! The address of every input that listens: parses it, and binds it as soon as it is free.
 
-use skidder_config::Section;
+use skidder_config::{Section, mask_address};
 use skidder_input::{InputError, Intake};
 use skidder_net::{Claim, ListenAddress, ListenError, UnixPlace};
 use std::any::Any;
@@ -24,7 +24,8 @@ pub(crate) fn parse_host(section: &Section<'_>, name: &str, text: &str) -> Optio
         Ok(ListenAddress::Tcp { host, port }) => Some((host, port)),
         Ok(ListenAddress::Unix { .. }) => None,
         Err(expected) => {
-            let message = format!("`{}` is `{text}`; {expected}", section.path_of(name));
+            let (path, shown) = (section.path_of(name), mask_address(text));
+            let message = format!("`{path}` is `{shown}`; {expected}");
             section.problem(name, message, "");
             None
         }

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::Value as Json;
-use skidder_config::{Group, Key, Secret, Section, settings};
+use skidder_config::{Group, Key, Secret, Section, mask_address, settings};
 use skidder_event::{EventMut, Map, Path, ValueRef};
 use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use skidder_os::Clock;
@@ -113,8 +113,8 @@ impl AddCloudFoundryMetadata {
             configured => configured,
         };
         let report = |error| {
-            let message =
-                format!("`{}` is `{address}`; {error}", settings.path_of(API_ADDRESS.name()));
+            let (path, shown) = (settings.path_of(API_ADDRESS.name()), mask_address(&address));
+            let message = format!("`{path}` is `{shown}`; {error}");
             settings.problem(API_ADDRESS.name(), message, "");
         };
         let api = HttpClient::parse(&address, tls.clone(), TIMEOUT).map_err(report).ok()?;

@@ -9,6 +9,15 @@ pub fn read_credentials(text: &str) -> Result<(String, Secret), String> {
     Ok((decode_percent(user)?, Secret::new(decode_percent(password)?)))
 }
 
+/// The mistake of a URL with another scheme; `expected` ends "is neither …". It is not shown if a password may be in it.
+pub fn wrong_scheme(scheme: &str, expected: &str) -> String {
+    if scheme.contains(['@', ':', '/']) {
+        "what is before its `://` is no scheme".to_owned()
+    } else {
+        format!("scheme `{scheme}` is neither {expected}")
+    }
+}
+
 /// The hint for a mistake in the address of a proxy.
 pub(crate) const PROXY_HINT: &str = "a proxy is `scheme://[user:password@]host[:port]`; what is special in a user or \
                                      password is percent-encoded: `/` is `%2F`, `@` is `%40`";
@@ -83,4 +92,19 @@ fn decode_percent(text: &str) -> Result<String, String> {
         rest = &rest[2..];
     }
     String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_before_a_scheme_is_not_shown() {
+        let expected = "`a` nor `b`";
+        assert_eq!(wrong_scheme("ftp", expected), "scheme `ftp` is neither `a` nor `b`");
+        for scheme in ["user:secret@host", "redis:/user:secret@host"] {
+            let error = wrong_scheme(scheme, expected);
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
 }

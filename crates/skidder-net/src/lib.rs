@@ -22,7 +22,7 @@ mod steps;
 mod tcp;
 mod url;
 
-pub use address::{read_address, read_credentials, read_host};
+pub use address::{read_address, read_credentials, read_host, wrong_scheme};
 pub use client::{AnswerStream, HttpClient, HttpError, HttpRequest};
 pub use connection::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, within};
 pub use first::first_of;

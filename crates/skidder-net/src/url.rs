@@ -4,7 +4,7 @@
 //! wins. Unlike there, a URL without a host is an error, and not this machine.
 
 use crate::Host;
-use crate::address::{read_address, read_credentials, read_host};
+use crate::address::{read_address, read_credentials, read_host, wrong_scheme};
 use skidder_config::Secret;
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl HostUrl {
         let https = match scheme {
             "http" => false,
             "https" => true,
-            _ => return Err(format!("scheme `{scheme}` is neither `http` nor `https`")),
+            _ => return Err(wrong_scheme(scheme, "`http` nor `https`")),
         };
         if rest.contains(['?', '#']) {
             return Err("a host takes no query; use `parameters`".to_owned());

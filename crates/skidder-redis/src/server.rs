@@ -1,7 +1,7 @@
 //! An entry of `hosts`.
 
 use skidder_config::Secret;
-use skidder_net::{Host, read_address, read_credentials, read_host};
+use skidder_net::{Host, read_address, read_credentials, read_host, wrong_scheme};
 
 /// Port of a host that names none.
 const DEFAULT_PORT: u16 = 6379;
@@ -27,7 +27,7 @@ impl Server {
             Some(("redis", rest)) => (Some(false), rest),
             Some(("rediss", rest)) => (Some(true), rest),
             Some((scheme, _)) => {
-                return Err(format!("scheme `{scheme}` is neither `redis` nor `rediss`"));
+                return Err(wrong_scheme(scheme, "`redis` nor `rediss`"));
             }
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));

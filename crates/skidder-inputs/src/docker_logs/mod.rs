@@ -14,7 +14,7 @@ mod tests;
 use crate::Context;
 use crate::text::TextSettings;
 use patience::Patience;
-use skidder_config::{Group, Key, OneOf, Part, Section, settings};
+use skidder_config::{Group, Key, OneOf, Part, Section, mask_address, settings};
 use skidder_input::{Input, InputError, InputFuture, Intake};
 use skidder_net::HttpClient;
 use skidder_tls::{Pem, TlsClient, TlsSettings};
@@ -142,7 +142,8 @@ fn read_server(section: &Section<'_>, context: &Context) -> Option<(HttpClient, 
     match HttpClient::parse(&host, tls, TIMEOUT) {
         Ok(server) => Some((server, host)),
         Err(error) => {
-            let message = format!("`{}` is `{host}`; {error}", section.path_of(HOST.name()));
+            let (path, shown) = (section.path_of(HOST.name()), mask_address(&host));
+            let message = format!("`{path}` is `{shown}`; {error}");
             section.problem(HOST.name(), message, "as in `unix:///var/run/docker.sock`");
             None
         }

@@ -12,7 +12,7 @@ use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use crate::tls;
 use cgroup::Cgroups;
-use skidder_config::{Group, Key, Section, settings};
+use skidder_config::{Group, Key, Section, mask_address, settings};
 use skidder_event::{EventMut, Map, Path};
 use skidder_net::HttpClient;
 use skidder_os::{Clock, Monotonic};
@@ -122,7 +122,8 @@ impl AddDockerMetadata {
         let host = settings.get(&HOST).value();
         let server = tls.and_then(|tls| {
             let report = |error| {
-                let message = format!("`{}` is `{host}`; {error}", settings.path_of(HOST.name()));
+                let (path, shown) = (settings.path_of(HOST.name()), mask_address(&host));
+                let message = format!("`{path}` is `{shown}`; {error}");
                 settings.problem(HOST.name(), message, "");
             };
             HttpClient::parse(&host, tls, TIMEOUT).map_err(report).ok()

@@ -13,7 +13,7 @@ use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use api::NomadApi;
 use matchers::Matcher;
-use skidder_config::{Group, Key, OneOf, Secret, Section, settings};
+use skidder_config::{Group, Key, OneOf, Secret, Section, mask_address, settings};
 use skidder_event::{EventMut, Map, Path};
 use skidder_net::HttpClient;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
@@ -121,7 +121,8 @@ fn read_server(settings: &Section<'_>, context: &Context) -> Option<HttpClient> 
         None
     };
     let report = |error| {
-        let message = format!("`{}` is `{address}`; {error}", settings.path_of(ADDRESS.name()));
+        let (path, shown) = (settings.path_of(ADDRESS.name()), mask_address(&address));
+        let message = format!("`{path}` is `{shown}`; {error}");
         settings.problem(ADDRESS.name(), message, "");
     };
     HttpClient::parse(&address, tls, TIMEOUT).map_err(report).ok()

@@ -3,6 +3,7 @@
 use super::{Report, What, trouble};
 use anyhow::{Result, anyhow};
 use skidder_autodiscover::{Fact, NomadProvider, Scope};
+use skidder_config::mask_address;
 use skidder_lookups::nomad::allocations::{Allocations, Change, Following};
 use skidder_lookups::nomad::api::NomadApi;
 use skidder_net::HttpClient;
@@ -34,8 +35,9 @@ pub(super) fn allocations(
     // Nomad adds up to a sixteenth.
     let timeout = TIMEOUT + wait + wait / 16;
     let address = &provider.address;
+    let shown = mask_address(address);
     let server = HttpClient::parse(address, tls, timeout)
-        .map_err(|error| anyhow!("`address` of the provider `nomad` is `{address}`; {error}"))?;
+        .map_err(|error| anyhow!("`address` of the provider `nomad` is `{shown}`; {error}"))?;
     let query = [("namespace", provider.namespace.clone()), ("region", provider.region.clone())];
     let api = NomadApi::new(server, &query, provider.token.clone());
     let following = Following {
