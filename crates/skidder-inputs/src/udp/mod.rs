@@ -148,9 +148,12 @@ mod tests {
         assert_eq!(parse_host(":514"), Some((String::new(), 514)));
         assert_eq!(parse_host("[::1]:514"), Some(("::1".to_owned(), 514)));
         assert_eq!(parse_host("a.b:0"), Some(("a.b".to_owned(), 0)));
-        for wrong in ["", "514", "::1:514", "a b:1", "a:70000"] {
+        for wrong in ["", "514", "::1:514", "a b:1", "a:70000", "*:514", "udp://a:1"] {
             assert_eq!(parse_host(wrong), None, "{wrong}");
         }
+        let (_, problems) = read_with("{host: '*:514'}", |section| read_host(section, "*:514"));
+        let expected = "`host` is `*:514`; `*` is no address: write `0.0.0.0:514` or `:514`";
+        assert!(problems.contains(expected), "{problems}");
     }
 
     #[test]

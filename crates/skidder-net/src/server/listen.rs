@@ -64,6 +64,9 @@ impl ListenAddress {
                     "expected `host:port` with brackets around an IPv6 address: `[{host}]:{port}`"
                 ));
             }
+            None if host == "*" => {
+                return Err(format!("`*` is no address: write `0.0.0.0:{port}` or `:{port}`"));
+            }
             None if host.contains([':', '/', ' ']) => return Err(expected.to_owned()),
             None => host,
         };
@@ -339,6 +342,7 @@ mod tests {
             ("a:70000", "; ports go up to 65535"),
             ("a:http-alt", "as in `localhost:9000`"),
             ("::1:9100", "around an IPv6 address: `[::1]:9100`"),
+            ("*:514", "`*` is no address: write `0.0.0.0:514` or `:514`"),
         ] {
             let error = ListenAddress::parse_tcp(wrong).unwrap_err();
             assert!(error.ends_with(end), "{error}");
