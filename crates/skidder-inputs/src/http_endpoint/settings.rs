@@ -1,5 +1,6 @@
 //! The settings, with Filebeat's names and defaults.
 
+mod address;
 mod login;
 
 use super::crc::Crc;
@@ -205,9 +206,11 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
     let program = program.optional().flatten();
     let faces = read_faces(section, &path);
     let tls = read_tls(section, &SSL, context, &PROTOCOLS);
-    let host = section.get(&LISTEN_ADDRESS).value();
+    let host = section.get(&LISTEN_ADDRESS).try_map(|text| address::host_of(&text));
+    let is_host = !host.is_wrong();
+    let host = Some(host.value()).filter(|_| is_host);
     let port = u16::try_from(section.get(&LISTEN_PORT).value()).ok()?;
-    let tls = tls.ok()?;
+    let (host, tls) = (host?, tls.ok()?);
     let settings = Settings {
         path: path.clone(),
         validator: validator?,

@@ -491,6 +491,14 @@ fn settings_are_those_of_filebeat() {
             "",
         ),
         ("{url: hook}", "begins with `/`"),
+        ("{url: '/a?c=d'}", "write `/a`"),
+        ("{url: /a b}", "a path without blanks"),
+        (
+            "{listen_address: '0.0.0.0:46001'}",
+            "x:1:18: `listen_address` is `0.0.0.0:46001`; the port is a setting of its own: write \
+             `listen_address: 0.0.0.0` and `listen_port: 46001`",
+        ),
+        ("{listen_address: 'http://0.0.0.0'}", "no URL: write `listen_address: 0.0.0.0`"),
         ("{method: GET}", "`method`"),
         ("{prefix: 'a..b'}", "`prefix`"),
         ("{response_body: '{'}", "expected JSON"),
