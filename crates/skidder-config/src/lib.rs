@@ -71,6 +71,7 @@ mod load;
 mod made;
 mod mask;
 mod node;
+mod order;
 mod packed;
 mod pipes;
 mod problem;

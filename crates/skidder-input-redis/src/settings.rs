@@ -159,6 +159,7 @@ pub fn read(section: &Section<'_>, fs: &Arc<dyn Fs>, host: &str) -> Option<Redis
     let kind = read_kind(section);
     let (backoff_init, backoff_max) =
         (section.get(&BACKOFF_INIT).value(), section.get(&BACKOFF_MAX).value());
+    section.refuse_longer((BACKOFF_INIT.name(), backoff_init), (BACKOFF_MAX.name(), backoff_max));
     let settings = Settings {
         timeout,
         scan_frequency: section.get(&SCAN_FREQUENCY).value(),
@@ -166,7 +167,7 @@ pub fn read(section: &Section<'_>, fs: &Arc<dyn Fs>, host: &str) -> Option<Redis
         claim_after: section.get(&CLAIM_AFTER).value(),
         max_bytes: section.get(&MAX_BYTES).value() as usize,
         backoff_init,
-        backoff_max: backoff_max.max(backoff_init),
+        backoff_max,
         kind: kind.clone().unwrap_or(Kind::SlowLog),
     };
     if settings.consumer.is_empty() {

@@ -44,7 +44,9 @@ pub use every::OWN_QUEUE;
 
 /// `backoff.init` and `backoff.max`.
 pub fn read_backoff(section: &Section<'_>) -> (Duration, Duration) {
-    (section.get(&backoff::INIT).value(), section.get(&backoff::MAX).value())
+    let (init, max) = (section.get(&backoff::INIT).value(), section.get(&backoff::MAX).value());
+    section.warn_of_longer((backoff::INIT.name(), init), (backoff::MAX.name(), max));
+    (init, max)
 }
 
 /// A number of events. Zero and less leave it to the queue, as in Filebeat.

@@ -37,7 +37,7 @@ fn defaults_read_the_slow_log_as_filebeat_does() {
 fn every_setting_arrives() {
     let (input, problems) = read_text(
         "{hosts: ['redis://u:p@a:1/2', 'rediss://b'], network: tcp6, username: me, password: secret, timeout: 1s, \
-         idle_timeout: 2s, lists: [x, y], consumer: c, claim_after: 20s, max_bytes: 1KiB, backoff: {init: 3s, max: 2s}, \
+         idle_timeout: 2s, lists: [x, y], consumer: c, claim_after: 20s, max_bytes: 1KiB, backoff: {init: 2s, max: 3s}, \
          ssl.verification_mode: none, maxconn: 10}",
     );
     assert_eq!(problems, "");
@@ -50,7 +50,7 @@ fn every_setting_arrives() {
     assert_eq!((b.db, b.route.tls.is_some()), (0, true));
     let shown = format!("{settings:?}");
     let expected = "Settings { kind: Lists([\"x\", \"y\"]), timeout: 1s, scan_frequency: 10s, consumer: \"c\", \
-                    claim_after: 20s, max_bytes: 1024, backoff_init: 3s, backoff_max: 3s }";
+                    claim_after: 20s, max_bytes: 1024, backoff_init: 2s, backoff_max: 3s }";
     assert_eq!(shown, expected);
     let (input, problems) = read_text(
         "{hosts: [/run/redis.sock], network: unix, idle_timeout: 2s, scan_frequency: 1s}",
@@ -93,6 +93,10 @@ fn mistakes_are_reported() {
         ("{hosts: [h], lists: [a], parsers: []}", "parsers"),
         ("{hosts: [h], ssl.certificate: /nothing, ssl.key: /nothing}", "/nothing"),
         ("{hosts: [h], maxconn: 0}", "maxconn"),
+        (
+            "{hosts: [h], backoff: {init: 3s, max: 2s}}",
+            "`backoff.init`, 3s, is longer than `backoff.max`, 2s",
+        ),
     ] {
         let (_, problems) = read_text(text);
         assert!(problems.contains("error") && problems.contains(expected), "{text}: {problems}");

@@ -180,10 +180,7 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
         section.problem(SESSION_EXPIRY.name(), message, "set both, or remove it");
     }
     let backoff = (section.get(&BACKOFF_INIT).value(), section.get(&BACKOFF_MAX).value());
-    if backoff.0 > backoff.1 {
-        let message = "`backoff.init` is longer than `backoff.max`";
-        section.problem(BACKOFF_INIT.name(), message, "swap them");
-    }
+    section.refuse_longer((BACKOFF_INIT.name(), backoff.0), (BACKOFF_MAX.name(), backoff.1));
     let settings = Settings {
         brokers: Vec::new(),
         topics,

@@ -86,7 +86,7 @@ fn mistakes_are_reported() {
         ),
         ("{hosts: [h], receive_maximum: 0}".to_owned(), "1 to 65535"),
         ("{hosts: [h], keep_alive: 20h}".to_owned(), "keep_alive"),
-        ("{hosts: [h], backoff: {init: 2s, max: 1s}}".to_owned(), "longer than `backoff.max`"),
+        ("{hosts: [h], backoff: {init: 2s, max: 1s}}".to_owned(), "longer than `backoff.max`, 1s"),
         ("{hosts: [h], ssl.verification_mode: none}".to_owned(), "no host begins with `ssl://`"),
         ("{hosts: ['ssl://h'], ssl.enabled: false}".to_owned(), "`ssl.enabled` is `false`"),
         (

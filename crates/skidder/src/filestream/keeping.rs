@@ -129,6 +129,7 @@ pub(super) fn read(
 fn read_close(section: &Section<'_>) -> CloseSettings {
     let init = positive(section, &BACKOFF_INIT);
     let max = positive(section, &BACKOFF_MAX);
+    section.warn_of_longer((BACKOFF_INIT.name(), init), (BACKOFF_MAX.name(), max));
     CloseSettings {
         inactive: some(section.get(&INACTIVE).value()),
         removed: section.get(&REMOVED).value(),

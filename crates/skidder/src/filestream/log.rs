@@ -252,6 +252,7 @@ fn read_containers(section: &Section<'_>, context: &InputContext<'_>) -> Vec<Pat
 fn read_close(section: &Section<'_>) -> CloseSettings {
     let init = positive(section, &BACKOFF);
     let max = positive(section, &MAX_BACKOFF);
+    section.warn_of_longer((BACKOFF.name(), init), (MAX_BACKOFF.name(), max));
     CloseSettings {
         inactive: some(section.get(&CLOSE_INACTIVE).value()),
         removed: section.get(&CLOSE_REMOVED).value(),

@@ -225,6 +225,12 @@ fn closing_is_read() {
     assert_eq!((backoff.backoff_init.as_secs(), backoff.backoff_max.as_secs()), (1, 3));
     bad("backoff.init: 0");
     bad("backoff.max: 0");
+    let (read, said) = input("filestream", "id: a\npaths: [/x]\nbackoff.init: 11s");
+    let expected = "`filebeat.inputs[0].backoff.init`, 11s, is longer than `filebeat.inputs[0].backoff.max`, 10s";
+    assert!(said.starts_with("warning: ") && said.contains(expected), "{said}");
+    assert_eq!(read.close.backoff_max.as_secs(), 11);
+    let (_, said) = input("log", "paths: [/x]\nallow_deprecated_use: true\nmax_backoff: 500ms");
+    assert!(said.contains(".backoff`, 1s, is longer than"), "{said}");
 }
 
 #[test]

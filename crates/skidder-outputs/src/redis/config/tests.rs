@@ -63,6 +63,13 @@ fn redis_settings_are_read() {
 }
 
 #[test]
+fn a_first_pause_above_the_longest_one_is_a_warning() {
+    let (config, problems) = read("hosts: a\nbackoff: {init: 9s, max: 3s}");
+    assert!(config.is_some(), "{problems}");
+    assert!(problems.contains("warning") && problems.contains("9s, is longer than"), "{problems}");
+}
+
+#[test]
 fn mistakes_in_redis_settings_are_told() {
     let table = [
         ("{}", "`hosts` is missing"),
