@@ -204,17 +204,24 @@ fn refuse_twice(section: &Section<'_>, name: &str, all: &[String]) {
     }
 }
 
+/// The names of lists or streams; none without the setting. `None`, and the problem is reported, if one is empty.
+fn read_keys(section: &Section<'_>, key: &Key<Vec<String>>) -> Option<Vec<String>> {
+    let keys = section.get(key).try_each(|name| match name {
+        "" => Err("expected the name of a key".to_owned()),
+        name => Ok(name.to_owned()),
+    });
+    let is_wrong = keys.is_wrong();
+    let keys = keys.optional().unwrap_or_default();
+    (!is_wrong).then_some(keys)
+}
+
 /// What is read. `None`, and the problem is reported, if that is not clear.
 fn read_kind(section: &Section<'_>) -> Option<Kind> {
-    let lists = section.get(&LISTS).optional().unwrap_or_default();
-    let keys = section.get(&STREAMS).optional().unwrap_or_default();
-    let group = section.get(&GROUP).value();
-    let streams = Streams {
-        keys,
-        group,
-        from_newest: section.get(&INITIAL_OFFSET).value(),
-        message_field: section.get(&MESSAGE_FIELD).value(),
-    };
+    let (lists, keys) = (read_keys(section, &LISTS), read_keys(section, &STREAMS));
+    let (group, message_field) = (section.get(&GROUP).value(), section.get(&MESSAGE_FIELD).value());
+    let from_newest = section.get(&INITIAL_OFFSET).value();
+    let (lists, keys) = (lists?, keys?);
+    let streams = Streams { keys, group, from_newest, message_field };
     refuse_twice(section, LISTS.name(), &lists);
     refuse_twice(section, STREAMS.name(), &streams.keys);
     let (of_lists, of_streams) = (!lists.is_empty(), !streams.keys.is_empty());
@@ -270,35 +277,28 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
     }
     let credentials = password.map(|password| (username, password));
     let has_tls = section.has(TLS.name());
-    let tls = section.optional_part(&TLS).map(|ssl| TlsSettings::read(&ssl));
-    let tls = tls.filter(|tls| tls.enabled);
+    let ssl = section.optional_part(&TLS).map(|ssl| TlsSettings::read(&ssl));
+    let tls = ssl.clone().filter(|tls| tls.enabled);
     let family = section.get(&NETWORK).value();
-    let hosts = section.get(&HOSTS);
     if family == Family::Unix {
         if has_tls && tls.is_some() {
             section.problem(TLS.name(), "a socket in the file system has no TLS", "remove `ssl`");
         }
-        let paths = hosts.at_least_one("socket").required();
-        let target = |path: String| {
-            let host = Host { name: "localhost".to_owned(), port: 0 };
-            let route = Route {
-                host,
-                proxy: None,
-                tls: None,
-                http2: false,
-                without_tls: WithoutTls::Redis,
-            };
-            let network = Network::Unix(PathBuf::from(path));
-            Arc::new(Target { route, network, credentials: credentials.clone(), db: 0 })
-        };
-        return Some(paths.into_iter().map(target).collect())
-            .filter(|all: &Vec<_>| !all.is_empty());
+        return read_sockets(section, credentials.as_ref());
     }
-    let servers = hosts.try_each(Server::parse).at_least_one("server").required();
+    let servers = section.get(&HOSTS).try_each(read_server).at_least_one("server").required();
     if tls.is_some() && Server::are_plain(&servers) {
         WithoutTls::Redis.warn_of_plain(section);
+    } else if tls.is_none()
+        && ssl.is_some()
+        && servers.iter().any(|server| server.tls == Some(true))
+    {
+        let message = "`ssl.enabled` is `false`, and a host begins with `rediss://`";
+        let hint =
+            "remove `ssl.enabled`; what is in `ssl` is used, and the connection is encrypted";
+        section.warning(TLS.name(), message, hint);
     }
-    let settings = tls.clone().unwrap_or_default();
+    let settings = TlsSettings { enabled: true, ..ssl.unwrap_or_default() };
     let mut targets = Vec::new();
     for server in servers {
         let tls = if server.tls.unwrap_or(tls.is_some()) {
@@ -327,6 +327,50 @@ fn read_servers(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Vec<Arc<Targe
         let credentials = server.credentials.or_else(|| credentials.clone());
         targets.push(Arc::new(Target { route, network, credentials, db: server.db.unwrap_or(0) }));
     }
+    Some(targets).filter(|all| !all.is_empty())
+}
+
+/// An entry of `hosts` over TCP; the error ends the sentence "`hosts[0]` is …; ".
+fn read_server(text: &str) -> Result<Server, String> {
+    if text.starts_with(['/', '.']) {
+        return Err("the path of a socket needs `network: unix`".to_owned());
+    }
+    match text.strip_prefix("unix://") {
+        Some(path) if path.starts_with('/') => {
+            Err(format!("for a socket, write `{path}` and `network: unix`"))
+        }
+        _ => Server::parse(text),
+    }
+}
+
+/// The path of a socket; the error is as that of [`read_server`].
+fn read_socket(text: &str) -> Result<PathBuf, String> {
+    match text.split_once("://") {
+        Some(("unix", path)) if path.starts_with('/') => Err(format!("write `{path}` alone")),
+        Some(_) => Err("a URL is no path of a socket; remove `network: unix`".to_owned()),
+        None if text.contains('/') => Ok(PathBuf::from(text)),
+        None => {
+            Err("expected the path of a socket, as in `/run/redis.sock`; for a server over TCP \
+                     remove `network: unix`"
+                .to_owned())
+        }
+    }
+}
+
+/// The servers of `network: unix`. `None`, and the problems are reported, if something is wrong.
+fn read_sockets(
+    section: &Section<'_>,
+    credentials: Option<&(String, Secret)>,
+) -> Option<Vec<Arc<Target>>> {
+    let paths = section.get(&HOSTS).try_each(read_socket).at_least_one("socket").required();
+    let target = |path: PathBuf| {
+        let host = Host { name: "localhost".to_owned(), port: 0 };
+        let route =
+            Route { host, proxy: None, tls: None, http2: false, without_tls: WithoutTls::Redis };
+        let network = Network::Unix(path);
+        Arc::new(Target { route, network, credentials: credentials.cloned(), db: 0 })
+    };
+    let targets: Vec<_> = paths.into_iter().map(target).collect();
     Some(targets).filter(|all| !all.is_empty())
 }
 

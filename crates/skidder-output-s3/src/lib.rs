@@ -80,7 +80,7 @@ impl SetupError {
     pub fn report(&self, section: &Section<'_>) {
         match self {
             Self::Tls(error) => error.report(section),
-            error => section.problem_named(error.setting(), error),
+            Self::TlsOff(_) => section.problem_named(self.setting(), self),
         }
     }
 }

@@ -94,6 +94,18 @@ fn mistakes_are_reported() {
         ("{hosts: [h], ssl.certificate: /nothing, ssl.key: /nothing}", "/nothing"),
         ("{hosts: [h], maxconn: 0}", "maxconn"),
         (
+            "{hosts: [/s, '127.0.0.1:6379'], network: unix}",
+            "f.yml:1:14: `hosts[1]` is `127.0.0.1:6379`; expected the path of a socket",
+        ),
+        ("{hosts: ['redis://h'], network: unix}", "a URL is no path of a socket"),
+        ("{hosts: ['unix:///s'], network: unix}", "write `/s` alone"),
+        ("{hosts: [/run/redis.sock]}", "the path of a socket needs `network: unix`"),
+        ("{hosts: [./redis.sock], network: tcp4}", "the path of a socket needs `network: unix`"),
+        ("{hosts: ['unix:///s']}", "for a socket, write `/s` and `network: unix`"),
+        ("{hosts: [h], lists: ['']}", "expected the name of a key"),
+        ("{hosts: [h], lists: [a, '']}", "`lists[1]` is"),
+        ("{hosts: [h], streams: [''], group: g}", "expected the name of a key"),
+        (
             "{hosts: [h], backoff: {init: 3s, max: 2s}}",
             "`backoff.init`, 3s, is longer than `backoff.max`, 2s",
         ),
@@ -110,6 +122,10 @@ fn what_has_no_effect_is_said() {
         (
             "{hosts: ['redis://h'], ssl.verification_mode: full}",
             "`ssl` does nothing: no host begins with `rediss://`",
+        ),
+        (
+            "{hosts: ['rediss://h'], ssl.enabled: false}",
+            "`ssl.enabled` is `false`, and a host begins with `rediss://`",
         ),
         ("{hosts: [h], group: g}", "`group` has no effect: this input reads the slow log"),
         ("{hosts: [h], consumer: c}", "`consumer` has no effect"),
