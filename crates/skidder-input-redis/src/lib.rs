@@ -37,6 +37,37 @@ pub struct Redis {
     address: String,
 }
 
+impl Redis {
+    /// The name of the consumer.
+    pub fn consumer(&self) -> &str {
+        &self.settings.consumer
+    }
+
+    /// What only one consumer with a name can read: each list, or stream with its group, of each server. With the name
+    /// of the setting that says so; `None` if it reads the slow log, which any number can.
+    pub fn consumes(&self) -> Option<(&'static str, Vec<String>)> {
+        let (setting, keys, group) = match &self.settings.kind {
+            Kind::SlowLog => return None,
+            Kind::Lists(keys) => ("lists", keys, None),
+            Kind::Streams(streams) => ("streams", &streams.keys, Some(&*streams.group)),
+        };
+        let mut all = Vec::with_capacity(self.servers.len() * keys.len());
+        for server in &self.servers {
+            let name = settings::name_of(server);
+            let db = if server.db == 0 { String::new() } else { format!("/{}", server.db) };
+            for key in keys {
+                all.push(match group {
+                    None => format!("the list `{key}` of {name}{db}"),
+                    Some(group) => {
+                        format!("the stream `{key}` of {name}{db} in the group `{group}`")
+                    }
+                });
+            }
+        }
+        Some((setting, all))
+    }
+}
+
 impl fmt::Debug for Redis {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Redis").field(&self.settings).finish()

@@ -76,12 +76,14 @@ pub(crate) fn known_utf8(bytes: &[u8], rows: &[Row]) -> usize {
     if rows.iter().all(is_boundary) { bytes.len() } else { 0 }
 }
 
-/// What only one of the inputs of a configuration can have: sockets, and names at a broker.
+/// What only one of the inputs of a configuration can have: sockets, names at a broker, and names of consumers.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     sockets: Arc<Mutex<Vec<WantedSocket>>>,
     /// Brokers and names of clients, with the place of the setting.
     clients: Arc<Mutex<BTreeMap<(String, String), String>>>,
+    /// What is read, by which consumer, with the place of the setting.
+    consumers: Arc<Mutex<BTreeMap<(String, String), String>>>,
 }
 
 /// A socket, the place of its setting, and what an input of HTTP has of it.
@@ -178,6 +180,40 @@ impl Wanted {
                  when the other comes"
             );
             section.warning(name, message, format!("give each its own `{name}`"));
+        }
+    }
+}
+
+impl Wanted {
+    /// Takes note of what the input with this section reads as a consumer with a name; the setting `name` says what it
+    /// reads. Reports an error if another input of the configuration reads the same with the same name: each would
+    /// take what the other has in flight.
+    pub fn consume(
+        &self,
+        section: &Section<'_>,
+        name: &str,
+        read: impl Iterator<Item = String>,
+        consumer: &str,
+    ) {
+        let place = place_of(section, name);
+        let mut consumers = self.consumers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut same = None;
+        for read in read {
+            let key = (read, consumer.to_owned());
+            match consumers.get(&key) {
+                Some(other) if *other != place => {
+                    same.get_or_insert((key.0, other.clone()));
+                }
+                _ => drop(consumers.insert(key, place.clone())),
+            }
+        }
+        drop(consumers);
+        if let Some((read, other)) = same {
+            let message = format!(
+                "the input at {other} reads {read} as the consumer `{consumer}`, too: each would take what the other \
+                 has in flight"
+            );
+            section.problem(name, message, "give each its own `consumer`");
         }
     }
 }
@@ -315,6 +351,32 @@ mod tests {
             (("logs.example", V4), ("logs.example", V6)),
         ] {
             assert!(!overlap(one, other), "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_consumer_of_another_input_is_reported_with_the_place_of_both() {
+        let text = "a: {lists: [x, y]}\nb: {lists: [y, z]}";
+        let settings = Settings::parse("f.yml", text).unwrap();
+        let wanted = Wanted::default();
+        for (name, read, consumer, expected) in [
+            ("a", ["x", "y"], "c", ""),
+            // It is read once more, for another use.
+            ("a", ["x", "y"], "c", ""),
+            ("b", ["y", "z"], "d", ""),
+            ("b", ["y", "z"], "c", " reads y as the consumer `c`, too: each would take what"),
+        ] {
+            let problems = Problems::new();
+            let root = settings.root(&problems);
+            let section = root.section(name);
+            root.skip();
+            wanted.consume(&section, "lists", read.into_iter().map(str::to_owned), consumer);
+            section.skip();
+            let said = problems.to_string();
+            assert!(said.contains(expected), "{said}");
+            assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
+            let has_places = said.starts_with("error: f.yml:2:") && said.contains("at f.yml:1:");
+            assert_eq!(has_places, !expected.is_empty(), "{said}");
         }
     }
 

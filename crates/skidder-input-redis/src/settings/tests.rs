@@ -75,6 +75,19 @@ fn every_setting_arrives() {
 }
 
 #[test]
+fn what_a_consumer_reads_is_named() {
+    let consumes = |text: &str| read_text(text).0.expect("an input").consumes();
+    assert_eq!(consumes("{hosts: [a]}"), None);
+    let lists = consumes("{hosts: [a, 'b:1/2'], lists: [x]}");
+    let expected = ["the list `x` of a:6379", "the list `x` of b:1/2"].map(str::to_owned);
+    assert_eq!(lists, Some(("lists", expected.to_vec())));
+    let streams = consumes("{hosts: [/s], network: unix, streams: [x, y], group: g}");
+    let expected =
+        ["the stream `x` of /s in the group `g`", "the stream `y` of /s in the group `g`"];
+    assert_eq!(streams, Some(("streams", expected.map(str::to_owned).to_vec())));
+}
+
+#[test]
 fn mistakes_are_reported() {
     for (text, expected) in [
         ("{}", "`hosts` is missing"),
