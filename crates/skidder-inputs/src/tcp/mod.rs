@@ -103,6 +103,11 @@ pub fn read_server(
     let device = host.required();
     no_hosts(section, "host");
     let tls = read_tls(section, &SSL, context, &[]);
+    if tls_fields && matches!(tls, Ok(None)) {
+        let name = section.path_of(TLS_FIELDS.name());
+        let message = format!("`{name}` has no effect: connections have no TLS");
+        section.warning(TLS_FIELDS.name(), message, "set `ssl`, or remove it");
+    }
     // What is missing or no text is reported.
     let host = if is_there { read_host(section, &device) } else { None };
     let (settings, tls, (host, port)) = (settings?, tls.ok()?, host?);

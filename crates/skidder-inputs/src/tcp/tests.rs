@@ -130,6 +130,13 @@ fn settings_are_those_of_filebeat() {
         ("{host: ':9000', format: rfc5424}", "hint: the processor `syslog` has it"),
         ("{host: ':9000', ssl: {certificate: /nowhere, key: /nowhere}}", "/nowhere"),
         ("{host: ':9000', line_delimiter: ''}", "`line_delimiter` is empty"),
+        ("{host: '*:514'}", "`*` is no address: write `0.0.0.0:514` or `:514`"),
+        (
+            "{host: ':9000', tls_fields: true}",
+            "warning: x:1:30: `tls_fields` has no effect: connections have no TLS",
+        ),
+        ("{host: ':9000', tls_fields: true, ssl.enabled: false}", "`tls_fields` has no effect"),
+        ("{host: ':9000', tls_fields: false}", ""),
     ] {
         let (read, problems) = read_text(text, &sockets);
         assert!(problems.contains(expected), "{text}: {problems}");
