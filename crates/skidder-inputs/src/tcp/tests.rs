@@ -133,7 +133,7 @@ fn settings_are_those_of_filebeat() {
         ("{host: '*:514'}", "`*` is no address: write `0.0.0.0:514` or `:514`"),
         (
             "{host: ':9000', tls_fields: true}",
-            "warning: x:1:30: `tls_fields` has no effect: connections have no TLS",
+            "warning: x:1:29: `tls_fields` has no effect: connections have no TLS",
         ),
         ("{host: ':9000', tls_fields: true, ssl.enabled: false}", "`tls_fields` has no effect"),
         ("{host: ':9000', tls_fields: false}", ""),

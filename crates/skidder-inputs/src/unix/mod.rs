@@ -161,6 +161,12 @@ pub fn read_place(section: &Section<'_>) -> Option<UnixPlace> {
         }
         return None;
     }
+    if let Some((reason, hint)) = no_path(&path.to_string_lossy()) {
+        let message =
+            format!("`{}` is `{}`; {reason}", section.path_of(PATH.name()), path.display());
+        section.problem(PATH.name(), message, hint);
+        return None;
+    }
     let bytes = path.as_os_str().as_bytes().len();
     if bytes > PATH_BYTES_MAX {
         let name = section.path_of(PATH.name());
@@ -169,6 +175,16 @@ pub fn read_place(section: &Section<'_>) -> Option<UnixPlace> {
         return None;
     }
     Some(UnixPlace { path, mode, group: group.ok()? })
+}
+
+/// Why a text is not the path of a socket, whatever is there, and a hint.
+fn no_path(text: &str) -> Option<(&'static str, String)> {
+    if let Some((_, path)) = text.split_once("://") {
+        let hint = format!("write the path alone: `path: /{}`", path.trim_start_matches('/'));
+        return Some(("expected a path, and no URL", hint));
+    }
+    let bare = text.strip_suffix('/')?;
+    Some(("it is that of a directory", format!("name the socket in it, as in `{bare}/log.sock`")))
 }
 
 /// The number of `group`, if it is set. An error is reported already.

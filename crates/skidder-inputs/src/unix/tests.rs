@@ -148,6 +148,31 @@ async fn datagrams_are_messages_and_the_socket_goes_to_the_next_input() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_a_socket_ends_the_input_and_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, folder) = (directory.path().join("file"), directory.path().join("folder"));
+    std::fs::write(&file, "precious").unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    for path in [&file, &folder] {
+        for kind in ["stream", "datagram"] {
+            let text = format!("{{path: {}, socket_type: {kind}}}", path.display());
+            let sockets = Sockets::default();
+            let (input, problems) = read_with(&text, |of| read(of, &context(&sockets)));
+            assert_eq!(problems, "");
+            let mut bench = Bench::start(input.unwrap(), 100);
+            let state = |bench: &Bench| format!("{:?}", bench.input.state());
+            bench.until("its end", |bench| state(bench).starts_with("Failed")).await;
+            let state = state(&bench);
+            let expected =
+                format!("cannot listen on {}: it exists and is not a socket", path.display());
+            assert!(state.contains(&expected), "{state}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    assert!(folder.is_dir());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn senders_of_datagrams_wait_for_a_full_queue() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
@@ -192,6 +217,13 @@ fn settings_are_those_of_filebeat_and_a_path_fits_into_the_address_of_a_socket()
         ("{path: /s, socket_type: packet}", "`socket_type` is `packet`"),
         ("{path: /s, socket_type: datagram, max_message_size: 21MiB}", "`max_message_size`"),
         ("{path: /s, group: no such group}", "there is no such group"),
+        (
+            "{path: 'unix:///run/s'}",
+            "error: x:1:8: `path` is `unix:///run/s`; expected a path, and no URL\n\
+             hint: write the path alone: `path: /run/s`",
+        ),
+        ("{path: 'unix://run/s', socket_type: datagram}", "write the path alone: `path: /run/s`"),
+        ("{path: /run/app/}", "name the socket in it, as in `/run/app/log.sock`"),
     ] {
         let (_, problems) = read_with(text, |of| super::read(of, &context(&Sockets::default())));
         assert!(problems.contains(expected), "{text}: {problems}");

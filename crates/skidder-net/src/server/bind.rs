@@ -302,6 +302,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_a_socket_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "precious").unwrap();
+        for path in [file.as_path(), folder.path()] {
+            let place = UnixPlace { path: path.to_owned(), mode: None, group: None };
+            let error = place.bind(SocketType::STREAM).map(|_| ()).unwrap_err();
+            let expected = format!("{}: it exists and is not a socket", path.display());
+            assert!(error.to_string().ends_with(&expected), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    }
+
+    #[test]
     fn a_name_is_closed_to_others_until_it_has_its_group() {
         let folder = tempfile::tempdir().unwrap();
         let place = UnixPlace { path: folder.path().join("s"), mode: Some(0o766), group: None };
