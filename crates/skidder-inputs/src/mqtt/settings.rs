@@ -101,7 +101,9 @@ settings! {
         .ours()
         .default(Duration::from_secs(30))
         .range(Duration::ZERO, Duration::from_secs(65535))
-        .about("a sign of life at least so often, in whole seconds, which the broker must answer; 0: none");
+        .about(
+            "a sign of life at least so often, in whole seconds (rounded up), which the broker must answer; 0: none",
+        );
     TIMEOUT: Duration = Key::new("timeout")
         .ours()
         .default(Duration::from_secs(30))
@@ -172,26 +174,22 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
         .value();
     let client_id = section.get(&CLIENT_ID).try_map(|id| read_text(id, 1)).value();
     let login = read_login(section);
-    let (clean_session, version) =
-        (section.get(&CLEAN_SESSION).value(), section.get(&PROTOCOL_VERSION).value());
-    let session_expiry = section.get(&SESSION_EXPIRY).optional();
-    if session_expiry.is_some() && (clean_session || version != Version::V5) {
-        let message = "`session_expiry` needs `protocol_version: 5` and `clean_session: false`";
-        section.problem(SESSION_EXPIRY.name(), message, "set both, or remove it");
-    }
+    let version = section.get(&PROTOCOL_VERSION).value();
+    let qos = section.get(&QOS).value() as u8;
+    let (clean_session, session_expiry) = read_session(section, version, qos);
     let backoff = (section.get(&BACKOFF_INIT).value(), section.get(&BACKOFF_MAX).value());
     section.refuse_longer((BACKOFF_INIT.name(), backoff.0), (BACKOFF_MAX.name(), backoff.1));
     let settings = Settings {
         brokers: Vec::new(),
         topics,
-        qos: section.get(&QOS).value() as u8,
+        qos,
         client_id,
         clean_session,
         version,
         session_expiry,
         receive_maximum: section.get(&RECEIVE_MAXIMUM_KEY).value() as u16,
         message_bytes_max: section.get(&MAX_MESSAGE_SIZE).value() as usize,
-        keep_alive: section.get(&KEEP_ALIVE).value(),
+        keep_alive: whole_seconds(section.get(&KEEP_ALIVE).value()),
         timeout: section.get(&TIMEOUT).value(),
         backoff,
     };
@@ -218,6 +216,26 @@ pub(super) fn read_input(section: &Section<'_>, fs: &Arc<dyn Fs>) -> Option<Mqtt
     };
     let brokers = addresses.into_iter().map(broker).collect();
     Some(Mqtt { settings: Settings { brokers, ..settings }, address })
+}
+
+/// `clean_session` and `session_expiry`.
+fn read_session(section: &Section<'_>, version: Version, qos: u8) -> (bool, Option<Duration>) {
+    let clean_session = section.get(&CLEAN_SESSION).value();
+    if !clean_session && qos == 0 {
+        let message = "`clean_session: false` has no effect with `qos: 0`: brokers keep messages of QoS 1 and 2 alone";
+        section.warning(CLEAN_SESSION.name(), message, "set `qos: 1`, or remove it");
+    }
+    let session_expiry = section.get(&SESSION_EXPIRY).optional();
+    if session_expiry.is_some() && (clean_session || version != Version::V5) {
+        let message = "`session_expiry` needs `protocol_version: 5` and `clean_session: false`";
+        section.problem(SESSION_EXPIRY.name(), message, "set both, or remove it");
+    }
+    (clean_session, session_expiry)
+}
+
+/// Rounded up to seconds, of which the protocol has whole ones: less than one is not 0, which is none.
+fn whole_seconds(span: Duration) -> Duration {
+    Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
 }
 
 /// A text that a packet can carry, with at least so many bytes.

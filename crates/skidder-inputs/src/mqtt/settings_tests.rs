@@ -57,6 +57,26 @@ fn every_setting_arrives() {
 }
 
 #[test]
+fn a_sign_of_life_is_in_whole_seconds() {
+    for (text, seconds) in [("0", 0), ("1ns", 1), ("500ms", 1), ("1s", 1), ("1500ms", 2)] {
+        let (input, problems) = read_text(&format!("{{hosts: [h], keep_alive: {text}}}"));
+        assert_eq!(problems, "");
+        let keep_alive = input.expect("an input").settings.keep_alive;
+        assert_eq!(keep_alive, Duration::from_secs(seconds), "{text}");
+    }
+}
+
+#[test]
+fn a_session_keeps_nothing_of_quality_0() {
+    let (input, problems) = read_text("{hosts: [h], clean_session: false}");
+    assert!(input.is_some(), "{problems}");
+    let expected = "warning: x:1:29: `clean_session: false` has no effect with `qos: 0`";
+    assert!(problems.starts_with(expected), "{problems}");
+    let (_, problems) = read_text("{hosts: [h], clean_session: false, qos: 1}");
+    assert_eq!(problems, "");
+}
+
+#[test]
 fn mistakes_are_reported() {
     let long = "x".repeat(70_000);
     for (text, expected) in [
@@ -69,6 +89,9 @@ fn mistakes_are_reported() {
         ("{hosts: ['tcp://h:0']}".to_owned(), "no number from 1 to 65535"),
         ("{hosts: [h], topics: []}".to_owned(), "topic"),
         ("{hosts: [h], topics: ['a#']}".to_owned(), "whole level"),
+        ("{hosts: [h], topics: [a/#/b]}".to_owned(), "whole level"),
+        ("{hosts: [h], topics: [b, a+]}".to_owned(), "`topics[1]` is `a+`; `+` stands for a whole"),
+        ("{hosts: [h], topics: ['']}".to_owned(), "a filter is not empty"),
         ("{hosts: [h], qos: 3}".to_owned(), "quality of service"),
         (format!("{{hosts: [h], client_id: {long}}}"), "1 to 65535 bytes"),
         (format!("{{hosts: [h], username: {long}}}"), "0 to 65535 bytes"),
