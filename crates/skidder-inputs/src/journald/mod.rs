@@ -76,7 +76,7 @@ settings! {
             .about("where a source without a saved cursor begins: at the oldest entry, at entries from now on, or at `since`");
     SINCE: SignedDuration = Key::new("since")
         .default(SignedDuration { negative: false, length: Duration::ZERO })
-        .about("with `seek: since`: from now, usually negative, as in `-24h`");
+        .about("with `seek: since`: from now, usually negative, as in `-24h`; a warning if it is not");
     UNITS: Vec<String> = Key::<Vec<String>>::new("units").about(
         "only entries of these units, and those of systemd and other daemons about them; `*`, `?` and `[…]` are \
          wildcards, and a name without its kind is a service",
@@ -186,6 +186,17 @@ fn read_start(section: &Section<'_>) -> (Seek, SignedDuration) {
                 section.path_of(SEEK.name())
             );
             section.warning(SEEK.name(), message, "as in `since: -24h`");
+        }
+        (Seek::Since, true) if is_known && !since.negative && !since.length.is_zero() => {
+            let name = section.path_of(SINCE.name());
+            let message = format!(
+                "`{name}` is `{since}`, which is in the future: nothing is read until then"
+            );
+            section.warning(
+                SINCE.name(),
+                message,
+                format!("for the past, write `since: -{since}`"),
+            );
         }
         (Seek::Head | Seek::Tail, true) if is_known => {
             let message =

@@ -88,12 +88,20 @@ mod tests {
                 "1:9: `since` has no effect without `seek: since`\n\
                  hint: set `seek: since`, or remove it",
             ),
+            (
+                "{seek: since, since: 24h}",
+                "1:22: `since` is `24h`, which is in the future: nothing is read until then\n\
+                 hint: for the past, write `since: -24h`",
+            ),
             ("{seek: tail, since: -24h}", "`since` has no effect without `seek: since`"),
         ] {
             let (is_read, problems) = read_text(text);
             assert!(is_read && problems.starts_with("warning: "), "{text}: {problems}");
             assert!(problems.contains(expected), "{text}: {problems}");
             assert!(!problems.contains("error: "), "{text}: {problems}");
+        }
+        for text in ["{seek: since, since: 0}", "{seek: since, since: -1ns}"] {
+            assert_eq!(read_text(text).1, "", "{text}");
         }
         // The values that are wrong are errors, and nothing is said about what belongs to them.
         let (_, problems) = read_text("{seek: middle, since: -24h}");
