@@ -5,6 +5,7 @@ use crate::assign::Strategy;
 use skidder_config::{Any, Group, Key, OneOf, Part, Secret, Section, Size, settings};
 use skidder_kafka::connect::{DialSettings, Dialer};
 use skidder_kafka::login::{Credentials, Mechanism, host};
+use skidder_kafka::topic;
 use skidder_kafka::version::Version;
 use skidder_os::Fs;
 use skidder_parse::chain::Chain;
@@ -208,7 +209,7 @@ pub fn read(
         );
     }
     let hosts = section.get(&HOSTS).try_each(host).at_least_one("broker").required();
-    let topics = section.get(&TOPICS).at_least_one("topic").required();
+    let topics = section.get(&TOPICS).try_each(topic_name).at_least_one("topic").required();
     let named =
         |text: &String| if text.is_empty() { Err("it needs a name".to_owned()) } else { Ok(()) };
     let group_id = section.get(&GROUP_ID).check(named).required();
@@ -226,9 +227,7 @@ pub fn read(
         section.problem("heartbeat_interval", message, "set it to a third of `session_timeout`");
     }
     let dialer = read_dialer(section, fs);
-    let (fetch_bytes, fetch_max) =
-        (section.get(&FETCH_DEFAULT).value(), section.get(&FETCH_MAX).value());
-    let fetch_bytes = if fetch_max == 0 { fetch_bytes } else { fetch_bytes.min(fetch_max) };
+    let (fetch_min, fetch_bytes) = read_fetch(section);
     let rebalance = section.part(&REBALANCE);
     let expand = section.get(&EXPAND).value();
     let settings = Settings {
@@ -246,8 +245,8 @@ pub fn read(
         max_wait: section.get(&MAX_WAIT_TIME).value(),
         session_timeout,
         heartbeat_interval,
-        fetch_min: section.get(&FETCH_MIN).value() as i32,
-        fetch_bytes: fetch_bytes as i32,
+        fetch_min,
+        fetch_bytes,
         strategy: rebalance.get(&rebalance::STRATEGY).value(),
         rebalance_timeout: rebalance.get(&rebalance::TIMEOUT).value(),
         rebalance_retries: rebalance.get(&rebalance::MAX_RETRIES).value(),
@@ -262,6 +261,40 @@ pub fn read(
     }
     let address = format!("{} {}", settings.hosts.join(","), settings.group_id);
     Some(Kafka { settings: Arc::new(settings), dialer: dialer?, address })
+}
+
+/// The name of a topic; the error ends the sentence "`topics[0]` is …; ".
+fn topic_name(text: &str) -> Result<String, String> {
+    if topic::is_name(text.as_bytes()) {
+        return Ok(text.to_owned());
+    }
+    if text.contains(['*', '^', '$', '|', '[', '(']) {
+        return Err(
+            "expected the name of a topic; patterns are not supported, name each topic".to_owned()
+        );
+    }
+    let most = topic::NAME_BYTES_MAX;
+    Err(format!(
+        "a topic has letters, digits, `.`, `_` and `-`, at most {most}, and is not `.` or `..`"
+    ))
+}
+
+/// `fetch.min`, and the bytes of a partition in an answer.
+fn read_fetch(section: &Section<'_>) -> (i32, i32) {
+    let (min, default) = (section.get(&FETCH_MIN).value(), section.get(&FETCH_DEFAULT).value());
+    let max = section.get(&FETCH_MAX).value();
+    let is_bounded = max != 0 && max < default;
+    let (key, bytes) = if is_bounded { (&FETCH_MAX, max) } else { (&FETCH_DEFAULT, default) };
+    if min > bytes {
+        let message = format!(
+            "`{}`, {min}, is above `{}`, {bytes}, which is all that a partition has in an answer: brokers wait for \
+             `max_wait_time` before most answers",
+            section.path_of(FETCH_MIN.name()),
+            section.path_of(key.name())
+        );
+        section.warning(FETCH_MIN.name(), message, format!("set it to at most {bytes}"));
+    }
+    (min as i32, bytes as i32)
 }
 
 /// How to connect. `None`, and the problem is reported, if something is wrong.

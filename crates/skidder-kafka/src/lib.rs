@@ -7,5 +7,6 @@ pub mod connection;
 pub mod login;
 pub mod messages;
 pub mod sasl;
+pub mod topic;
 pub mod version;
 pub mod wire;

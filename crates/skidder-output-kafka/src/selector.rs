@@ -6,6 +6,7 @@
 use super::read::{TOPIC, TOPICS};
 use skidder_config::{Group, Key, Section, settings};
 use skidder_event::{EventRef, Format};
+use skidder_kafka::topic::{NAME_BYTES_MAX, is_name};
 use skidder_outputs::{Context, RULE, Rules};
 
 pub(super) mod rule {
@@ -20,9 +21,6 @@ pub(super) mod rule {
             Key::new("topic").required().noun("a format string").about("the topic: a format string");
     }
 }
-
-/// Longest name of a topic, in bytes (Kafka's `Topic.java`).
-const NAME_BYTES_MAX: usize = 249;
 
 /// Why an event has no topic. It can never be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,13 +88,6 @@ impl Topics {
 
 fn parse(text: String) -> Result<Format, String> {
     Format::parse(&text).map_err(|error| error.to_string())
-}
-
-/// Kafka's own rule, so that a wrong name fails here and is not tried for ever.
-fn is_name(name: &[u8]) -> bool {
-    let is_legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-    let is_dots = name == b"." || name == b"..";
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_legal) && !is_dots
 }
 
 fn check(name: &[u8]) -> Result<(), TopicError> {

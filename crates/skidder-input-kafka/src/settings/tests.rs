@@ -60,6 +60,44 @@ fn every_setting_arrives() {
 }
 
 #[test]
+fn topics_are_names_that_kafka_takes() {
+    let long = "x".repeat(250);
+    for (topic, expected) in [
+        ("''", "a topic has letters, digits"),
+        ("a b", "`topics[1]` is `a b`; a topic has letters, digits, `.`, `_` and `-`, at most 249"),
+        ("'.'", "is not `.` or `..`"),
+        ("..", "is not `.` or `..`"),
+        ("a/b", "a topic has letters"),
+        (&*long, "at most 249"),
+        ("'logs-*'", "patterns are not supported, name each topic"),
+        ("'^logs'", "patterns are not supported, name each topic"),
+    ] {
+        let (input, problems) =
+            read_text(&format!("{{hosts: [h], topics: [t, {topic}], group_id: g}}"));
+        assert!(input.is_none(), "{topic}: {problems}");
+        assert!(problems.starts_with("error: f.yml:1:26: "), "{topic}: {problems}");
+        assert!(problems.contains(expected), "{topic}: {problems}");
+    }
+}
+
+#[test]
+fn a_least_answer_that_no_partition_fills_is_a_warning() {
+    for (fetch, expected) in [
+        ("{min: 2MiB}", "`fetch.min`, 2097152, is above `fetch.default`, 1048576,"),
+        ("{min: 11, max: 10}", "`fetch.min`, 11, is above `fetch.max`, 10,"),
+        ("{min: 11, default: 10, max: 12}", "`fetch.min`, 11, is above `fetch.default`, 10,"),
+        ("{min: 10, default: 10}", ""),
+    ] {
+        let text = format!("{{hosts: [h], topics: [t], group_id: g, fetch: {fetch}}}");
+        let (input, problems) = read_text(&text);
+        assert!(input.is_some(), "{fetch}: {problems}");
+        assert!(problems.contains(expected), "{fetch}: {problems}");
+        assert_eq!(problems.starts_with("warning: "), !expected.is_empty(), "{fetch}: {problems}");
+        assert_eq!(problems.is_empty(), expected.is_empty(), "{fetch}: {problems}");
+    }
+}
+
+#[test]
 fn mistakes_are_reported() {
     let most = "hosts: [h], topics: [t], group_id: g";
     for (text, expected) in [
