@@ -112,9 +112,7 @@ impl WithoutTls {
             }
         }
     }
-}
 
-impl WithoutTls {
     /// Warns that `ssl`, which is set, does nothing: no entry of `hosts` has a scheme with TLS, which decides, as in Filebeat.
     pub fn warn_of_plain(self, section: &Section<'_>) {
         let scheme = match self {

@@ -22,7 +22,7 @@ const KEPT_BYTES_MAX: usize = 256 << 10;
 const READ_BYTES: usize = 16 << 10;
 
 /// How long to wait for what a server says that takes no more of a command.
-const LAST_WORDS_MAX: Duration = Duration::from_millis(100);
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
 /// An answer to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]

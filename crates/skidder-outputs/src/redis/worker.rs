@@ -145,9 +145,13 @@ impl Worker {
         let mut outcome = Outcome::default();
         if let Err(error) = connection.send(&self.request.bytes).await {
             // The server may have answered with the reason.
-            if let Ok(Reply::Error(error)) = connection.reply().await {
-                outcome.error = Some(error);
-            }
+            outcome.error = match &error {
+                RespError::Ended(words) => Some(words.clone()),
+                _ => match connection.reply().await {
+                    Ok(Reply::Error(words)) => Some(words),
+                    _ => None,
+                },
+            };
             outcome.broken = Some(error);
             outcome.failed = (0..self.request.commands.len()).collect();
             return outcome;
