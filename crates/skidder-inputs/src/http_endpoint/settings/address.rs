@@ -8,7 +8,9 @@ pub(super) fn host_of(text: &str) -> Result<String, String> {
     let (authority, path) =
         rest.split_once('/').map_or((rest, None), |(it, path)| (it, Some(path)));
     let (host, port) = split(authority);
-    if host.contains([':', '@', '[', ']', '?', '#']) || host.contains(char::is_whitespace) {
+    let has_more =
+        host.contains([':', '@', '[', ']', '?', '#']) || host.contains(char::is_whitespace);
+    if has_more && !is_v6(host) {
         return Err("expected a name or an address of this machine, as in `0.0.0.0`".to_owned());
     }
     let is_url = scheme.is_some() || path.is_some();
