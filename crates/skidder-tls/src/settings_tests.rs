@@ -1,3 +1,5 @@
+//! What is wrong in the files of `ssl`: all that are missing, and keys that are broken.
+
 use super::*;
 use skidder_config::{Problems, Settings};
 use skidder_os::RealFs;
