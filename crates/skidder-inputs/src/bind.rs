@@ -42,11 +42,10 @@ pub(crate) fn no_hosts(section: &Section<'_>, name: &str) {
 pub(crate) async fn take_over<T: Any + Send>(claim: &Claim, intake: &Intake) -> Option<T> {
     tokio::select! {
         biased;
-        () = claim.turn() => {}
-        () = intake.stopped() => {}
+        left = claim.take_in_turn() => left,
+        // No other input takes what was left to it, and nothing is left later.
+        () = intake.stopped() => claim.take(),
     }
-    // Also if it must stop: no other input takes what was left to it, and nothing is left later.
-    claim.take()
 }
 
 /// Gives a socket that was taken over the owner and the mode of the settings.

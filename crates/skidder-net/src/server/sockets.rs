@@ -3,7 +3,7 @@
 //! A reload ends an input and begins another one. Both hold a [`Claim`] on the same socket for a moment: the new one since
 //! its settings were read, the old one until it ends. So the old one can see that it has a successor
 //! ([`Claim::has_successor`]) and leaves its sockets here, with everything that belongs to them, such as open connections;
-//! the successor waits for them ([`Claim::turn`]) and takes them. One without a successor closes its own, also if the
+//! the successor waits for them and takes them ([`Claim::take_in_turn`]). One without a successor closes its own, also if the
 //! successor was stopped meanwhile: then [`Claim::leave`] gives the sockets back.
 //!
 //! Sockets of systemd (`LISTEN_FDS`, sd_listen_fds(3)) are here from the start of the program; an input takes the one that
@@ -248,30 +248,36 @@ impl Claim {
         self.sockets.lock().claims.get(&self.key).is_some_and(|claims| claims.waiting > own)
     }
 
-    /// Waits until an input before has left its sockets or has none: until then no other can have them. An input that
-    /// does not leave them in time, because it does not end, is not waited for. Ends early without harm.
-    pub async fn turn(&self) {
+    /// Waits until an input before has left its sockets or has none, and takes what it left: until then no other can have
+    /// them. Looking and taking are one step: of two inputs that wait, one takes, and the other one goes on waiting, so that
+    /// it is the successor of the first. An input that does not leave them in time, because it does not end, is not waited
+    /// for. Ends early without harm.
+    pub async fn take_in_turn<T: Any + Send>(&self) -> Option<T> {
         let turn = async {
             loop {
                 let changed = self.sockets.0.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if self.is_its_turn() {
-                    return;
+                if let Some(left) = self.start_in_turn() {
+                    return left;
                 }
                 changed.await;
             }
         };
-        if tokio::time::timeout(TURN_MAX, turn).await.is_err() {
-            tracing::debug!(socket = %self.key, "another input has this socket");
+        if let Ok(left) = tokio::time::timeout(TURN_MAX, turn).await {
+            return left;
         }
+        tracing::debug!(socket = %self.key, "another input has this socket");
+        self.take()
     }
 
-    fn is_its_turn(&self) -> bool {
+    /// What was left for it, if it is its turn.
+    fn start_in_turn<T: Any + Send>(&self) -> Option<Option<T>> {
         let state = self.sockets.lock();
         let started = state.claims.get(&self.key).map_or(0, |claims| claims.all - claims.waiting);
         let own = usize::from(self.has_started.load(Ordering::Relaxed));
-        started <= own || state.left.contains_key(&self.key)
+        let is_its_turn = started <= own || state.left.contains_key(&self.key);
+        is_its_turn.then(|| self.start(state))
     }
 
     /// Leaves sockets for the successor, with whatever belongs to them. Sockets of tokio stay with their runtime: the
@@ -297,7 +303,10 @@ impl Claim {
     /// From then on nothing is left to it any more. What was left by an input of another type is closed, which frees the
     /// address.
     pub fn take<T: Any + Send>(&self) -> Option<T> {
-        let mut state = self.sockets.lock();
+        self.start(self.sockets.lock())
+    }
+
+    fn start<T: Any + Send>(&self, mut state: MutexGuard<'_, State>) -> Option<T> {
         if !self.has_started.swap(true, Ordering::Relaxed)
             && let Some(claims) = state.claims.get_mut(&self.key)
         {
@@ -396,27 +405,51 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn of_two_that_wait_one_takes_and_the_other_one_is_its_successor() {
+        let sockets = Sockets::default();
+        let (first, second, third) =
+            (sockets.claim(key()), sockets.claim(key()), sockets.claim(key()));
+        assert_eq!(first.take::<u8>(), None);
+        let (of_second, of_third, ()) = tokio::join!(
+            async {
+                let taken = second.take_in_turn::<u8>().await;
+                assert!(
+                    second.has_successor(),
+                    "the third one has not begun to wait for the address"
+                );
+                second.leave(8_u8).unwrap();
+                taken
+            },
+            third.take_in_turn::<u8>(),
+            async {
+                tokio::task::yield_now().await;
+                first.leave(7_u8).unwrap();
+            }
+        );
+        assert_eq!((of_second, of_third), (Some(7), Some(8)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_successor_waits_until_the_socket_is_left_or_nobody_has_it() {
         let sockets = Sockets::default();
         let first = sockets.claim(key());
-        first.turn().await;
-        assert_eq!(first.take::<u8>(), None);
+        assert_eq!(first.take_in_turn::<u8>().await, None);
         let second = sockets.claim(key());
-        tokio::join!(second.turn(), async {
+        let (taken, ()) = tokio::join!(second.take_in_turn::<u8>(), async {
             tokio::task::yield_now().await;
             first.leave(7_u8).unwrap();
         });
-        assert_eq!(second.take::<u8>(), Some(7), "while the first one has not ended yet");
+        assert_eq!(taken, Some(7), "while the first one has not ended yet");
         drop(first);
         let third = sockets.claim(key());
-        tokio::join!(third.turn(), async {
+        let (taken, ()) = tokio::join!(third.take_in_turn::<u8>(), async {
             tokio::task::yield_now().await;
             drop(second);
         });
         let began = tokio::time::Instant::now();
-        assert_eq!(third.take::<u8>(), None);
+        assert_eq!(taken, None);
         // One that does not end: a mistake in the settings, which the address in use will show.
-        sockets.claim(key()).turn().await;
+        assert_eq!(sockets.claim(key()).take_in_turn::<u8>().await, None);
         assert_eq!(began.elapsed(), TURN_MAX);
     }
 
