@@ -47,7 +47,7 @@ pub use server::{
     HandshakeError, HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError,
     ListenFuture, Listener, Network, Peer, Place, Places, RealNetwork, RequestBodyError, Server,
     ServerConnection, ServerSettings, SocketKey, Sockets, StreamPlace, TlsSession, UnixName,
-    UnixPlace, is_authorized, read_request_body, serve_http, serve_http_any,
+    UnixPlace, is_authorized, is_wrong_http, read_request_body, serve_http, serve_http_any,
 };
 pub use socks::{SOCKS, SocksProxy};
 pub use steps::Steps;

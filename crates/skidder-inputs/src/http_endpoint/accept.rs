@@ -8,7 +8,9 @@ use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use skidder_input::InputMetrics;
-use skidder_net::{Accepted, HttpEnd, HttpLimits, Peer, ServerConnection, serve_http_any};
+use skidder_net::{
+    Accepted, HttpEnd, HttpLimits, Peer, ServerConnection, is_wrong_http, serve_http_any,
+};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -86,7 +88,7 @@ async fn converse(
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             sessions.refused(status, &format!("its head is longer than {HEAD_BYTES_MAX} bytes"));
         }
-        HttpEnd::Broken(error) if error.is_parse() => {
+        HttpEnd::Broken(error) if is_wrong_http(&error) => {
             sessions.refused(StatusCode::BAD_REQUEST, &error.to_string());
         }
         HttpEnd::Broken(error) => {

@@ -103,7 +103,10 @@ impl Routes {
             if self.left.has(&clean) {
                 return ends();
             }
-            sessions.refused(StatusCode::NOT_FOUND, &format!("no input has its path, {clean:?}"));
+            sessions.refused(
+                StatusCode::NOT_FOUND,
+                &format!("no input has its path, {:?}", shown(&clean)),
+            );
             return not_found();
         };
         // Before the source goes, which an input that ends waits for.
@@ -136,6 +139,17 @@ impl Left {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |pattern: &str| paths::fit(pattern, path).is_some();
         left.iter().any(|(pattern, since)| since.elapsed() < COMES_BACK && fits(pattern))
+    }
+}
+
+/// So much of a path is in messages.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// A path for messages: its beginning, if it is long.
+pub(super) fn shown(path: &str) -> String {
+    match path.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
     }
 }
 
@@ -207,6 +221,12 @@ fn text(status: StatusCode, text: &'static str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_path_the_beginning_is_shown() {
+        assert_eq!(shown("/é"), "/é");
+        assert_eq!(shown(&"é".repeat(60_000)), format!("{}…", "é".repeat(200)));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_path_that_has_gone_a_moment_ago_is_not_missing() {

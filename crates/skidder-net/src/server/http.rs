@@ -42,6 +42,12 @@ pub enum HttpEnd {
     Tls,
 }
 
+/// Whether a connection broke because of what the client sent: no HTTP, or none that follows its rules.
+pub fn is_wrong_http(error: &hyper::Error) -> bool {
+    let in_http2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    error.is_parse() || in_http2.is_some_and(|error| error.is_library() && !error.is_io())
+}
+
 /// Answers the requests of one connection with `service`, until the client closes it, its time is over, or `stop` ends.
 /// Then an answer in progress is completed, for as long as the future that `grace` returns. The connection is closed at
 /// once when `abandon` ends.

@@ -45,7 +45,8 @@ pub use datagrams::{
     Datagrams,
 };
 pub use http::{
-    HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http, serve_http_any,
+    HttpEnd, HttpLimits, RequestBodyError, is_wrong_http, read_request_body, serve_http,
+    serve_http_any,
 };
 pub use listen::{Accept, AcceptFuture, BoundAddress, ListenAddress, ListenError, Listener, Peer};
 pub use network::{ListenFuture, Network, RealNetwork, StreamPlace};

@@ -130,6 +130,9 @@ pub struct Claim {
     has_started: AtomicBool,
 }
 
+/// Another input has the socket, and has not left it.
+struct NotItsTurn;
+
 /// Why the sockets of systemd were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritError {
@@ -258,7 +261,7 @@ impl Claim {
                 let changed = self.sockets.0.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if let Some(left) = self.start_in_turn() {
+                if let Ok(left) = self.start_in_turn() {
                     return left;
                 }
                 changed.await;
@@ -272,12 +275,12 @@ impl Claim {
     }
 
     /// What was left for it, if it is its turn.
-    fn start_in_turn<T: Any + Send>(&self) -> Option<Option<T>> {
+    fn start_in_turn<T: Any + Send>(&self) -> Result<Option<T>, NotItsTurn> {
         let state = self.sockets.lock();
         let started = state.claims.get(&self.key).map_or(0, |claims| claims.all - claims.waiting);
         let own = usize::from(self.has_started.load(Ordering::Relaxed));
         let is_its_turn = started <= own || state.left.contains_key(&self.key);
-        is_its_turn.then(|| self.start(state))
+        if is_its_turn { Ok(self.start(state)) } else { Err(NotItsTurn) }
     }
 
     /// Leaves sockets for the successor, with whatever belongs to them. Sockets of tokio stay with their runtime: the

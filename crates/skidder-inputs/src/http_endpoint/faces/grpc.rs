@@ -6,6 +6,7 @@
 use super::super::answer::Answer;
 use super::super::body::{BodyError, Coding};
 use super::super::payload::Payload;
+use super::super::routes::shown;
 use super::{Call, Refusal, Unknown, accepted_message, answer, wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -92,7 +93,9 @@ pub(super) fn call(
     if path != EXPORT {
         let message = format!("{path} is not there: only logs are taken, at {EXPORT}");
         let answer = error(Code::Unimplemented, &message, None);
-        return Err(Box::new(Unknown { answer, why: message }));
+        let why =
+            format!("grpc-status {}: {:?} is not there", Code::Unimplemented as u8, shown(path));
+        return Err(Box::new(Unknown { answer, why }));
     }
     Ok(Call::OtlpGrpc)
 }

@@ -25,6 +25,7 @@ use super::answer::Answer;
 use super::body::BodyError;
 use super::in_flight::Over;
 use super::payload::Payload;
+use super::routes::shown;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request;
@@ -237,7 +238,8 @@ pub(super) fn call(
             return known.flatten().ok_or_else(|| {
                 let error = format!("no handler found for [{path}] and method [{method}]");
                 let answer = json_of(StatusCode::NOT_FOUND, &json!({ "error": error }));
-                Box::new(Unknown { answer, why: error })
+                let why = format!("no face has {method} {:?}", shown(path));
+                Box::new(Unknown { answer, why })
             });
         }
     };
@@ -247,7 +249,7 @@ pub(super) fn call(
     let wrong = Refusal::Wrong(StatusCode::METHOD_NOT_ALLOWED);
     let why = format!("only {wanted} requests are allowed");
     let answer = call.refuse(wrong, &why, 0);
-    Err(Box::new(Unknown { answer, why: format!("{path}: {why}") }))
+    Err(Box::new(Unknown { answer, why: format!("{}: {why}", shown(path)) }))
 }
 
 /// Why a request is not taken.

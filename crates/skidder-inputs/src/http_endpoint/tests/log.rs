@@ -111,7 +111,7 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, u16, &'static str)> {
             ", accept: otlp",
             otlp("/v1/traces", "application/json", b"{}"),
             404,
-            "a request is refused: no handler found",
+            "a request is refused: no face has POST",
         ),
         (
             ", accept: otlp",
@@ -174,6 +174,23 @@ async fn a_client_of_tls_at_a_plain_input_is_in_the_log_with_what_to_do() {
     let line = timeout(Duration::from_secs(10), line_about(&client)).await.unwrap();
     assert!(line.contains("`ssl.enabled: true`"), "{line}");
     assert_eq!(bench.input.metrics().errors.get(), 1);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_of_http2_that_break_its_rules_are_counted_and_in_the_log() {
+    collect();
+    let (address, sockets) = free_address();
+    let mut bench = Bench::start(input(address, "", &sockets), 100);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let client = stream.local_addr().unwrap().to_string();
+    // SETTINGS must come first (RFC 9113, 3.4); this is DATA of stream 0.
+    let wrong = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x01\x00\x00\x00\x00\x00\x00a";
+    stream.write_all(wrong).await.unwrap();
+    let line = timeout(Duration::from_secs(10), line_about(&client)).await.unwrap();
+    assert!(line.contains("a request is refused") && line.contains("status=400"), "{line}");
+    assert_eq!(bench.input.metrics().errors.get(), 1);
+    drop(stream);
     bench.stop().await;
 }
 
