@@ -67,7 +67,8 @@ impl Repeats {
         line: Line,
         now: Monotonic,
     ) -> Option<Line> {
-        if !self.known.contains_key(&key) && self.known.len() >= KNOWN_MAX {
+        // Places are as many as the program has: each is counted.
+        if key.1.is_some() && !self.known.contains_key(&key) && self.known.len() >= KNOWN_MAX {
             self.known.retain(|_, window| window.held > 0 || window.end > now);
             if self.known.len() >= KNOWN_MAX {
                 return Some(line);
@@ -190,6 +191,17 @@ mod tests {
         let due = repeats.take(at(0), true);
         assert_eq!(held(&due), [30]);
         assert_eq!(due[0].fields["n"], FLOOD_MAX + 29, "the last one is shown");
+    }
+
+    #[test]
+    fn a_flood_of_one_place_opens_no_gate_for_another_one() {
+        let mut repeats = Repeats::default();
+        let (one, other) = (place!(), place!());
+        for n in 0..2 * KNOWN_MAX as u64 {
+            repeats.pass(one.clone(), line(Level::WARN, n), at(0));
+        }
+        let pass = |n: &u64| repeats.pass(other.clone(), line(Level::WARN, *n), at(0)).is_some();
+        assert_eq!((0..2 * FLOOD_MAX).filter(pass).count() as u64, FLOOD_MAX);
     }
 
     #[test]
