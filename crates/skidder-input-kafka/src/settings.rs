@@ -200,7 +200,7 @@ pub fn read(
     fs: &Arc<dyn Fs>,
     (parsers, message_max_bytes): (Chain, usize),
 ) -> Option<Kafka> {
-    if section.get(&KERBEROS).optional().is_some() {
+    if section.get(&KERBEROS).optional().is_some() && section.bool("kerberos.enabled").or(true) {
         let message = "this input has no Kerberos";
         section.problem(
             "kerberos",

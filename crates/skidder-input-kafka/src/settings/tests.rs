@@ -98,6 +98,14 @@ fn a_least_answer_that_no_partition_fills_is_a_warning() {
 }
 
 #[test]
+fn a_login_that_is_turned_off_is_none() {
+    let off = "kerberos: {enabled: false, auth_type: password, username: u}";
+    let text = format!("{{hosts: [h], topics: [t], group_id: g, {off}}}");
+    let (input, problems) = read_text(&text);
+    assert!(input.is_some() && problems.is_empty(), "{problems}");
+}
+
+#[test]
 fn mistakes_are_reported() {
     let most = "hosts: [h], topics: [t], group_id: g";
     for (text, expected) in [
@@ -111,6 +119,7 @@ fn mistakes_are_reported() {
         (format!("{{{most}, group_instance_id: i}}"), "needs `version: 2.3.0`"),
         (format!("{{{most}, heartbeat_interval: 10s}}"), "shorter than `session_timeout`"),
         (format!("{{{most}, kerberos.enabled: true}}"), "no Kerberos"),
+        (format!("{{{most}, kerberos.auth_type: password}}"), "no Kerberos"),
         (format!("{{{most}, rebalance.strategy: random}}"), "random"),
         (format!("{{{most}, initial_offset: middle}}"), "middle"),
         (format!("{{{most}, initial_offset: latest}}"), "hint: Kafka's `earliest` is `oldest`"),

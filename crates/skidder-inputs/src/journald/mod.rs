@@ -52,6 +52,7 @@ settings! {
             ("identifiers", "syslog_identifiers", ""),
             ("include_units", "units", ""),
             ("journal_directory", "paths", ""),
+            ("journal_path", "paths", ""),
             ("matches", "include_matches.match", ""),
             ("path", "paths", ""),
             ("unit", "units", ""),
