@@ -248,13 +248,11 @@ impl Receiver {
         Self { place, server, program, came: 0 }
     }
 
-    fn await_more(&mut self, count: usize) {
+    fn await_count(&mut self, count: usize) {
         let Self { server, program, .. } = self;
-        let wanted = server.count() + count;
-        let what = format!("{count} more documents");
-        program.as_mut().unwrap().await_that(&what, || {
+        program.as_mut().unwrap().await_that(&format!("{count} documents"), || {
             std::thread::park_timeout(Duration::from_millis(5));
-            server.count() >= wanted
+            server.count() >= count
         });
     }
 
@@ -356,21 +354,24 @@ impl ThroughKafka {
         self.has_lost_broker = false;
     }
 
-    fn perform(&mut self, event: Event, after: usize) {
+    /// Adds a piece of lines, and performs an event when so many of them have gone their way.
+    fn perform(&mut self, event: Event, piece: usize, after: usize) {
+        // Before there are more: part of them may have gone it at the first look.
+        let (delivered, came) = (self.sender.delivered(), self.receiver.server.count());
+        self.sender.log.append(piece);
         match event {
             KillSender | StopSender => {
-                let delivered = self.sender.delivered();
                 self.sender.await_delivered(delivered + after);
                 self.end_sender(event);
                 self.sender.program = Some(self.sender.place.start(&[]));
             }
             KillReceiver | StopReceiver => {
-                self.receiver.await_more(after);
+                self.receiver.await_count(came + after);
                 self.end_receiver(event);
                 self.receiver.start();
             }
             KillBroker => {
-                self.receiver.await_more(after);
+                self.receiver.await_count(came + after);
                 self.kafka.kill().unwrap();
                 self.kafka.start_again().unwrap();
                 self.has_lost_broker = true;
@@ -387,8 +388,7 @@ fn through_kafka(name: &str, seed: u64, count: usize, store: Store) {
     events.extend([KillBroker, StopSender, StopReceiver]);
     let piece = count / events.len();
     for event in shuffled(&mut random, events) {
-        chain.sender.log.append(piece);
-        chain.perform(event, random.below(piece as u64) as usize);
+        chain.perform(event, piece, random.below(piece as u64) as usize);
     }
     chain.sender.log.append(count - chain.sender.log.next);
     let left = count - chain.sender.settled;
@@ -472,8 +472,11 @@ impl OverLumberjack {
         assert!(event == KillReceiver || twice == 0, "{event:?}: {twice}");
     }
 
-    fn perform(&mut self, event: Event, after: usize) {
-        self.receiver.await_more(after);
+    /// As that of [`ThroughKafka`].
+    fn perform(&mut self, event: Event, piece: usize, after: usize) {
+        let came = self.receiver.server.count();
+        self.sender.log.append(piece);
+        self.receiver.await_count(came + after);
         if matches!(event, KillSender | StopSender) {
             self.end_sender(event);
             self.sender.program = Some(self.sender.place.start(&[]));
@@ -494,8 +497,7 @@ fn accounts_of_a_chain_over_lumberjack_agree_whichever_process_is_killed() {
         events.extend([StopSender, StopReceiver]);
         let piece = count / events.len();
         for event in shuffled(&mut random, events) {
-            chain.sender.log.append(piece);
-            chain.perform(event, random.below(piece as u64) as usize);
+            chain.perform(event, piece, random.below(piece as u64) as usize);
         }
         chain.sender.log.append(count - chain.sender.log.next);
         let left = count - chain.sender.settled;
