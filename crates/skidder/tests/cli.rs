@@ -151,7 +151,7 @@ fn an_exported_configuration_shows_no_secret() {
                 output.elasticsearch: {hosts: [a], username: u, password: tell-nobody}\n";
     let ended = configured(text, &["export", "config"]).succeeded();
     assert!(!ended.out.contains("tell-nobody"), "{}", ended.out);
-    // Not a name that tells it, and an input that is not read; a key may be the PEM itself.
+    // `hmac.key` does not sound like a secret, and the input is disabled; `ssl.key` may hold the PEM itself.
     let signed = "filebeat.inputs: [{type: http_endpoint, enabled: false, hmac.key: tell-nobody}]\n\
                   output.elasticsearch: {hosts: [a], username: u, ssl.key: tell-nobody}\n";
     let exported = configured(signed, &["export", "config"]).succeeded().out;

@@ -2,17 +2,25 @@
 
 use super::answer::Session;
 use hyper::StatusCode;
+use skidder_input::Source;
 use std::borrow::Cow;
 
 /// Bytes of a reason in the log: it may have words of the client.
 const REASON_BYTES_MAX: usize = 512;
 
 /// The beginning of a reason, if it is long.
-pub(super) fn cut(why: &str) -> Cow<'_, str> {
+fn cut(why: &str) -> Cow<'_, str> {
     if why.len() <= REASON_BYTES_MAX {
         return Cow::Borrowed(why);
     }
     Cow::Owned(format!("{}…", &why[..why.floor_char_boundary(REASON_BYTES_MAX)]))
+}
+
+/// A part of a request that is taken without it.
+pub(super) fn left_out(source: &Source, what: &str) {
+    let what = cut(what);
+    source.failed(&what);
+    tracing::warn!(source = %source.about().name, "{what}");
 }
 
 impl Session {
@@ -30,11 +38,9 @@ impl Session {
         tracing::debug!(source = %name, "a request is to come again: {why}");
     }
 
-    /// A part of a request that is taken without it.
+    /// See [`left_out`].
     pub(super) fn left_out(&self, what: &str) {
-        let what = cut(what);
-        self.source.failed(&what);
-        tracing::warn!(source = %self.source.about().name, "{what}");
+        left_out(&self.source, what);
     }
 }
 

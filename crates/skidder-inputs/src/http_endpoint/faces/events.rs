@@ -2,7 +2,7 @@
 
 use super::super::decode::{BATCH_BYTES, Decoder, EVENTS_MAX, too_many};
 use super::super::in_flight::Counted;
-use super::super::refused::cut;
+use super::super::refused::left_out;
 use super::Refusal;
 use hyper::StatusCode;
 use skidder_event::{Batch, EventMut, Map, Path, Text, Value};
@@ -105,10 +105,7 @@ impl<'a> Events<'a> {
     /// Reports what could not be put into an event: the first of them.
     pub(super) fn leave_out(&mut self, what: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.has_left_out, true) {
-            let what = what.to_string();
-            let what = cut(&what);
-            self.source.failed(&what);
-            tracing::warn!(source = %self.source.about().name, "{what}");
+            left_out(self.source, &what.to_string());
         }
     }
 

@@ -17,6 +17,13 @@ use hyper::{Request, StatusCode};
 use skidder_event::{Batch, Parts};
 use std::sync::Arc;
 
+/// The answer to a request of Splunk's clients that is refused, which is counted.
+fn refuse_by(code: hec::Code, session: &Session) -> Answer {
+    let answer = code.answer();
+    session.refused(answer.status(), code.text());
+    answer
+}
+
 /// Batches, and the bytes of their texts.
 type Batches = Vec<(Batch, u64)>;
 
@@ -121,12 +128,9 @@ impl Route {
     ) -> Result<(), Box<Answer>> {
         match (&self.settings.faces.token, call) {
             (_, Call::HecHealth | Call::LokiReady) => Ok(()),
-            (Some(token), call) if call.face() == Face::SplunkHec => hec::check(headers, token)
-                .map_err(|code| {
-                    let answer = code.answer();
-                    session.refused(answer.status(), code.text());
-                    Box::new(answer)
-                }),
+            (Some(token), call) if call.face() == Face::SplunkHec => {
+                hec::check(headers, token).map_err(|code| Box::new(refuse_by(code, session)))
+            }
             _ => self.settings.validator.check_login(headers).map_err(|(status, message)| {
                 let mut answer = self.refuse(call, session, Refusal::Wrong(status), &message);
                 // RFC 9110, 15.5.2. In gRPC the status is another one.
@@ -177,11 +181,9 @@ impl Route {
             Call::HecEvents | Call::HecRaw => {
                 self.take_hec(call, &body.bytes, counted, head, session).await
             }
-            Call::HecAck => self.answer_acks(&body.bytes, head).unwrap_or_else(|code| {
-                let answer = code.answer();
-                session.refused(answer.status(), code.text());
-                answer
-            }),
+            Call::HecAck => {
+                self.answer_acks(&body.bytes, head).unwrap_or_else(|code| refuse_by(code, session))
+            }
             Call::LokiPush(is_json) => {
                 let made = self.read_loki(*is_json, &body.bytes, counted, &head.headers, session);
                 self.take_whole(call, made, session, || {
@@ -296,14 +298,9 @@ impl Route {
         };
         let batches = events.finish();
         if let Err((code, event)) = read {
-            let answer = event.map_or_else(|| code.answer(), |event| code.answer_for(event));
-            match event {
-                Some(event) => {
-                    let why = format!("event {event}: {}", code.text());
-                    session.refused(answer.status(), &why);
-                }
-                None => session.refused(answer.status(), code.text()),
-            }
+            let Some(event) = event else { return refuse_by(code, session) };
+            let answer = code.answer_for(event);
+            session.refused(answer.status(), &format!("event {event}: {}", code.text()));
             return answer;
         }
         if !self.settings.faces.use_ack {
@@ -316,9 +313,7 @@ impl Route {
             }
         };
         let Some(channel) = hec::channel(&head.headers, query) else {
-            let answer = hec::Code::ChannelMissing.answer();
-            session.refused(answer.status(), hec::Code::ChannelMissing.text());
-            return answer;
+            return refuse_by(hec::Code::ChannelMissing, session);
         };
         let verdicts = Arc::new(Verdicts::of(batches.len()));
         let Some(ack) = self.faces.acks.begin(&channel, &verdicts) else {

@@ -162,36 +162,36 @@ async fn what_a_face_or_the_protocol_refuses_is_counted_and_in_the_log() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_tls_at_a_plain_input_is_in_the_log_with_what_to_do() {
+/// Sends bytes that are no request to an input without TLS; returns the only line about their client, and what the client
+/// has got when the input has closed the connection.
+async fn closed(bytes: &[u8]) -> (String, Vec<u8>) {
     collect();
     let (address, sockets) = free_address();
     let mut bench = Bench::start(input(address, "", &sockets), 100);
     let mut stream = TcpStream::connect(address).await.unwrap();
     let client = stream.local_addr().unwrap().to_string();
-    stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await.unwrap();
-    assert_eq!(stream.read(&mut [0]).await.unwrap_or(0), 0, "closed");
+    stream.write_all(bytes).await.unwrap();
     let line = timeout(Duration::from_secs(10), line_about(&client)).await.unwrap();
-    assert!(line.contains("`ssl.enabled: true`"), "{line}");
+    let mut rest = Vec::new();
+    timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.unwrap().ok();
     assert_eq!(bench.input.metrics().errors.get(), 1);
     bench.stop().await;
+    (line, rest)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_tls_at_a_plain_input_is_in_the_log_with_what_to_do() {
+    let (line, answer) = closed(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
+    assert_eq!(answer, b"", "closed");
+    assert!(line.contains("`ssl.enabled: true`"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_of_http2_that_break_its_rules_are_counted_and_in_the_log() {
-    collect();
-    let (address, sockets) = free_address();
-    let mut bench = Bench::start(input(address, "", &sockets), 100);
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let client = stream.local_addr().unwrap().to_string();
     // SETTINGS must come first (RFC 9113, 3.4); this is DATA of stream 0.
     let wrong = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x01\x00\x00\x00\x00\x00\x00a";
-    stream.write_all(wrong).await.unwrap();
-    let line = timeout(Duration::from_secs(10), line_about(&client)).await.unwrap();
+    let (line, _) = closed(wrong).await;
     assert!(line.contains("a request is refused") && line.contains("status=400"), "{line}");
-    assert_eq!(bench.input.metrics().errors.get(), 1);
-    drop(stream);
-    bench.stop().await;
 }
 
 /// Sends a request over a connection of its own; returns the status of the answer, and the only line about it.
