@@ -39,6 +39,9 @@ pub enum ConnectionError {
     /// The thread that makes logins ended.
     #[error("logging in ended early: {0}")]
     LoginEnded(String),
+    /// The answer failed before, and so does everything behind that.
+    #[error("the rest of the answer is lost")]
+    Lost,
     /// The answer is longer than is read.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
@@ -165,10 +168,7 @@ impl Connection {
         answer: &mut Vec<u8>,
         timeout: Duration,
     ) -> Result<(u16, HeaderMap), ConnectionError> {
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
+        let request = request_of(method, uri, headers, body);
         within(timeout, async {
             let head = self.exchange(request, answer, ANSWER_BYTES_MAX).await?;
             Ok((head.status.as_u16(), head.headers))
@@ -205,12 +205,34 @@ impl Connection {
         self.sender.send_request(request).await.map_err(ConnectionError::Broken)
     }
 
-    async fn log_in(&self, request: &mut Request<Pieces>) -> Result<(), ConnectionError> {
+    /// The same connection, which has answered.
+    pub(crate) fn into_used(mut self) -> Self {
+        self.used = true;
+        self
+    }
+
+    pub(crate) async fn log_in(
+        &self,
+        request: &mut Request<Pieces>,
+    ) -> Result<(), ConnectionError> {
         if let Some(login) = &self.login {
             request.headers_mut().insert(AUTHORIZATION, login.header().await?);
         }
         Ok(())
     }
+}
+
+pub(crate) fn request_of(
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Pieces,
+) -> Request<Pieces> {
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request
 }
 
 /// Appends the next piece of a body; `false` at its end.

@@ -1,6 +1,7 @@
 //! The network: everything between a setting that names a server and bytes on a connection.
 //!
-//! Clients of HTTP use [`HttpClient`] for single requests and [`Connection`] for many requests to one host; clients of
+//! Clients of HTTP use [`HttpClient`] for single requests and [`Connection`] for many requests to one host, with answers
+//! whole ([`Connection::send`]) or piece by piece ([`Connection::send_streamed`]); clients of
 //! other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and [`serve_http`].
 
 mod address;
@@ -19,6 +20,7 @@ mod route;
 mod server;
 mod socks;
 mod steps;
+mod streamed;
 mod tcp;
 mod url;
 
@@ -51,5 +53,6 @@ pub use server::{
 };
 pub use socks::{SOCKS, SocksProxy};
 pub use steps::Steps;
+pub use streamed::{AnswerPieces, StreamedAnswer};
 pub use tcp::connect;
 pub use url::{HostUrl, encode_percent, percent_encoded};
