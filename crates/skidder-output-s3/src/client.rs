@@ -1,195 +1,78 @@
-//! One worker's way to the bucket: connects, signs, sends.
+//! One worker's way to the bucket: puts objects, and believes nothing that is no proof.
 
-use super::answer::Refused;
+use super::answer::advice;
 use super::config::Config;
-use super::credentials::Provider;
 use super::object::Object;
-use super::target::Target;
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, ETAG, PROXY_AUTHORIZATION, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use skidder_aws::{EMPTY_DIGEST, Request, Scope, authorization, time_text};
-use skidder_net::{AGENT, ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, Route};
-use skidder_os::{Clock, Monotonic};
+use http::header::ETAG;
+use http::{HeaderMap, HeaderValue, Method};
+use skidder_amazon::{Ask, Client, Failure, Meter};
+use skidder_net::Connection;
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A connection that was idle for longer is not used again: servers close it about then.
-const IDLE_MAX: Duration = Duration::from_secs(4);
 /// The checksum of an object, which older servers do not repeat.
 const CHECKSUM: &str = "x-amz-checksum-crc32";
-/// The service that requests are signed for.
-const SERVICE: &str = "s3";
 
-/// Why a request was not taken.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    #[error(transparent)]
-    Credentials(#[from] super::credentials::CredentialsError),
-    #[error("{0}")]
-    Refused(Box<Refused>),
-    #[error("a header of the request cannot be sent: `{0}`")]
-    Header(&'static str),
-    #[error(
-        "the server answered {status}, but not as S3 does: {what}; is there a proxy or a portal before the bucket that \
-         answers for it?"
-    )]
-    NotS3 { status: u16, what: &'static str },
-}
+/// Adds what goes over the connection to the metrics of the output.
+#[derive(Debug)]
+pub(crate) struct Metered(pub(crate) Arc<OutputMetrics>);
 
-/// A request to the bucket.
-pub(crate) struct Ask<'a> {
-    pub(crate) method: Method,
-    /// Of an object; nothing for the bucket itself.
-    pub(crate) key: Option<&'a str>,
-    /// Names in lower case.
-    pub(crate) headers: Vec<(&'static str, &'a str)>,
-    pub(crate) body: &'a [Bytes],
-    /// SHA-256 of the body.
-    pub(crate) digest: &'a str,
-}
+impl Meter for Metered {
+    fn answered(&self, sent_bytes: u64, latency: Duration) {
+        self.0.write_bytes.add(sent_bytes);
+        self.0.latency_ns.add(latency.as_nanos() as u64);
+    }
 
-impl<'a> Ask<'a> {
-    /// Without a body.
-    pub(crate) fn empty(method: Method, key: Option<&'a str>) -> Self {
-        Self { method, key, headers: Vec::new(), body: &[], digest: EMPTY_DIGEST }
+    fn received(&self, bytes: u64) {
+        self.0.read_bytes.add(bytes);
     }
 }
 
 /// See the module's text.
-pub(crate) struct Client {
+pub(crate) struct BucketClient {
     pub(crate) config: Arc<Config>,
-    pub(crate) target: Arc<Target>,
-    pub(crate) route: Route,
-    pub(crate) provider: Arc<Provider>,
-    pub(crate) metrics: Arc<OutputMetrics>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) connection: Option<Connection>,
-    pub(crate) last_used: Monotonic,
-    pub(crate) answer: Vec<u8>,
+    pub(crate) client: Client,
 }
 
-impl Client {
+impl BucketClient {
+    /// Uses this connection for the next request.
+    pub(crate) fn adopt(&mut self, connection: Connection) {
+        self.client.adopt(connection);
+    }
+
     /// Puts an object. That is done when the server has checked its digest and said so.
     pub(crate) async fn put(&mut self, object: &Object) -> Result<(), Failure> {
         let config = Arc::clone(&self.config);
-        let mut headers: Vec<(&'static str, &str)> =
-            config.headers.iter().map(|(name, value)| (*name, &**value)).collect();
-        headers.push(("content-type", config.content_type()));
-        headers.push((CHECKSUM, &object.checksum));
-        let ask = Ask {
-            method: Method::PUT,
-            key: Some(&object.key),
-            headers,
-            body: &object.body,
-            digest: &object.digest,
-        };
-        let (status, headers) = self.ask(ask).await?;
-        match flaw(status, &headers, &self.answer, &object.checksum) {
+        let mut ask = Ask::empty(Method::PUT, Some(&object.key));
+        ask.headers = config.headers.iter().map(|(name, value)| (*name, &**value)).collect();
+        ask.headers.push(("content-type", config.content_type()));
+        ask.headers.push((CHECKSUM, &object.checksum));
+        ask.body = &object.body;
+        ask.digest = &object.digest;
+        let answer = self.client.ask(ask).await.map_err(|failure| advised(failure, &config))?;
+        let status = answer.status;
+        match flaw(status, &answer.headers, answer.body, &object.checksum) {
             None => Ok(()),
-            Some(what) => Err(Failure::NotS3 { status, what }),
+            Some(what) => Err(Failure::Unexpected { service: "S3", status, what: what.to_owned() }),
         }
     }
 
-    /// Sends a request; returns status and headers of a good answer. Its body is in `answer`.
-    pub(crate) async fn ask(&mut self, ask: Ask<'_>) -> Result<(u16, HeaderMap), Failure> {
-        let started = self.clock.monotonic();
-        if self
-            .connection
-            .as_ref()
-            .is_some_and(|open| !open.is_open() || started.since(self.last_used) > IDLE_MAX)
-        {
-            self.connection = None;
-        }
-        let bytes: u64 = ask.body.iter().map(|piece| piece.len() as u64).sum();
-        loop {
-            let path = self.target.path(ask.key);
-            let headers = self.sign(&ask, &path).await?;
-            let timeout = self.config.timeout;
-            let mut connection = match self.connection.take() {
-                Some(connection) => connection,
-                None => Connection::open(&self.route, None, timeout).await?,
-            };
-            let was_used = connection.is_used();
-            let uri = self.target.uri(&path);
-            let body = Pieces::new(ask.body);
-            let result = connection
-                .send(ask.method.clone(), uri, headers, body, &mut self.answer, timeout)
-                .await;
-            match result {
-                Ok((status, headers)) => {
-                    let now = self.clock.monotonic();
-                    self.last_used = now;
-                    self.connection = Some(connection);
-                    self.metrics.write_bytes.add(bytes);
-                    self.metrics.read_bytes.add(self.answer.len() as u64);
-                    self.metrics.latency_ns.add(now.since(started).as_nanos() as u64);
-                    self.answer.shrink_to(ANSWER_KEPT_BYTES_MAX);
-                    if (200..300).contains(&status) {
-                        return Ok((status, headers));
-                    }
-                    let bucket = &self.config.bucket;
-                    let refused = Refused::read(status, &headers, &self.answer, bucket);
-                    if refused.is_about_credentials() {
-                        self.provider.forget().await;
-                    }
-                    return Err(Failure::Refused(Box::new(refused)));
-                }
-                // The server closed the connection while it was idle: no failure, but a new one. What it may have taken
-                // is replaced by the same.
-                Err(ConnectionError::Broken(_)) if was_used => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+    /// Sends a request without a body, about an object or the bucket itself.
+    pub(crate) async fn ask(&mut self, method: Method, key: Option<&str>) -> Result<(), Failure> {
+        let asked = self.client.ask(Ask::empty(method, key)).await;
+        asked.map(|_| ()).map_err(|failure| advised(failure, &self.config))
     }
+}
 
-    /// All headers of a request.
-    async fn sign(&self, ask: &Ask<'_>, path: &str) -> Result<HeaderMap, Failure> {
-        let credentials = self.provider.get(&*self.clock).await?;
-        let time = time_text(self.clock.wall());
-        let mut signed: Vec<(&'static str, &str)> = ask.headers.clone();
-        signed.push(("host", &self.target.authority));
-        signed.push(("x-amz-content-sha256", ask.digest));
-        signed.push(("x-amz-date", &time));
-        if let Some(session) = &credentials.session {
-            signed.push(("x-amz-security-token", session.reveal()));
+/// The same with the remedy in settings of the output.
+fn advised(failure: Failure, config: &Config) -> Failure {
+    match failure {
+        Failure::Refused(refused) => {
+            let advice = advice(&refused, &config.bucket);
+            Failure::Refused(Box::new(refused.advised(advice)))
         }
-        signed.sort_unstable();
-        let scope = Scope { time: &time, region: &self.config.region, service: SERVICE };
-        let request = Request {
-            method: ask.method.as_str(),
-            path,
-            query: "",
-            headers: &signed,
-            body: ask.digest,
-        };
-        let authorization = authorization(&credentials, scope, &request);
-        let mut headers = HeaderMap::new();
-        for (name, value) in signed {
-            let value = HeaderValue::from_str(value).map_err(|_| Failure::Header(name))?;
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        let secret = |name: &HeaderName, text: &str| {
-            let value = HeaderValue::from_str(text);
-            let mut value = value.map_err(|_| {
-                Failure::Header(if *name == AUTHORIZATION {
-                    "authorization"
-                } else {
-                    "proxy-authorization"
-                })
-            })?;
-            value.set_sensitive(true);
-            Ok::<_, Failure>(value)
-        };
-        headers.insert(AUTHORIZATION, secret(&AUTHORIZATION, &authorization)?);
-        if let Some(login) = &self.target.proxy_login {
-            headers.insert(PROXY_AUTHORIZATION, secret(&PROXY_AUTHORIZATION, login)?);
-        }
-        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        Ok(headers)
+        other => other,
     }
 }
 

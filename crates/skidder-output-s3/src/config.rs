@@ -1,6 +1,6 @@
 //! Settings of `output.s3`, checked.
 
-use super::credentials::Source;
+use skidder_amazon::{Source, Target};
 use skidder_event::Format;
 use skidder_net::{HostUrl, ProxyChoice};
 use skidder_outputs::CodecConfig;
@@ -98,6 +98,12 @@ impl Config {
     pub const BACKOFF_INIT: Duration = Duration::from_secs(1);
     /// Default of `backoff.max`.
     pub const BACKOFF_MAX: Duration = Duration::from_mins(1);
+
+    /// The bucket.
+    pub(crate) fn target(&self) -> Target {
+        let bucket = (&*self.bucket, self.path_style);
+        Target::bucket(self.endpoint.clone(), &self.region, bucket, &self.proxy)
+    }
 
     /// The end of objects' names.
     pub(crate) fn extension(&self) -> String {

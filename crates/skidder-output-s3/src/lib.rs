@@ -1,7 +1,7 @@
 //! `output.s3`: events as objects of a bucket, of Amazon or of a compatible server.
 //!
 //! One task gathers events that share an object (`gather.rs`), until that is closed; workers make the object (`object.rs`),
-//! sign it (`skidder-aws`) and put it (`worker.rs`):
+//! sign it (`skidder-amazon`) and put it (`worker.rs`):
 //!
 //! ```text
 //! queue ─▶ gather ─▶ ready (closed, not encoded) ─▶ encode, compress ─▶ put ─▶ bucket
@@ -18,40 +18,33 @@ mod check;
 mod client;
 mod compress;
 mod config;
-mod credentials;
 mod gather;
 mod key;
 mod object;
 mod read;
 mod ready;
-mod roles;
-mod target;
 #[cfg(test)]
 mod testing;
 mod worker;
 
 pub use config::{Batch, Compression, Config};
-pub use credentials::Source;
 pub use read::S3;
-pub use roles::{ContainerToken, Role};
 
-use client::Client;
+use client::{BucketClient, Metered};
 use compress::Compressor;
-use credentials::Provider;
 use gather::{Gatherer, Parts};
 use key::Names;
 use object::Maker;
 use ready::Ready;
+use skidder_amazon::{Provider, Service};
 use skidder_config::Section;
 use skidder_event::Format;
-use skidder_net::{Route, WithoutTls};
 use skidder_os::Clock;
 use skidder_outputs::{Backoff, Built, Codec, Context, Failures, QueueSettings, Refuser};
 use skidder_pipeline::{Feed, Output, OutputFuture, OutputMetrics};
 use skidder_tls::{TlsClient, TlsError};
 use std::pin::Pin;
 use std::sync::Arc;
-use target::Target;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 use worker::Worker;
@@ -94,15 +87,13 @@ const NO_TRIAL: &str = "what costs is an object, whatever is in it: `batch.max_b
 pub struct S3 {
     config: Arc<Config>,
     context: Context,
-    target: Arc<Target>,
-    tls: Option<Arc<TlsClient>>,
-    provider: Arc<Provider>,
+    service: Service,
 }
 
 impl S3 {
     /// Reads certificates; connects to nothing.
     pub fn new(config: Config, context: Context) -> Result<Self, SetupError> {
-        let target = Target::new(&config);
+        let target = config.target();
         let mut tls = None;
         if target.https {
             if !config.tls.enabled {
@@ -110,34 +101,22 @@ impl S3 {
             }
             tls = Some(TlsClient::new(&config.tls, Arc::clone(&context.fs))?);
         }
-        let provider = Provider::new(&config, Arc::clone(&context.fs))?;
-        Ok(Self {
-            config: Arc::new(config),
-            context,
+        let source = config.credentials.clone();
+        let provider = Provider::new(source, config.proxy.clone(), Arc::clone(&context.fs))?;
+        let service = Service {
+            name: "s3",
+            region: config.region.clone(),
             target: Arc::new(target),
             tls,
             provider: Arc::new(provider),
-        })
+            timeout: config.timeout,
+        };
+        Ok(Self { config: Arc::new(config), context, service })
     }
 
-    fn route(&self) -> Route {
-        let host = self.target.address.clone();
-        let proxy = self.config.proxy.of(self.target.https, &host);
-        Route { host, proxy, tls: self.tls.clone(), http2: false, without_tls: WithoutTls::Http }
-    }
-
-    fn client(&self, metrics: Arc<OutputMetrics>, clock: Arc<dyn Clock>) -> Client {
-        Client {
-            config: Arc::clone(&self.config),
-            target: Arc::clone(&self.target),
-            route: self.route(),
-            provider: Arc::clone(&self.provider),
-            metrics,
-            connection: None,
-            last_used: clock.monotonic(),
-            clock,
-            answer: Vec::new(),
-        }
+    fn client(&self, metrics: Arc<OutputMetrics>, clock: Arc<dyn Clock>) -> BucketClient {
+        let client = self.service.client(Arc::new(Metered(metrics)), clock);
+        BucketClient { config: Arc::clone(&self.config), client }
     }
 
     fn codec(&self) -> Codec {

@@ -1,8 +1,7 @@
 //! `output.s3` from its section of the configuration.
 
 use super::config::{Batch, Compression, Config};
-use super::credentials::{CREDENTIALS, Source};
-use super::target::usual_port;
+use skidder_amazon::{CREDENTIALS, Source, usual_port};
 use skidder_aws::escape;
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_event::Format;

@@ -1,16 +1,17 @@
 //! The second half of the output: makes an object of what was gathered, and puts it until it is there.
 
-use super::answer::{Next, Refused};
-use super::client::{Client, Failure};
+use super::answer::Next;
+use super::client::BucketClient;
 use super::object::{Maker, Object};
 use super::ready::{Closed, Ready};
+use skidder_amazon::{Failure, Refused};
 use skidder_outputs::{Backoff, Failures, Refusal, Refuser};
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
 
 /// Puts one object after the other.
 pub(crate) struct Worker {
-    pub(crate) client: Client,
+    pub(crate) client: BucketClient,
     pub(crate) maker: Maker,
     pub(crate) ready: Arc<Ready>,
     pub(crate) refuser: Arc<Refuser>,
@@ -48,7 +49,7 @@ impl Worker {
             self.metrics.acked.add(object.events as u64);
             return None;
         };
-        if refused.next() == Next::Smaller && closed.events > 1 {
+        if Next::of(&refused) == Next::Smaller && closed.events > 1 {
             self.metrics.split.add(1);
             return Some(closed.halves());
         }
@@ -82,14 +83,14 @@ impl Worker {
                     return None;
                 }
                 Err(Failure::Refused(refused))
-                    if matches!(refused.next(), Next::Smaller | Next::Never) =>
+                    if matches!(Next::of(&refused), Next::Smaller | Next::Never) =>
                 {
                     return Some(*refused);
                 }
                 Err(failure) => failure,
             };
             if let Failure::Refused(refused) = &failure
-                && refused.next() == Next::Slower
+                && Next::of(refused) == Next::Slower
             {
                 self.metrics.too_many.add(events);
             }

@@ -16,6 +16,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-kerberos", &["skidder-config"]),
     ("skidder-net", &["skidder-os", "skidder-config", "skidder-tls", "skidder-kerberos"]),
     ("skidder-aws", &["skidder-os", "skidder-config"]),
+    (
+        "skidder-amazon",
+        &["skidder-os", "skidder-config", "skidder-tls", "skidder-net", "skidder-aws"],
+    ),
     ("skidder-kibana", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     ("skidder-decode", &["skidder-os"]),
     ("skidder-journal", &["skidder-os"]),
@@ -128,6 +132,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-tls",
             "skidder-net",
             "skidder-aws",
+            "skidder-amazon",
             "skidder-pipeline",
             "skidder-outputs",
         ],

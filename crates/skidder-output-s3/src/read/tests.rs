@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::S3;
-use crate::target::Target;
 use crate::testing::context;
 use skidder_aws::Credentials;
 use skidder_config::{Problems, Secret, Settings};
@@ -103,7 +102,7 @@ fn a_bucket_has_its_host_or_its_path() {
         ("bucket: logs\nendpoint: https://h\npath_style: false", "logs.h", "/a/%C3%A4%20b", "/"),
     ];
     for (text, host, object, bucket) in table {
-        let target = Target::new(&good(text));
+        let target = good(text).target();
         assert_eq!(target.authority, host, "{text}");
         assert_eq!(target.path(Some("a/ä b")), object, "{text}");
         assert_eq!(target.path(None), bucket, "{text}");
@@ -111,7 +110,7 @@ fn a_bucket_has_its_host_or_its_path() {
     let china = "region: cn-north-1\naccess_key_id: a\nsecret_access_key: b\nbucket: logs";
     let (config, problems) = read_with(china, &[]);
     assert_eq!(problems, "");
-    let target = Target::new(&config.unwrap());
+    let target = config.unwrap().target();
     assert_eq!(target.authority, "logs.s3.cn-north-1.amazonaws.com.cn");
 }
 

@@ -4,6 +4,7 @@
 //! The service and the role are set by the variables that Amazon's own programs read
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html>).
 
+use crate::target::service_url;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -65,15 +66,45 @@ pub enum ContainerToken {
 
 /// Why there are no credentials.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RoleError {
+pub enum RoleError {
+    /// The token that proves the role cannot be read.
     #[error("cannot read the token in `{}`: {source}", .path.display())]
-    Token { path: PathBuf, source: io::Error },
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The issuer cannot be reached.
     #[error("{issuer} `{url}` does not answer: {source}")]
-    Connection { issuer: &'static str, url: String, source: ConnectionError },
+    Connection {
+        /// Its name.
+        issuer: &'static str,
+        /// Where it is.
+        url: String,
+        /// Why.
+        source: ConnectionError,
+    },
+    /// The issuer refused.
     #[error("{issuer} `{url}` answered {status}{what}")]
-    Refused { issuer: &'static str, url: String, status: u16, what: String },
+    Refused {
+        /// Its name.
+        issuer: &'static str,
+        /// Where it is.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// What it says, behind a colon.
+        what: String,
+    },
+    /// The answer is none of the issuer.
     #[error("{issuer} `{url}` answered without credentials")]
-    Nothing { issuer: &'static str, url: String },
+    Nothing {
+        /// Its name.
+        issuer: &'static str,
+        /// Where it is.
+        url: String,
+    },
 }
 
 /// A question to one of them.
@@ -94,11 +125,11 @@ impl Role {
         else {
             return Ok(None);
         };
-        let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-        let service = set("AWS_ENDPOINT_URL_STS");
-        let service = service.unwrap_or_else(|| format!("https://sts.{region}.{domain}"));
         let session = set("AWS_ROLE_SESSION_NAME").unwrap_or_else(|| "skidder".to_owned());
-        let service = url("AWS_ENDPOINT_URL_STS", &service)?;
+        let service = match set("AWS_ENDPOINT_URL_STS") {
+            Some(service) => url("AWS_ENDPOINT_URL_STS", &service)?,
+            None => service_url("sts", region),
+        };
         Ok(Some(Self::WebIdentity { service, role, session, token: PathBuf::from(token) }))
     }
 
@@ -130,7 +161,7 @@ impl Role {
     }
 
     /// The name of the service, for messages.
-    pub(crate) fn issuer(&self) -> &'static str {
+    pub fn issuer(&self) -> &'static str {
         match self {
             Self::WebIdentity { .. } => "the token service",
             Self::Container { .. } => "the agent of the container",
@@ -138,7 +169,8 @@ impl Role {
         }
     }
 
-    pub(crate) fn url(&self) -> &HostUrl {
+    /// Where the service is.
+    pub fn url(&self) -> &HostUrl {
         match self {
             Self::WebIdentity { service, .. } => service,
             Self::Container { agent, .. } => agent,

@@ -1,9 +1,9 @@
 //! Where the credentials come from: the settings, the environment, a file that programs of Amazon share, or a role.
 
-use super::config::Config;
-use super::roles::{Role, RoleClient, RoleError};
+use crate::roles::{Role, RoleClient, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
 use skidder_config::{Group, Key, Secret, Section, settings};
+use skidder_net::ProxyChoice;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 settings! {
-    /// Where the credentials come from.
-    pub(super) static CREDENTIALS = Group::new("aws_credentials", "Credentials of Amazon.").unsupported(&[
+    /// The settings of [`Source::read`].
+    pub static CREDENTIALS = Group::new("aws_credentials", "Credentials of Amazon.").unsupported(&[
         ("role_arn", OTHER_ROLE),
         ("external_id", OTHER_ROLE),
         ("credential_process", OTHER_ROLE),
@@ -59,7 +59,7 @@ impl Source {
     /// Reads `access_key_id`, `secret_access_key`, `session_token`, `shared_credential_file` and
     /// `credential_profile_name`; without them, the environment. Reports mistakes to the section's problems. `region` is that of the
     /// token service; the metadata service of the instance is used only `of_amazon`.
-    pub(crate) fn read(
+    pub fn read(
         section: &Section<'_>,
         (region, of_amazon): (&str, bool),
         fs: &Arc<dyn Fs>,
@@ -126,7 +126,7 @@ impl Source {
     }
 
     /// How messages call it.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::Fixed(credentials) => format!("access key `{}`", credentials.id),
             Self::File(ProfileFile { path, profile }) => {
@@ -158,15 +158,17 @@ fn keys(section: &Section<'_>) -> Result<Option<Credentials>, (&'static str, &'s
 
 /// Why requests cannot be signed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CredentialsError {
+pub enum CredentialsError {
+    /// The file has none.
     #[error(transparent)]
     File(#[from] ProfileError),
+    /// The issuer of a role gives none.
     #[error("no credentials: {0}; or set `access_key_id` and `secret_access_key`")]
     Role(#[from] RoleError),
 }
 
-/// Gives the credentials of now. Shared by the workers of an output.
-pub(crate) struct Provider {
+/// Gives the credentials of now. Shared by the workers of an input or output.
+pub struct Provider {
     source: Source,
     client: RoleClient,
     /// Those of a role, and until when they hold.
@@ -180,20 +182,25 @@ impl fmt::Debug for Provider {
 }
 
 impl Provider {
-    pub(crate) fn new(config: &Config, fs: Arc<dyn Fs>) -> Result<Self, TlsError> {
-        let source = config.credentials.clone();
+    /// Reads certificates; connects to nothing. `proxy` is for the token service.
+    pub fn new(source: Source, proxy: ProxyChoice, fs: Arc<dyn Fs>) -> Result<Self, TlsError> {
         let tls = match &source {
-            // `ssl` is about the server of the bucket.
+            // `ssl` of the settings is about the server of the service.
             Source::Role(role) if role.url().https => {
                 Some(TlsClient::new(&TlsSettings::default(), Arc::clone(&fs))?)
             }
             _ => None,
         };
-        let client = RoleClient { fs, tls, proxy: config.proxy.clone() };
+        let client = RoleClient { fs, tls, proxy };
         Ok(Self { source, client, given: tokio::sync::Mutex::default() })
     }
 
-    pub(crate) async fn get(&self, clock: &dyn Clock) -> Result<Credentials, CredentialsError> {
+    /// Credentials that hold now. Those of a file are read each time, those of a role requested shortly before they expire.
+    ///
+    /// # Errors
+    ///
+    /// There are none.
+    pub async fn get(&self, clock: &dyn Clock) -> Result<Credentials, CredentialsError> {
         let role = match &self.source {
             Source::Fixed(credentials) => return Ok(credentials.clone()),
             Source::File(file) => return Ok(file.read(&*self.client.fs)?),
@@ -220,7 +227,7 @@ impl Provider {
     }
 
     /// The server does not accept these credentials any more: those of a role are requested again.
-    pub(crate) async fn forget(&self) {
+    pub async fn forget(&self) {
         *self.given.lock().await = None;
     }
 }
