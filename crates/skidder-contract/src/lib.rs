@@ -18,6 +18,7 @@ mod http_proxy;
 mod inputs;
 mod listen;
 mod proxy;
+mod signed;
 
 pub use certificates::{Authority, Certificate, SelfSigned};
 pub use contract::{Manner, Place, Trial, keep};
@@ -27,3 +28,4 @@ pub use http_proxy::FakeHttpProxy;
 pub use inputs::{FarSideFuture, InputTrial, Meaning, keep_input};
 pub use listen::{Stream, listen, serve_all};
 pub use proxy::{Proxy, Way};
+pub use signed::{ReceivedRequest, Signer};

@@ -1,13 +1,11 @@
 //! A scripted bucket that checks signatures and digests as S3 specifies them, by other code than ours.
 
 use super::number;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
-use skidder_contract::{listen, serve_all};
+use skidder_contract::{ReceivedRequest, Signer, listen, serve_all};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_rustls::TlsAcceptor;
 
 /// The keys that may do everything.
@@ -40,16 +38,6 @@ pub(crate) enum Act {
     Reply(&'static str),
     /// Send nothing until the other side gives up.
     Silence,
-}
-
-/// One request as it came.
-#[derive(Clone, Debug)]
-pub(crate) struct ReceivedRequest {
-    pub(crate) method: String,
-    /// As it was sent; the whole URL if a proxy forwarded it.
-    pub(crate) target: String,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -111,7 +99,7 @@ impl FakeBucket {
 
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
         let mut stream = BufReader::new(stream);
-        while let Some(received) = read_request(&mut stream).await? {
+        while let Some(received) = ReceivedRequest::read(&mut stream).await? {
             let (answer, lives) = self.answer(&received);
             if let Some(answer) = answer {
                 stream.write_all(answer.as_bytes()).await?;
@@ -205,100 +193,15 @@ fn refusal(status: u16, code: &str) -> String {
     format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-impl ReceivedRequest {
-    /// The path, not escaped any more.
-    pub(crate) fn path(&self) -> String {
-        let path = self.raw_path();
-        let mut bytes = Vec::new();
-        let mut rest = path.as_bytes();
-        while let Some((&first, behind)) = rest.split_first() {
-            rest = behind;
-            if first == b'%' {
-                let code = std::str::from_utf8(&behind[..2]).unwrap();
-                bytes.push(u8::from_str_radix(code, 16).unwrap());
-                rest = &behind[2..];
-            } else {
-                bytes.push(first);
-            }
-        }
-        String::from_utf8(bytes).unwrap()
-    }
-
-    fn raw_path(&self) -> &str {
-        match self.target.split_once("://") {
-            Some((_, rest)) => &rest[rest.find('/').unwrap()..],
-            None => &self.target,
-        }
-    }
-
-    pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", String::as_str)
-    }
-}
-
-/// Checks signature and digests (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
+/// Checks signature, digests and checksum.
 fn check(received: &ReceivedRequest, secret: &str) -> Result<(), (u16, &'static str)> {
-    let authorization = received.header("authorization");
-    let field = |name: &str| {
-        let (_, rest) = authorization.split_once(name)?;
-        rest.split(',').next()
-    };
-    let (Some(place), Some(names), Some(signature)) =
-        (field("Credential="), field("SignedHeaders="), field("Signature="))
-    else {
-        return Err((403, "AccessDenied"));
-    };
-    let signed: Vec<&str> = names.split(';').collect();
-    for name in received.headers.keys() {
-        let must = name == "host" || name.starts_with("x-amz-");
-        assert!(!must || signed.contains(&name.as_str()), "`{name}` is not signed: {signed:?}");
-    }
-    assert!(signed.is_sorted(), "{signed:?}");
-    let parts: Vec<&str> = place.split('/').collect();
-    let [id, day, region, service, end] = parts[..] else { return Err((403, "AccessDenied")) };
-    if id != KEYS.0 {
-        return Err((403, "InvalidAccessKeyId"));
-    }
-    if region != REGION {
-        return Err((400, "AuthorizationHeaderMalformed"));
-    }
-    let time = received.header("x-amz-date");
-    assert!(time.starts_with(day) && service == "s3" && end == "aws4_request", "{place}");
-    let mut request = format!("{}\n{}\n\n", received.method, received.raw_path());
-    for name in &signed {
-        request += &format!("{name}:{}\n", received.header(name).trim());
-    }
-    request += &format!("\n{names}\n{}", received.header("x-amz-content-sha256"));
-    let text = format!(
-        "AWS4-HMAC-SHA256\n{time}\n{day}/{region}/s3/aws4_request\n{}",
-        hex(&Sha256::digest(request))
-    );
-    let mut key = format!("AWS4{secret}").into_bytes();
-    for part in [day, region, "s3", "aws4_request"] {
-        key = keyed(&key, part.as_bytes());
-    }
-    if hex(&keyed(&key, text.as_bytes())) != signature {
-        return Err((403, "SignatureDoesNotMatch"));
-    }
-    if hex(&Sha256::digest(&received.body)) != received.header("x-amz-content-sha256") {
-        return Err((400, "XAmzContentSHA256Mismatch"));
-    }
+    received.check(Signer { id: KEYS.0, secret, region: REGION, service: "s3" })?;
     if received.method == "PUT" {
         let sum = crc32fast::hash(&received.body).to_be_bytes();
         let sum = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, sum);
         assert_eq!(sum, received.header("x-amz-checksum-crc32"));
     }
     Ok(())
-}
-
-fn keyed(key: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut code = Hmac::<Sha256>::new_from_slice(key).unwrap();
-    code.update(text);
-    code.finalize().into_bytes().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// Numbers of the lines of an object.
@@ -326,31 +229,4 @@ pub(crate) fn text_of(key: &str, body: &[u8]) -> String {
         _ => text.extend_from_slice(body),
     }
     String::from_utf8(text).unwrap()
-}
-
-async fn read_request(
-    stream: &mut (impl AsyncBufReadExt + AsyncReadExt + Unpin),
-) -> std::io::Result<Option<ReceivedRequest>> {
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line).await? == 0 {
-            return Ok(None);
-        }
-        match line.trim_end() {
-            "" => break,
-            line => lines.push(line.to_owned()),
-        }
-    }
-    let mut first = lines[0].split(' ').map(str::to_owned);
-    let (method, target) = (first.next().unwrap(), first.next().unwrap());
-    let headers = lines[1..].iter().map(|line| {
-        let (name, value) = line.split_once(':').unwrap();
-        (name.to_ascii_lowercase(), value.trim().to_owned())
-    });
-    let headers: BTreeMap<String, String> = headers.collect();
-    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
-    Ok(Some(ReceivedRequest { method, target, headers, body }))
 }
