@@ -44,12 +44,13 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 13] = [
+const STARTED_BY_TESTS: [&str; 14] = [
     "docker.sh",
     "journald.sh",
     "lumberjack.sh",
     "camel-lumberjack.sh",
     "mosquitto.sh",
+    "moto.sh",
     "otelcol.sh",
     "redis.sh",
     "rsyslog.sh",

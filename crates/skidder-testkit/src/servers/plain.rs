@@ -53,6 +53,11 @@ impl Server {
         Self::start("s3.sh", secure, "")
     }
 
+    /// moto, a look-alike of Amazon's S3, SQS, STS and CloudWatch Logs, which takes any access key.
+    pub fn own_moto() -> Result<Self, ServerError> {
+        Self::start("moto.sh", false, "")
+    }
+
     /// A SOCKS5 proxy for the user `test` with the password `secret`.
     pub fn own_socks() -> Result<Self, ServerError> {
         Self::start("socks.sh", false, "")
