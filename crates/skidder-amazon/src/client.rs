@@ -15,6 +15,7 @@ use skidder_net::{
 use skidder_os::{Clock, Monotonic};
 use skidder_tls::TlsClient;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -219,6 +220,14 @@ impl Client {
         Ok(Answer { status, headers, body: &self.answer })
     }
 
+    /// As [`Client::ask`], as a future of a known type, for a request that is part of another one's signing.
+    pub(crate) fn ask_boxed<'a>(
+        &'a mut self,
+        ask: Ask<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Answer<'a>, Failure>> + Send + 'a>> {
+        Box::pin(self.ask(ask))
+    }
+
     /// Sends a request and reads the beginning of the answer, whose body is taken in pieces. Repeats it as [`Client::ask`].
     ///
     /// # Errors
@@ -283,7 +292,7 @@ impl Client {
     /// All headers of a request.
     async fn headers(&self, ask: &Ask<'_>, path: &str, query: &str) -> Result<HeaderMap, Failure> {
         let Service { name, region, target, provider, .. } = &self.service;
-        let credentials = provider.get(&*self.clock).await?;
+        let credentials = provider.get(&self.clock).await?;
         let to_sign = ToSign {
             service: name,
             region,

@@ -1,5 +1,7 @@
 //! Where the credentials come from: the settings, the environment, a file that programs of Amazon share, or a role.
 
+use crate::assume::{ASSUME, Assume};
+use crate::client::{Failure, Service};
 use crate::roles::{Role, RoleClient, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
 use skidder_config::{Group, Key, Secret, Section, settings};
@@ -13,12 +15,9 @@ use std::time::Duration;
 
 settings! {
     /// The settings of [`Source::read`].
-    pub static CREDENTIALS = Group::new("aws_credentials", "Credentials of Amazon.").unsupported(&[
-        ("role_arn", OTHER_ROLE),
-        ("external_id", OTHER_ROLE),
-        ("credential_process", OTHER_ROLE),
-        ("assume_role.*", OTHER_ROLE),
-    ]);
+    pub static CREDENTIALS = Group::new("aws_credentials", "Credentials of Amazon.")
+        .include(&[&ASSUME])
+        .unsupported(&[("credential_process", NO_PROCESS)]);
 
     ACCESS_KEY_ID: String = Key::new("access_key_id").default_words("`AWS_ACCESS_KEY_ID`").about(
         "the credentials, with `secret_access_key`",
@@ -37,12 +36,14 @@ settings! {
         .about("the profile in it");
 }
 
-/// The hint instead of another role.
-const OTHER_ROLE: &str = "the role of the instance, container or pod is used by itself; for another one, let something keep \
-                          `shared_credential_file` fresh: it is read again";
+/// The hint instead of a program.
+const NO_PROCESS: &str = "let the program keep `shared_credential_file` fresh: it is read again";
 
 /// The credentials of a role are renewed this long before they expire.
 const MARGIN: Duration = Duration::from_mins(5);
+
+/// Credentials that end soon and could not be renewed, or were issued so, are used for this long before the next try.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Where the credentials come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +54,32 @@ pub enum Source {
     File(ProfileFile),
     /// Valid for some time, and renewed before that ends.
     Role(Box<Role>),
+    /// Of a role that is taken with other credentials.
+    Assumed(Box<Assume>),
 }
 
 impl Source {
     /// Reads `access_key_id`, `secret_access_key`, `session_token`, `shared_credential_file` and
-    /// `credential_profile_name`; without them, the environment. Reports mistakes to the section's problems. `region` is that of the
+    /// `credential_profile_name`; without them, the environment. With `role_arn` and its like, these credentials take that
+    /// role. Reports mistakes to the section's problems. `region` is that of the
     /// token service; the metadata service of the instance is used only `of_amazon`.
     pub fn read(
         section: &Section<'_>,
         (region, of_amazon): (&str, bool),
         fs: &Arc<dyn Fs>,
         variable: impl Fn(&str) -> Option<String>,
+    ) -> Option<Self> {
+        let set = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let first = Self::read_first(section, (region, of_amazon), fs, &set);
+        Assume::read(section, region, &set, first)
+    }
+
+    /// Those that a request is signed with, or the one for another role.
+    fn read_first(
+        section: &Section<'_>,
+        (region, of_amazon): (&str, bool),
+        fs: &Arc<dyn Fs>,
+        set: &impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
         let path = section.get(&SHARED_FILE).optional();
         let profile = section.get(&PROFILE).optional();
@@ -82,10 +98,9 @@ impl Source {
                 return None;
             }
         }
-        if !from_file && let Some(found) = Credentials::of_environment(&variable) {
+        if !from_file && let Some(found) = Credentials::of_environment(set) {
             return Some(Self::Fixed(found));
         }
-        let set = |name: &str| variable(name).filter(|text| !text.is_empty());
         let role = |found: Result<Option<Role>, String>| match found {
             Ok(found) => found.map(|role| Self::Role(Box::new(role))),
             Err(message) => {
@@ -93,7 +108,7 @@ impl Source {
                 None
             }
         };
-        if !from_file && let Some(role) = role(Role::web_identity(region, &set)) {
+        if !from_file && let Some(role) = role(Role::web_identity(region, set)) {
             return Some(role);
         }
         let usual = || {
@@ -112,10 +127,10 @@ impl Source {
             }
             _ => {}
         }
-        if let Some(role) = role(Role::container(&set)) {
+        if let Some(role) = role(Role::container(set)) {
             return Some(role);
         }
-        if of_amazon && let Some(role) = role(Role::instance(&set)) {
+        if of_amazon && let Some(role) = role(Role::instance(set)) {
             return Some(role);
         }
         let message = format!("`{}` has no credentials", section.path());
@@ -133,6 +148,9 @@ impl Source {
                 format!("profile `{profile}` of `{}`", path.display())
             }
             Self::Role(role) => format!("a role, by {} `{}`", role.issuer(), role.url()),
+            Self::Assumed(assume) => {
+                format!("role `{}`, taken with {}", assume.role, assume.by.name())
+            }
         }
     }
 }
@@ -165,14 +183,33 @@ pub enum CredentialsError {
     /// The issuer of a role gives none.
     #[error("no credentials: {0}; or set `access_key_id` and `secret_access_key`")]
     Role(#[from] RoleError),
+    /// The token service does not give those of another role.
+    #[error("cannot take the role `{role}`: {source}; see `role_arn` and `external_id`")]
+    Assume {
+        /// `role_arn`.
+        role: String,
+        /// Why.
+        source: Box<Failure>,
+    },
 }
 
 /// Gives the credentials of now. Shared by the workers of an input or output.
 pub struct Provider {
     source: Source,
     client: RoleClient,
-    /// Those of a role, and until when they hold.
-    given: tokio::sync::Mutex<Option<(Credentials, Timestamp)>>,
+    /// The token service, for another role.
+    tokens: Option<Service>,
+    /// Those of a role.
+    given: tokio::sync::Mutex<Option<Given>>,
+}
+
+/// Credentials of a role.
+struct Given {
+    credentials: Credentials,
+    /// When they end.
+    until: Timestamp,
+    /// No request for others before this time.
+    next_try: Timestamp,
 }
 
 impl fmt::Debug for Provider {
@@ -184,15 +221,23 @@ impl fmt::Debug for Provider {
 impl Provider {
     /// Reads certificates; connects to nothing. `proxy` is for the token service.
     pub fn new(source: Source, proxy: ProxyChoice, fs: Arc<dyn Fs>) -> Result<Self, TlsError> {
-        let tls = match &source {
-            // `ssl` of the settings is about the server of the service.
-            Source::Role(role) if role.url().https => {
-                Some(TlsClient::new(&TlsSettings::default(), Arc::clone(&fs))?)
+        let is_https = match &source {
+            Source::Role(role) => role.url().https,
+            Source::Assumed(assume) => assume.service.https,
+            Source::Fixed(_) | Source::File(_) => false,
+        };
+        // `ssl` of the settings is about the server of the service.
+        let tls = is_https.then(|| TlsClient::new(&TlsSettings::default(), Arc::clone(&fs)));
+        let tls = tls.transpose()?;
+        let tokens = match &source {
+            Source::Assumed(assume) => {
+                let by = Self::new(assume.by.clone(), proxy.clone(), Arc::clone(&fs))?;
+                Some(assume.tokens(by, tls.clone(), &proxy))
             }
             _ => None,
         };
         let client = RoleClient { fs, tls, proxy };
-        Ok(Self { source, client, given: tokio::sync::Mutex::default() })
+        Ok(Self { source, client, tokens, given: tokio::sync::Mutex::default() })
     }
 
     /// Credentials that hold now. Those of a file are read each time, those of a role requested shortly before they expire.
@@ -200,29 +245,45 @@ impl Provider {
     /// # Errors
     ///
     /// There are none.
-    pub async fn get(&self, clock: &dyn Clock) -> Result<Credentials, CredentialsError> {
-        let role = match &self.source {
+    pub async fn get(&self, clock: &Arc<dyn Clock>) -> Result<Credentials, CredentialsError> {
+        let margin = match &self.source {
             Source::Fixed(credentials) => return Ok(credentials.clone()),
             Source::File(file) => return Ok(file.read(&*self.client.fs)?),
-            Source::Role(role) => role,
+            Source::Role(_) => MARGIN,
+            Source::Assumed(assume) => assume.window,
         };
         let mut given = self.given.lock().await;
         let now = clock.wall();
-        if let Some((credentials, until)) = &*given
-            && now < until.earlier_by(MARGIN)
+        if let Some(Given { credentials, until, next_try }) = &*given
+            && now < *until
+            && (now < until.earlier_by(margin) || now < *next_try)
         {
             return Ok(credentials.clone());
         }
-        match (role.ask(&self.client, now).await, &*given) {
+        let next_try = Timestamp(now.0.saturating_add(RETRY.as_nanos() as i64));
+        match (self.ask(clock).await, &mut *given) {
             (Ok((credentials, until)), _) => {
-                *given = Some((credentials.clone(), until));
+                *given = Some(Given { credentials: credentials.clone(), until, next_try });
                 Ok(credentials)
             }
-            (Err(error), Some((credentials, until))) if now < *until => {
+            (Err(error), Some(given)) if now < given.until => {
                 tracing::warn!(%error, "cannot replace credentials that run out soon");
-                Ok(credentials.clone())
+                given.next_try = next_try;
+                Ok(given.credentials.clone())
             }
-            (Err(error), _) => Err(error.into()),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// New credentials of a role, and until when they hold.
+    async fn ask(
+        &self,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(Credentials, Timestamp), CredentialsError> {
+        match (&self.source, &self.tokens) {
+            (Source::Role(role), _) => Ok(role.ask(&self.client, clock.wall()).await?),
+            (Source::Assumed(assume), Some(tokens)) => assume.ask(tokens, clock).await,
+            _ => unreachable!("others need not be requested"),
         }
     }
 

@@ -9,6 +9,7 @@
 //!
 //! Signatures, and formats that need no network, are in `skidder-aws`.
 
+mod assume;
 mod client;
 mod credentials;
 mod refused;
@@ -16,6 +17,7 @@ mod roles;
 mod sign;
 mod target;
 
+pub use assume::Assume;
 pub use client::{Answer, Ask, Body, Client, Failure, Meter, Opened, Service};
 pub use credentials::{CREDENTIALS, CredentialsError, Provider, Source};
 pub use refused::Refused;

@@ -1,9 +1,12 @@
 //! Answers that are no success: what to do next, and the remedy.
 //!
 //! Errors are named by `Code` in a body of XML
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>), or by `__type` in JSON, which may have a
+//! namespace before `#` and more behind `:`
+//! (<https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>).
 
 use http::HeaderMap;
+use serde_json::Value;
 use skidder_aws::text_of;
 use skidder_net::excerpt;
 use std::fmt;
@@ -12,6 +15,25 @@ use std::fmt;
 const SHOWN_BYTES_MAX: usize = 300;
 /// The header with the region of a bucket, also without a body.
 const REGION: &str = "x-amz-bucket-region";
+
+/// Errors of a server that wants fewer requests, also with status 400. Those that Amazon's own programs take for such
+/// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>).
+const THROTTLED: [&str; 14] = [
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
+    "LimitExceededException",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+    "TransactionInProgressException",
+];
 
 /// An answer that is no success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +51,8 @@ impl Refused {
     /// Reads an answer.
     pub fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = |element| text_of(body, element).unwrap_or_default();
-        let code = text("Code");
-        let message = match text("Message") {
+        let (code, message) = of_json(body).unwrap_or_else(|| (text("Code"), text("Message")));
+        let message = match message {
             message if !message.is_empty() => message,
             _ if code.is_empty() => excerpt(body, SHOWN_BYTES_MAX),
             _ => String::new(),
@@ -54,13 +76,35 @@ impl Refused {
     pub fn is_about_credentials(&self) -> bool {
         matches!(
             &*self.code,
-            "ExpiredToken" | "TokenRefreshRequired" | "InvalidToken" | "InvalidAccessKeyId"
+            "ExpiredToken"
+                | "ExpiredTokenException"
+                | "TokenRefreshRequired"
+                | "InvalidToken"
+                | "InvalidAccessKeyId"
+                | "InvalidClientTokenId"
+                | "UnrecognizedClientException"
         )
+    }
+
+    /// Whether the object is not there, or this version of it. Also if the server cannot say more, as behind `HEAD`.
+    pub fn is_missing(&self) -> bool {
+        matches!(&*self.code, "NoSuchKey" | "NoSuchVersion")
+            || self.status == 404 && matches!(&*self.code, "" | "NotFound")
+    }
+
+    /// Whether the object is another one than the request had named by `if-match`.
+    pub fn is_changed(&self) -> bool {
+        self.status == 412
+    }
+
+    /// Whether the requested part begins at the end of the object, or behind it.
+    pub fn is_behind_the_end(&self) -> bool {
+        self.status == 416
     }
 
     /// Whether the server wants fewer requests.
     pub fn is_throttled(&self) -> bool {
-        matches!(self.status, 429 | 503) || self.code == "SlowDown"
+        matches!(self.status, 429 | 503) || THROTTLED.contains(&&*self.code)
     }
 }
 
@@ -89,10 +133,16 @@ struct Hints {
 
 fn advice(status: u16, code: &str, hints: &Hints) -> String {
     match code {
-        "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AuthFailure" => {
-            "see `access_key_id` and `secret_access_key`".to_owned()
+        "InvalidAccessKeyId"
+        | "SignatureDoesNotMatch"
+        | "AuthFailure"
+        | "InvalidClientTokenId"
+        | "UnrecognizedClientException"
+        | "IncompleteSignature" => "see `access_key_id` and `secret_access_key`".to_owned(),
+        "InvalidSignatureException" => {
+            "see `access_key_id` and `secret_access_key`, and the clock of this machine".to_owned()
         }
-        "ExpiredToken" | "TokenRefreshRequired" | "InvalidToken" => {
+        "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "InvalidToken" => {
             "the credentials have run out: they are used until there are new ones".to_owned()
         }
         "RequestTimeTooSkewed" => {
@@ -110,6 +160,17 @@ fn advice(status: u16, code: &str, hints: &Hints) -> String {
         _ if matches!(status, 301 | 302 | 307 | 308) => elsewhere(hints),
         _ => String::new(),
     }
+}
+
+/// Code and message of an error in JSON.
+fn of_json(body: &[u8]) -> Option<(String, String)> {
+    let error: Value = serde_json::from_slice(body).ok()?;
+    let text = |name: &str| error.get(name)?.as_str();
+    let kind = text("__type").or_else(|| text("code"))?;
+    let kind = kind.rsplit('#').next().unwrap_or_default();
+    let code = kind.split(':').next().unwrap_or_default();
+    let message = text("message").or_else(|| text("Message")).unwrap_or_default();
+    Some((code.to_owned(), message.to_owned()))
 }
 
 fn elsewhere(hints: &Hints) -> String {
@@ -175,6 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_is_missing_and_one_that_changed_are_told_apart() {
+        let table = [
+            (404, error("NoSuchKey", ""), (true, false)),
+            (404, String::new(), (true, false)),
+            (404, error("NoSuchVersion", ""), (true, false)),
+            (404, error("NoSuchBucket", ""), (false, false)),
+            (412, error("PreconditionFailed", ""), (false, true)),
+            (403, String::new(), (false, false)),
+        ];
+        for (status, body, expected) in table {
+            let refused = read(status, None, &body);
+            assert_eq!((refused.is_missing(), refused.is_changed()), expected, "{refused}");
+        }
+    }
+
+    #[test]
     fn a_server_that_wants_fewer_requests_is_understood() {
         let table = [
             (503, error("SlowDown", ""), true),
@@ -182,6 +259,8 @@ mod tests {
             (429, String::new(), true),
             (500, error("InternalError", ""), false),
             (403, error("AccessDenied", ""), false),
+            (400, "{\"__type\":\"ThrottlingException\"}".to_owned(), true),
+            (400, "{\"__type\":\"AccessDeniedException\"}".to_owned(), false),
         ];
         for (status, body, expected) in table {
             assert_eq!(read(status, None, &body).is_throttled(), expected, "{status} {body}");

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long one request may take: the service is near.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest token in a file.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
 /// The metadata services of containers and instances.
@@ -303,7 +303,7 @@ impl RoleClient {
 }
 
 /// A URL of the environment.
-fn url(variable: &str, text: &str) -> Result<HostUrl, String> {
+pub(crate) fn url(variable: &str, text: &str) -> Result<HostUrl, String> {
     let usual = |https| if https { 443 } else { 80 };
     HostUrl::parse(text, "", "", usual).map_err(|error| format!("{variable}: `{text}`: {error}"))
 }
@@ -322,9 +322,9 @@ fn identity_form(role: &str, session: &str, token: &str) -> String {
     form
 }
 
-type Found = Option<(Credentials, Option<Timestamp>)>;
+pub(crate) type Found = Option<(Credentials, Option<Timestamp>)>;
 
-fn of_xml(answer: &[u8]) -> Found {
+pub(crate) fn of_xml(answer: &[u8]) -> Found {
     let text = |element| text_of(answer, element);
     let credentials = Credentials {
         id: text("AccessKeyId")?,

@@ -33,7 +33,7 @@ impl S3 {
         let opened = within(timeout, Connection::over(stream, None)).await;
         let connection = steps.step(1, "HTTP", opened)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let got = self.service.provider.get(&*clock).await;
+        let got = self.service.provider.get(&clock).await;
         steps.line(1, &format!("who signs: {}", self.config.credentials.name()));
         steps.step(1, "credentials", got)?;
         let mut client = self.client(Arc::new(OutputMetrics::default()), Arc::clone(&clock));

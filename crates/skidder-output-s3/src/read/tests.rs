@@ -3,6 +3,7 @@
 use super::*;
 use crate::S3;
 use crate::testing::context;
+use skidder_amazon::Assume;
 use skidder_aws::Credentials;
 use skidder_config::{Problems, Secret, Settings};
 
@@ -196,6 +197,41 @@ fn a_role_is_found_in_the_environment_behind_what_is_set() {
 }
 
 #[test]
+fn another_role_is_taken_with_the_credentials_that_are_there() {
+    let config = good(
+        "bucket: logs\nrole_arn: 'arn:aws:iam::123456789012:role/path/logs'\nexternal_id: 'a/b:c'\n\
+         assume_role: {duration: 1h, expiry_window: 0s}",
+    );
+    let Source::Assumed(assume) = &config.credentials else { panic!("{:?}", config.credentials) };
+    assert_eq!((&assume.by, assume.external_id.as_deref()), (&fixed("a", "b"), Some("a/b:c")));
+    assert_eq!((assume.duration, assume.window), (Duration::from_hours(1), Duration::ZERO));
+    assert_eq!(assume.service.to_string(), "https://sts.eu-x-1.amazonaws.com:443");
+    assert_eq!((assume.region.as_str(), assume.session.as_str()), ("eu-x-1", "skidder"));
+    let name = config.credentials.name();
+    assert_eq!(name, "role `arn:aws:iam::123456789012:role/path/logs`, taken with access key `a`");
+
+    let text = "bucket: logs\nregion: cn-north-1\nrole_arn: 'arn:aws-cn:iam::1:role/r'";
+    let variables =
+        [("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x"), ("AWS_ROLE_SESSION_NAME", "me")];
+    let (config, problems) = read_with(text, &variables);
+    assert_eq!(problems, "");
+    let Source::Assumed(assume) = config.unwrap().credentials else { panic!("{text}") };
+    assert!(matches!(&assume.by, Source::Role(_)), "{:?}", assume.by);
+    assert_eq!(assume.service.name, "sts.cn-north-1.amazonaws.com.cn");
+    assert_eq!((assume.duration, assume.window), (Assume::DURATION, Assume::WINDOW));
+    assert_eq!((assume.session.as_str(), assume.external_id), ("me", None));
+    let service = ("AWS_ENDPOINT_URL_STS", "http://sts:80");
+    let (config, _) = read_with(text, &[variables[0], service]);
+    let Source::Assumed(assume) = config.unwrap().credentials else { panic!("{text}") };
+    assert_eq!(assume.service.to_string(), "http://sts:80");
+    let (config, problems) = read_with(text, &[variables[0], ("AWS_ENDPOINT_URL_STS", "ftp://x")]);
+    assert!(config.is_none() && problems.contains("AWS_ENDPOINT_URL_STS"), "{problems}");
+    // Without others there is nothing to take it with.
+    let (config, problems) = read_with(text, &[("AWS_EC2_METADATA_DISABLED", "true")]);
+    assert!(config.is_none() && problems.contains("has no credentials"), "{problems}");
+}
+
+#[test]
 fn s3_mistakes_are_told() {
     let table = [
         ("", "`bucket`"),
@@ -221,7 +257,19 @@ fn s3_mistakes_are_told() {
         ("bucket: logs\nbatch.max_bytes: 6GB", "batch.max_bytes"),
         ("bucket: logs\nbatch.max_size: 1", "unknown setting `batch.max_size`"),
         ("bucket: logs\nworker: 65", "worker"),
-        ("bucket: logs\nrole_arn: x", "`role_arn`"),
+        ("bucket: logs\nrole_arn: x", "expected `arn:aws:iam::ACCOUNT:role/NAME`"),
+        ("bucket: logs\nrole_arn: 'arn:aws:iam::1:role/r'\nexternal_id: a", "expected 2 to 1224"),
+        ("bucket: logs\nexternal_id: ab", "`external_id` needs `role_arn`"),
+        ("bucket: logs\nassume_role.duration: 1h", "no effect without `role_arn`"),
+        (
+            "bucket: logs\nrole_arn: 'arn:aws:iam::1:role/r'\nassume_role.duration: 1m",
+            "assume_role.duration",
+        ),
+        (
+            "bucket: logs\nrole_arn: 'arn:aws:iam::1:role/r'\nassume_role.expiry_window: 15m",
+            "must be shorter than `assume_role.duration`",
+        ),
+        ("bucket: logs\ncredential_process: x", "`credential_process`"),
         ("bucket: logs\nshared_credential_file: x", "both set"),
         ("bucket: logs\nnonsense: 1", "unknown setting `nonsense`"),
     ];

@@ -318,7 +318,7 @@ fn the_schema_refuses_mistakes() {
         "output.kafka: {hosts: a, topic: t, headers: [{key: a, when: b}]}",
         "output.otlp: {hosts: a, protocol: http/json}",
         "output.s3: {bucket: a, acl: mine}",
-        "output.s3: {bucket: a, role_arn: b}",
+        "output.s3: {bucket: a, credential_process: b}",
         "output.elastic.hosts: a",
         "output.elasticsearch: {hosts: a, queue.mem.event: 10}",
         "setup.template.nam: a",
