@@ -7,19 +7,25 @@
 //! TLS, time limit ────┘               (one for each worker)
 //! ```
 //!
+//! On a client stands [`Bucket`] (S3).
+//!
 //! Signatures, and formats that need no network, are in `skidder-aws`.
 
 mod assume;
+mod bucket;
 mod client;
 mod credentials;
+mod object;
 mod refused;
 mod roles;
 mod sign;
 mod target;
 
 pub use assume::Assume;
+pub use bucket::{Bucket, Content, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX, Part};
 pub use client::{Answer, Ask, Body, Client, Failure, Meter, Opened, Service};
 pub use credentials::{CREDENTIALS, CredentialsError, Provider, Source};
+pub use object::ObjectHead;
 pub use refused::Refused;
 pub use roles::{ContainerToken, Role, RoleError};
 pub use sign::HeaderError;

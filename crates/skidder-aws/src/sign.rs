@@ -51,6 +51,12 @@ pub fn time_of(text: &str) -> Option<Timestamp> {
     i64::try_from(moment.as_nanosecond()).ok().map(Timestamp)
 }
 
+/// The time of a header as `last-modified`: `Sun, 30 Aug 2015 12:36:00 GMT` (RFC 9110, section 5.6.7); nothing if it is none.
+pub fn http_time_of(text: &str) -> Option<Timestamp> {
+    let moment = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    i64::try_from(moment.as_nanosecond()).ok().map(Timestamp)
+}
+
 /// SHA-256 of pieces, in hexadecimal.
 pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut context = Context::new(&SHA256);
@@ -265,5 +271,7 @@ mod tests {
         let time = Timestamp(1_440_938_160_000_000_000);
         assert_eq!(time_of("2015-08-30T12:36:00Z"), Some(time));
         assert_eq!(time_of("soon"), None);
+        assert_eq!(http_time_of("Sun, 30 Aug 2015 12:36:00 GMT"), Some(time));
+        assert_eq!(http_time_of("2015-08-30"), None);
     }
 }
