@@ -7,7 +7,7 @@
 //! TLS, time limit ────┘               (one for each worker)
 //! ```
 //!
-//! On a client stands [`Bucket`] (S3).
+//! On a client stand [`Bucket`] (S3), [`Queue`] (SQS) and [`Logs`] (CloudWatch Logs).
 //!
 //! Signatures, and formats that need no network, are in `skidder-aws`.
 
@@ -15,7 +15,10 @@ mod assume;
 mod bucket;
 mod client;
 mod credentials;
+mod json;
+mod logs;
 mod object;
+mod queue;
 mod refused;
 mod roles;
 mod sign;
@@ -25,7 +28,15 @@ pub use assume::Assume;
 pub use bucket::{Bucket, Content, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX, Part};
 pub use client::{Answer, Ask, Body, Client, Failure, Meter, Opened, Service};
 pub use credentials::{CREDENTIALS, CredentialsError, Provider, Source};
+pub use logs::{
+    EVENTS_MAX, EventFilter, FoundGroup, FoundStream, LogEvent, LogGroup, LogStreams, Logs, Page,
+    STREAMS_MAX,
+};
 pub use object::ObjectHead;
+pub use queue::{
+    BATCH_MAX, EntryError, EntryResults, Message, Queue, QueueAttributes, QueueUrl, Receive,
+    VISIBILITY_MAX, WAIT_MAX,
+};
 pub use refused::Refused;
 pub use roles::{ContainerToken, Role, RoleError};
 pub use sign::HeaderError;
