@@ -142,6 +142,7 @@ impl FilestreamSettings {
         let kind = match self.kind {
             InputKind::Filestream => filestream_prefix(&self.id),
             InputKind::Log | InputKind::Container => LOG_PREFIX.to_owned(),
+            InputKind::Objects(name) => format!("{name}::{}::", self.id),
         };
         format!("{kind}{}::", self.identity.name())
     }

@@ -15,6 +15,7 @@ pub mod glob;
 mod identity;
 pub mod import;
 mod metrics;
+mod object;
 mod pool;
 mod reader;
 mod readers;
@@ -36,6 +37,7 @@ pub use fingerprint::{Fingerprint, Head, HeadError};
 pub use given_lines::{GivenLines, Span};
 pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;
+pub use object::{HEAD_BYTES, Object, ObjectContext, ObjectName, Start, Step};
 pub use pool::{BufferPool, CHUNK_BYTES};
 pub use reader::{InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
 pub use readers::{

@@ -20,7 +20,7 @@ use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
 use skidder_decode::{Checkpoint, Decoder, DecoderPool};
-use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
+use skidder_event::{Batch, Map, Recycle, ResumePoint, SourceId, Tail};
 use skidder_event::{Bind, Bound};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, FileId, Fs, Timestamp, open_same};
@@ -140,6 +140,8 @@ pub struct Reader {
     /// The damage that ends the file was reported.
     damage_reported: bool,
     bound: Option<(u64, Arc<dyn Bound>)>,
+    /// What its events have besides, if it is an object.
+    more_fields: Option<Arc<Map>>,
     line_bytes_mean: usize,
     /// End of the bytes that were looked at, part of a line and unfinished groups included.
     seen: u64,
@@ -190,10 +192,26 @@ impl Reader {
             skipping: false,
             damage_reported: false,
             bound: None,
+            more_fields: None,
             line_bytes_mean: 0,
             seen: offset,
             seen_before: offset,
             parsing: parsed::Parsing::default(),
+        }
+    }
+
+    /// What all its events have besides those of files.
+    pub(crate) fn set_fields(&mut self, fields: Arc<Map>) {
+        self.more_fields = Some(fields);
+    }
+
+    /// The first byte of the file, as stored, that a later turn may read.
+    pub(crate) fn needed_from(&self) -> u64 {
+        match &self.decoder {
+            Some(decoder) if decoder.is_compressed() => {
+                decoder.stored_offset().saturating_sub(TAIL_BYTES as u64)
+            }
+            _ => self.offset.saturating_sub(TAIL_BYTES_MAX as u64),
         }
     }
 

@@ -34,6 +34,8 @@ pub enum InputKind {
     Log,
     /// `container`, deprecated.
     Container,
+    /// Objects of a store, of an input of this type.
+    Objects(&'static str),
 }
 
 impl InputKind {
@@ -43,6 +45,7 @@ impl InputKind {
             Self::Filestream => "filestream",
             Self::Log => "log",
             Self::Container => "container",
+            Self::Objects(name) => name,
         }
     }
 }

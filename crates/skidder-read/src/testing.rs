@@ -68,6 +68,7 @@ impl Bound for Nothing {
 pub(crate) struct Memory {
     saved: Mutex<BTreeMap<String, FileEntry>>,
     keys: Mutex<BTreeMap<SourceId, String>>,
+    checkpoints: Mutex<BTreeMap<String, Vec<u8>>>,
     /// Entries that were forgotten while their sources go on.
     unsaved: Mutex<BTreeMap<String, FileEntry>>,
     /// Pretends that something is under way.
@@ -111,12 +112,16 @@ impl Memory {
         self.saved.lock().expect("no panic").len()
     }
 
-    fn settle(&self, batch: &Batch) {
+    pub(crate) fn settle(&self, batch: &Batch) {
         let provenance = batch.provenance();
         let keys = self.keys.lock().expect("no panic");
         let Some(key) = keys.get(&provenance.source) else { return };
         let part = provenance.file().expect("it is of a file");
         let tail = part.tail;
+        if let Some(point) = &part.resume {
+            let mut checkpoints = self.checkpoints.lock().expect("no panic");
+            checkpoints.insert(key.clone(), point.to_bytes());
+        }
         let cursor = Cursor {
             offset: part.range.end,
             generation: part.generation,
@@ -137,8 +142,8 @@ impl Cursors for Memory {
         Ok(self.saved.lock().expect("no panic").get(key).cloned())
     }
 
-    fn checkpoint(&self, _key: &str) -> Result<Option<Vec<u8>>, CursorsError> {
-        Ok(None)
+    fn checkpoint(&self, key: &str) -> Result<Option<Vec<u8>>, CursorsError> {
+        Ok(self.checkpoints.lock().expect("no panic").get(key).cloned())
     }
 
     fn for_each_saved(&self, each: &mut dyn FnMut(&str, &FileEntry)) -> Result<(), CursorsError> {

@@ -71,6 +71,9 @@ impl Reader {
         input.insert_constant("type", context.settings.kind.name());
         fields.insert_constant("log", log);
         fields.insert_constant("input", input);
+        if let Some(more) = &self.more_fields {
+            fields.merge(more);
+        }
         fields
     }
 

@@ -1,0 +1,262 @@
+//! Objects of a store: content that arrives from its beginning, or from where it was settled, and never changes.
+//!
+//! An [`Object`] is read by the same [`Reader`] as a file, so that it has the same lines, parsers, codecs, checkpoints
+//! and cursors. Its bytes are in a window, a file that grows as they arrive and is forgotten behind the reader. A turn is
+//! a call, as that of a file; who calls it brings the bytes.
+
+mod window;
+
+use crate::compare::codec_of;
+use crate::cursors::CursorsError;
+use crate::fingerprint::Fingerprint;
+use crate::reader::{InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
+use skidder_decode::{Checkpoint, Codec};
+use skidder_event::{Batch, Map, SourceId};
+use skidder_os::{File, Timestamp};
+use skidder_registry::{Cursor, FileEntry, Meta};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+pub use window::HEAD_BYTES;
+use window::Window;
+
+/// Bytes before a checkpoint that prove that it is of the same content.
+const PROOF_BYTES: u64 = 64;
+
+/// The identity in the registry of an object that is not compressed; of others it is the name of the codec.
+const PLAIN: &str = "object";
+
+/// Which object it is.
+#[derive(Clone, Debug)]
+pub struct ObjectName {
+    /// Its number in this run of the program.
+    pub id: SourceId,
+    /// Its key in the registry, which no other content has: store, name and version.
+    pub key: Arc<str>,
+    /// As events show it, in `log.file.path`.
+    pub path: Arc<Path>,
+    /// What all its events have besides.
+    pub fields: Arc<Map>,
+}
+
+/// Both contexts of the objects of an input. They differ in what the end of what is there means: more may come, or
+/// nothing.
+#[derive(Clone, Copy)]
+pub struct ObjectContext<'a> {
+    /// While it arrives: `final_line` and `read_once` are off.
+    pub arriving: &'a InputContext,
+    /// When all of it has arrived: both are on.
+    pub whole: &'a InputContext,
+}
+
+/// What comes after a turn.
+#[derive(Debug)]
+pub enum Step {
+    /// Another turn.
+    More,
+    /// More bytes, or the news that there are none.
+    Wants,
+    /// Nothing: all of it was read.
+    Done,
+    /// Nothing: the rest cannot be decoded. It was reported.
+    Damaged,
+    /// A turn after this time: a processor has to know something first.
+    Held(Duration),
+    /// It is not the content whose place was saved: it is read from its beginning again, with [`Object::starts_at`].
+    Anew,
+    /// A turn later.
+    Failed(io::Error),
+}
+
+/// An object that is being read.
+pub struct Object {
+    reader: Reader,
+    window: Arc<Window>,
+    /// Whether the first bytes have shown how it is compressed.
+    is_known: bool,
+    /// There is no turn before it has arrived up to here, unless it ends before: what identifies it must be there.
+    ready_at: u64,
+    path: Arc<Path>,
+}
+
+/// The window, as the reader owns a file.
+struct Shared(Arc<Window>);
+
+impl File for Shared {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn metadata(&self) -> io::Result<skidder_os::Metadata> {
+        self.0.metadata()
+    }
+
+    fn set_len(&self, size: u64) -> io::Result<()> {
+        self.0.set_len(size)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.0.try_lock()
+    }
+}
+
+/// Where the bytes of an object must begin, and whether its head is needed as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The place in the stored object.
+    pub from: u64,
+    /// Its first [`HEAD_BYTES`] must be given to [`Object::begin`].
+    pub head: bool,
+}
+
+impl Object {
+    /// An object that goes on where it was settled.
+    ///
+    /// # Errors
+    /// If the registry cannot be read.
+    pub fn open(context: ObjectContext<'_>, name: &ObjectName) -> Result<Self, CursorsError> {
+        let cursors = &context.arriving.cursors;
+        let saved = cursors.saved(&name.key)?;
+        let (cursor, codec) = saved.map_or_else(Default::default, |entry| place_of(&entry));
+        let meta = Meta {
+            source: Arc::clone(&name.path),
+            identifier_name: codec.map_or(PLAIN, Codec::name).into(),
+            ..Meta::default()
+        };
+        cursors.begin(name.id, &name.key, meta, cursor, false);
+        let target = Target {
+            path: Arc::clone(&name.path),
+            shown: None,
+            device: 0,
+            inode: 0,
+            compressed: codec.is_some(),
+            print: Fingerprint::of(&[]),
+            shown_print: ShownPrint::None,
+        };
+        let tail = cursor.tail.map(|tail| skidder_event::Tail { len: tail.len, crc: tail.crc });
+        let (id, key) = (name.id, Arc::clone(&name.key));
+        let mut reader = Reader::new(id, key, cursor.generation, target, cursor.offset, tail);
+        reader.finished = cursor.eof;
+        reader.set_fields(Arc::clone(&name.fields));
+        let window = Arc::default();
+        let is_known = cursor.offset > 0;
+        Ok(Self { reader, window, is_known, ready_at: 0, path: Arc::clone(&name.path) })
+    }
+
+    /// Whether it was read to its verified end, in an earlier run.
+    pub fn is_finished(&self) -> bool {
+        self.reader.finished
+    }
+
+    /// The place behind its last line that was given out, in decompressed bytes.
+    pub fn offset(&self) -> u64 {
+        self.reader.offset
+    }
+
+    /// Where its bytes must begin.
+    ///
+    /// # Errors
+    /// If the registry cannot be read.
+    pub fn starts_at(&self, context: ObjectContext<'_>) -> Result<Start, CursorsError> {
+        let reader = &self.reader;
+        if reader.offset == 0 {
+            return Ok(Start { from: 0, head: false });
+        }
+        if !reader.target.compressed {
+            let tail = reader.tail.map_or(0, |tail| u64::from(tail.len));
+            return Ok(Start { from: reader.offset.saturating_sub(tail), head: true });
+        }
+        let saved = context.arriving.cursors.checkpoint(&reader.key)?;
+        let point = saved.and_then(|bytes| Checkpoint::from_bytes(&bytes).ok());
+        let point = point.filter(|point| point.decompressed_offset() <= reader.offset);
+        let from = point.map_or(0, |point| point.compressed_offset().saturating_sub(PROOF_BYTES));
+        Ok(Start { from, head: from > 0 })
+    }
+
+    /// Its bytes come now, from this start on.
+    pub fn begin(&mut self, context: ObjectContext<'_>, start: Start, head: &[u8]) {
+        self.reader.close(context.arriving);
+        self.window.begin(start.from, head);
+        self.ready_at = start.from + HEAD_BYTES as u64;
+    }
+
+    /// Bytes that have arrived, behind those before them.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.window.append(bytes);
+    }
+
+    /// How much of it has arrived, as it is stored.
+    pub fn arrived(&self) -> u64 {
+        self.window.end()
+    }
+
+    /// Takes one turn over what has arrived: at most one batch. `is_whole`: nothing more comes.
+    pub fn turn(
+        &mut self,
+        context: ObjectContext<'_>,
+        is_whole: bool,
+        scratch: &mut Scratch,
+        now: Timestamp,
+    ) -> (Option<Batch>, Step) {
+        let context = if is_whole { context.whole } else { context.arriving };
+        if self.window.end() < self.ready_at && !is_whole {
+            return (None, Step::Wants);
+        }
+        if !self.is_known {
+            self.know(context);
+        }
+        if !self.reader.is_open() {
+            self.reader.take_file(context, Box::new(Shared(Arc::clone(&self.window))));
+        }
+        let (batch, end) = self.reader.turn(context, scratch, now);
+        self.window.forget_before(self.reader.needed_from());
+        let step = match end {
+            TurnEnd::More => Step::More,
+            TurnEnd::Waiting if is_whole => Step::Done,
+            TurnEnd::Waiting => Step::Wants,
+            TurnEnd::Finished => Step::Done,
+            TurnEnd::Damaged => Step::Damaged,
+            TurnEnd::Held(span) => Step::Held(span),
+            TurnEnd::Displaced | TurnEnd::Rewritten => {
+                let generation = self.reader.generation + 1;
+                context.cursors.restart(self.reader.id, generation);
+                self.reader.restart(generation);
+                self.is_known = false;
+                Step::Anew
+            }
+            TurnEnd::Failed(error) => Step::Failed(error),
+        };
+        (batch, step)
+    }
+
+    /// Learns from its first bytes how it is compressed.
+    fn know(&mut self, context: &InputContext) {
+        self.is_known = true;
+        let Ok(Some(codec)) = Codec::detect(&*self.window) else { return };
+        debug_assert_eq!(codec, codec_of(&*self.window), "both look at the same bytes");
+        self.reader.target.compressed = true;
+        let meta = Meta {
+            source: Arc::clone(&self.path),
+            identifier_name: codec.name().into(),
+            ..Meta::default()
+        };
+        context.cursors.update(self.reader.id, &self.reader.key, meta);
+    }
+}
+
+/// Where it goes on, and how it is compressed.
+fn place_of(entry: &FileEntry) -> (Cursor, Option<Codec>) {
+    (entry.cursor, Codec::find(&entry.meta.identifier_name))
+}
+
+#[cfg(test)]
+mod tests;

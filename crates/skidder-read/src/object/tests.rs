@@ -1,0 +1,196 @@
+//! Objects that come in pieces of all sizes, and are gone on with in another run.
+
+use super::*;
+use crate::settings::{FilestreamSettings, InputKind};
+use crate::testing::{Input, gzip, lines, messages_of, multiline, settings};
+use skidder_decode::encoding::Encoding;
+use skidder_parse::chain::{Chain, Parser};
+use skidder_testkit::Random;
+
+/// The contexts of an input, and its cursors.
+struct World {
+    input: Input,
+    whole: InputContext,
+    scratch: Scratch,
+    /// Bytes of the object that were asked for.
+    asked: u64,
+}
+
+impl World {
+    fn new(change: impl Fn(&mut FilestreamSettings)) -> Self {
+        let mut arriving = settings();
+        arriving.kind = InputKind::Objects("aws-s3");
+        change(&mut arriving);
+        let limits = crate::readers::ReadersLimits { open_files: 10, decoders: 10 };
+        let input = Input::with(arriving.clone(), limits, 100);
+        let whole = InputContext {
+            settings: FilestreamSettings { final_line: true, read_once: true, ..arriving },
+            bind: Arc::clone(&input.context.bind),
+            cursors: Arc::clone(&input.context.cursors),
+            fs: Arc::clone(&input.context.fs),
+            metrics: Arc::clone(&input.context.metrics),
+            buffers: Arc::clone(&input.context.buffers),
+            decoders: input.context.decoders.clone(),
+            rows_max: input.context.rows_max,
+        };
+        Self { input, whole, scratch: Scratch::default(), asked: 0 }
+    }
+
+    /// Reads an object that comes in pieces; ends as a crash would after `batches` batches, of which the last `lost`
+    /// have no verdict. Returns the messages, and whether all of it was read.
+    fn read(
+        &mut self,
+        content: &[u8],
+        random: &mut Random,
+        (batches, lost): (usize, usize),
+    ) -> (Vec<String>, bool) {
+        let arriving = Arc::clone(&self.input.context);
+        let context = ObjectContext { arriving: &arriving, whole: &self.whole };
+        let name = ObjectName {
+            id: SourceId(random.below(1 << 40)),
+            key: "aws-s3::test::bucket/key@etag".into(),
+            path: Arc::from(Path::new("https://bucket.example/key")),
+            fields: Arc::new(Map::new()),
+        };
+        let mut object = Object::open(context, &name).unwrap();
+        let start = object.starts_at(context).unwrap();
+        let head = if start.head { &content[..content.len().min(HEAD_BYTES)] } else { &[] };
+        object.begin(context, start, head);
+        let (mut given, mut made, mut messages) = (start.from as usize, 0, Vec::new());
+        let largest = [10, 1_000, 100_000][random.below(3) as usize];
+        for _ in 0..1_000_000 {
+            let is_whole = given == content.len();
+            let (batch, step) = object.turn(context, is_whole, &mut self.scratch, Timestamp(0));
+            if let Some(batch) = batch {
+                made += 1;
+                if made > batches {
+                    return (messages, false);
+                }
+                messages.extend(messages_of(&batch));
+                if made + lost <= batches {
+                    self.input.saved.settle(&batch);
+                }
+            }
+            match step {
+                Step::More => {}
+                Step::Wants => {
+                    assert!(!is_whole);
+                    let count = 1 + random.below(largest) as usize;
+                    let end = (given + count).min(content.len());
+                    object.append(&content[given..end]);
+                    self.asked += (end - given) as u64;
+                    given = end;
+                }
+                Step::Done => return (messages, true),
+                step => panic!("{step:?}"),
+            }
+        }
+        panic!("it has no end");
+    }
+}
+
+fn no_change(_: &mut FilestreamSettings) {}
+
+fn in_groups(settings: &mut FilestreamSettings) {
+    settings.parsers = Chain::new(vec![Parser::Multiline(multiline())], 10 << 20);
+}
+
+#[test]
+fn an_object_gives_its_lines_in_whatever_pieces_it_comes() {
+    let mut random = Random::new(1);
+    let text = format!("{}last, without a line feed", lines("line", 0..5_000));
+    let expected: Vec<&str> = text.lines().collect();
+    for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+        for _ in 0..3 {
+            let (messages, is_read) =
+                World::new(no_change).read(&content, &mut random, (usize::MAX, 0));
+            assert!(is_read && messages == expected, "{} of {}", messages.len(), expected.len());
+        }
+    }
+    for content in ["", "\n", "a", "a\nb"] {
+        let (messages, _) =
+            World::new(no_change).read(content.as_bytes(), &mut random, (usize::MAX, 0));
+        let expected: Vec<&str> = content.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(messages, expected, "{content:?}");
+    }
+}
+
+#[test]
+fn groups_and_encodings_are_read_as_in_files() {
+    let mut random = Random::new(2);
+    let text: String =
+        (0..2_000).map(|number| format!("group {number}\n  with\n  more\n")).collect();
+    let expected: Vec<String> =
+        (0..2_000).map(|number| format!("group {number}\n  with\n  more")).collect();
+    let content = gzip(text.as_bytes());
+    let (messages, is_read) = World::new(in_groups).read(&content, &mut random, (usize::MAX, 0));
+    assert!(is_read);
+    assert_eq!(messages, expected);
+    let wide = |text: &str| -> Vec<u8> {
+        std::iter::once(0xfeff_u16).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+    };
+    let encoded = |settings: &mut FilestreamSettings| {
+        settings.encoding = Encoding::find("utf-16-bom").unwrap();
+    };
+    let text = lines("é", 0..3_000);
+    let mut world = World::new(encoded);
+    let content = wide(&text);
+    let (first, _) = world.read(&content, &mut random, (5, 0));
+    let (rest, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
+    let messages: Vec<String> = first.into_iter().chain(rest).collect();
+    assert!(is_read);
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_settled_is_not_read_again_and_nothing_is_missing() {
+    let mut random = Random::new(3);
+    let text = lines("a line of an object, with its number", 0..60_000);
+    let expected: Vec<&str> = text.lines().collect();
+    for (content, change) in [
+        (text.clone().into_bytes(), no_change as fn(&mut FilestreamSettings)),
+        (gzip(text.as_bytes()), no_change),
+        (gzip(text.as_bytes()), in_groups),
+    ] {
+        let mut world = World::new(change);
+        let (mut all, mut again) = (Vec::<String>::new(), 0);
+        loop {
+            let batches = 1 + random.below(200) as usize;
+            let lost = random.below(3).min(batches as u64) as usize;
+            let (messages, is_read) = world.read(&content, &mut random, (batches, lost));
+            // What has no verdict comes again.
+            if let Some(first) = messages.first() {
+                let at = expected.iter().position(|line| line == first).unwrap();
+                assert!(at <= all.len(), "lines are missing");
+                again += all.len() - at;
+                all.truncate(at);
+            }
+            all.extend(messages);
+            if is_read {
+                break;
+            }
+        }
+        assert_eq!(all, expected);
+        assert!(again <= 2 * 100 * 2 * 600, "{again}");
+    }
+}
+
+#[test]
+fn a_compressed_object_goes_on_at_a_checkpoint_and_not_at_its_beginning() {
+    let mut random = Random::new(4);
+    // Lines that do not compress well, so that there are several checkpoints.
+    let text: String = (0..200_000)
+        .map(|number| format!("{number} {:016x}{:016x}\n", random.number(), random.number()))
+        .collect();
+    let content = gzip(text.as_bytes());
+    let mut world = World::new(no_change);
+    let half = text.lines().count() / 100 / 2;
+    let (first, is_read) = world.read(&content, &mut random, (half, 0));
+    assert!(!is_read);
+    world.asked = 0;
+    let (rest, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
+    let messages: Vec<String> = first.into_iter().chain(rest).collect();
+    assert!(is_read && messages == text.lines().collect::<Vec<_>>());
+    let part = world.asked as f64 / content.len() as f64;
+    assert!((0.4..0.75).contains(&part), "{part} of the object was asked for again");
+}
