@@ -282,6 +282,25 @@ impl Intake {
         Ok(self.source(number, begin, about.clone(), fields, saved.clone()))
     }
 
+    /// The output that an input with cursors feeds, for sources that are read as files are.
+    ///
+    /// # Errors
+    /// If the input feeds several outputs.
+    pub fn lane(&self) -> Result<&Lane, OpenError> {
+        let Shared { kind, lanes, .. } = &*self.shared;
+        let [lane] = &lanes[..] else {
+            return Err(OpenError::Shared { name: (*kind).into(), outputs: lanes.len() });
+        };
+        Ok(lane)
+    }
+
+    /// The number of a source that is opened now, and its key in the registry.
+    pub fn number(&self, lane: &Lane, name: &str) -> (SourceId, Arc<str>) {
+        let number = self.shared.opened.fetch_add(1, Ordering::Relaxed);
+        let Shared { kind, id, .. } = &*self.shared;
+        (SourceId::of_input(lane.slot, number), format!("{kind}::{id}::{name}").into())
+    }
+
     fn about(&self, name: &str) -> SourceAbout {
         SourceAbout { input: self.shared.kind.into(), name: name.into() }
     }

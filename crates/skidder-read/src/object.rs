@@ -221,7 +221,13 @@ impl Object {
         self.window.forget_before(self.reader.needed_from());
         let step = match end {
             TurnEnd::More => Step::More,
-            TurnEnd::Waiting if is_whole => Step::Done,
+            // The end of a plain object is known only here: a batch of its own says so to the cursor.
+            TurnEnd::Waiting if is_whole && batch.is_some() => Step::More,
+            TurnEnd::Waiting if is_whole => {
+                let is_new = !std::mem::replace(&mut self.reader.finished, true);
+                let end = is_new.then(|| self.reader.empty_batch(context, true));
+                return (end, Step::Done);
+            }
             TurnEnd::Waiting => Step::Wants,
             TurnEnd::Finished => Step::Done,
             TurnEnd::Damaged => Step::Damaged,

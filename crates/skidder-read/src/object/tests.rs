@@ -53,6 +53,7 @@ impl World {
             fields: Arc::new(Map::new()),
         };
         let mut object = Object::open(context, &name).unwrap();
+        assert!(!object.is_finished());
         let start = object.starts_at(context).unwrap();
         let head = if start.head { &content[..content.len().min(HEAD_BYTES)] } else { &[] };
         object.begin(context, start, head);
@@ -81,7 +82,11 @@ impl World {
                     self.asked += (end - given) as u64;
                     given = end;
                 }
-                Step::Done => return (messages, true),
+                Step::Done => {
+                    let again = Object::open(context, &name).unwrap();
+                    assert_eq!(again.is_finished(), lost == 0);
+                    return (messages, true);
+                }
                 step => panic!("{step:?}"),
             }
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl Reader {
     /// A batch without lines that only carries the news of the end.
-    pub(super) fn empty_batch(&mut self, context: &InputContext, eof: bool) -> Batch {
+    pub(crate) fn empty_batch(&mut self, context: &InputContext, eof: bool) -> Batch {
         let provenance = self.provenance(0, eof);
         let base = Arc::clone(self.bound(context).base());
         Batch::with_lines(Parts::default(), 0, base, provenance)

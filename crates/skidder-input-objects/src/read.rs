@@ -1,0 +1,272 @@
+//! Reads one object to its end.
+//!
+//! Bytes are asked for from where the object was settled; when the connection breaks, from where they stopped. While the
+//! queue is full nothing more is taken from the store.
+
+use crate::store::{Body, Range, Store, StoreError};
+use skidder_event::{Batch, Map};
+use skidder_input::Intake;
+use skidder_input::OpenError;
+use skidder_os::Clock;
+use skidder_pipeline::Queue;
+use skidder_read::{
+    CHUNK_BYTES, HEAD_BYTES, InputContext, Object, ObjectContext, ObjectName, Scratch, Start, Step,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause after a failure that may pass; doubled with each that follows.
+const PAUSE_FIRST: Duration = Duration::from_millis(500);
+
+/// The longest of these.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Tries of an object without any byte between them, before it is given back to who asked for it.
+const TRIES: u32 = 5;
+
+/// How the objects of an input are read, for one output.
+pub struct Contexts {
+    /// While an object arrives.
+    pub arriving: InputContext,
+    /// When all of it is there; see [`ObjectContext::whole`].
+    pub whole: InputContext,
+}
+
+impl Contexts {
+    fn of_object(&self) -> ObjectContext<'_> {
+        ObjectContext { arriving: &self.arriving, whole: &self.whole }
+    }
+}
+
+/// An object that is to be read.
+pub struct Reading {
+    /// Which one, for the registry: store, name and version.
+    pub key: String,
+    /// As events show it.
+    pub path: Arc<Path>,
+    /// What all its events have.
+    pub fields: Arc<Map>,
+    /// Who gives its bytes.
+    pub store: Box<dyn Store>,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it was sent on. It is settled when [`skidder_pipeline::Settle::is_settled`] says so of this source.
+    Read(skidder_event::SourceId),
+    /// An earlier run has read and settled all of it.
+    Known,
+    /// Its end cannot be decoded; what comes before was sent on. It was reported.
+    Damaged(skidder_event::SourceId),
+}
+
+/// Why an object was not read to its end. What was read stays settled.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Its bytes cannot be had.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its cursor cannot be had.
+    #[error(transparent)]
+    Cursors(#[from] skidder_read::CursorsError),
+    /// The input feeds several outputs.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error("cannot read the object: {0}")]
+    Read(std::io::Error),
+    /// The program ends.
+    #[error("the program ends")]
+    Stopped,
+}
+
+/// What goes to the threads that decode, and comes back.
+struct Work {
+    object: Object,
+    scratch: Scratch,
+}
+
+/// Reads an object to its end, or until the input is to stop.
+///
+/// # Errors
+/// See [`ReadError`]: it may be asked for again, and goes on where it was settled.
+pub async fn read(
+    intake: &Intake,
+    contexts: &Arc<Contexts>,
+    reading: &Reading,
+) -> Result<Outcome, ReadError> {
+    let lane = intake.lane()?;
+    let (id, key) = intake.number(lane, &reading.key);
+    let name = ObjectName {
+        id,
+        key,
+        path: Arc::clone(&reading.path),
+        fields: Arc::clone(&reading.fields),
+    };
+    let object = Object::open(contexts.of_object(), &name)?;
+    let settle = lane.queue.settle();
+    if object.is_finished() {
+        settle.retire(&[id]);
+        return Ok(Outcome::Known);
+    }
+    let work = Work { object, scratch: Scratch::default() };
+    let run = Run { intake, queue: &lane.queue, contexts, store: &*reading.store };
+    let read = run.read(work).await;
+    match read {
+        Ok(true) => Ok(Outcome::Read(id)),
+        Ok(false) => Ok(Outcome::Damaged(id)),
+        Err(error) => {
+            settle.end_source(id);
+            Err(error)
+        }
+    }
+}
+
+/// The way of one object.
+struct Run<'a> {
+    intake: &'a Intake,
+    queue: &'a Queue,
+    contexts: &'a Arc<Contexts>,
+    store: &'a dyn Store,
+}
+
+/// Failures since the last byte.
+#[derive(Default)]
+struct Failures(u32);
+
+impl Failures {
+    /// The pause before the next try; the error if there were enough.
+    fn pause(&mut self, error: StoreError) -> Result<Duration, StoreError> {
+        let StoreError::Passing(_) = error else { return Err(error) };
+        self.0 += 1;
+        if self.0 >= TRIES {
+            return Err(error);
+        }
+        Ok((PAUSE_FIRST * 2_u32.pow(self.0 - 1)).min(PAUSE_MAX))
+    }
+}
+
+impl Run<'_> {
+    /// Whether its end was decoded.
+    async fn read(&self, mut work: Work) -> Result<bool, ReadError> {
+        let mut failures = Failures::default();
+        let mut body = self.begin(&mut work, &mut failures).await?;
+        let mut is_whole = false;
+        loop {
+            let (back, batch, step) = self.turn(work, is_whole).await?;
+            work = back;
+            if let Some(batch) = batch {
+                self.push(batch).await?;
+            }
+            match step {
+                Step::More => {}
+                Step::Wants => {
+                    is_whole = !self.take(&mut work, &mut body, &mut failures).await?;
+                }
+                Step::Done => return Ok(true),
+                Step::Damaged => return Ok(false),
+                Step::Held(span) => self.wait(span).await?,
+                Step::Anew => {
+                    is_whole = false;
+                    body = self.begin(&mut work, &mut failures).await?;
+                }
+                Step::Failed(error) => return Err(ReadError::Read(error)),
+            }
+        }
+    }
+
+    /// Asks for the bytes from where they are needed, and for the head.
+    async fn begin(
+        &self,
+        work: &mut Work,
+        failures: &mut Failures,
+    ) -> Result<Box<dyn Body>, ReadError> {
+        let start = work.object.starts_at(self.contexts.of_object())?;
+        loop {
+            match self.ask(start).await {
+                Ok((head, body)) => {
+                    work.object.begin(self.contexts.of_object(), start, &head);
+                    return Ok(body);
+                }
+                Err(error) => self.wait(failures.pause(error)?).await?,
+            }
+        }
+    }
+
+    async fn ask(&self, start: Start) -> Result<(Vec<u8>, Box<dyn Body>), StoreError> {
+        let mut head = Vec::new();
+        if start.head {
+            let range = Range { from: 0, to: Some(HEAD_BYTES as u64) };
+            let mut body = self.store.get(range).await?;
+            while let Some(bytes) = body.next().await? {
+                head.extend_from_slice(&bytes);
+            }
+        }
+        let body = self.store.get(Range { from: start.from, to: None }).await?;
+        Ok((head, body))
+    }
+
+    /// Takes what has arrived, about a chunk. Returns whether there may be more.
+    async fn take(
+        &self,
+        work: &mut Work,
+        body: &mut Box<dyn Body>,
+        failures: &mut Failures,
+    ) -> Result<bool, ReadError> {
+        let wanted = work.object.arrived() + CHUNK_BYTES as u64;
+        while work.object.arrived() < wanted {
+            let next = tokio::select! {
+                next = body.next() => next,
+                () = self.intake.stopped() => return Err(ReadError::Stopped),
+            };
+            let error = match next {
+                Ok(None) => return Ok(false),
+                Ok(Some(bytes)) => {
+                    *failures = Failures::default();
+                    work.object.append(&bytes);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.wait(failures.pause(error)?).await?;
+            // The same content from where it stopped.
+            let range = Range { from: work.object.arrived(), to: None };
+            match self.store.get(range).await {
+                Ok(again) => *body = again,
+                Err(error) => self.wait(failures.pause(error)?).await?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// One turn, on a thread that may take its time.
+    async fn turn(
+        &self,
+        mut work: Work,
+        is_whole: bool,
+    ) -> Result<(Work, Option<Batch>, Step), ReadError> {
+        let contexts = Arc::clone(self.contexts);
+        let now = self.intake.clock().wall();
+        let turn = tokio::task::spawn_blocking(move || {
+            let Work { object, scratch } = &mut work;
+            let (batch, step) = object.turn(contexts.of_object(), is_whole, scratch, now);
+            (work, batch, step)
+        });
+        // It is cancelled only when the program ends.
+        turn.await.map_err(|_| ReadError::Stopped)
+    }
+
+    async fn push(&self, batch: Batch) -> Result<(), ReadError> {
+        let clock: &dyn Clock = &**self.intake.clock();
+        self.queue.push_async(batch, clock).await.map_err(|_| ReadError::Stopped)
+    }
+
+    async fn wait(&self, span: Duration) -> Result<(), ReadError> {
+        tokio::select! {
+            () = tokio::time::sleep(span) => Ok(()),
+            () = self.intake.stopped() => Err(ReadError::Stopped),
+        }
+    }
+}
