@@ -10,6 +10,7 @@
 //! that is the same every time, [`Authority`] makes certificates.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
+mod bench;
 mod certificates;
 mod contract;
 mod deliveries;
@@ -20,6 +21,7 @@ mod listen;
 mod proxy;
 mod signed;
 
+pub use bench::{Bench, PATIENCE};
 pub use certificates::{Authority, Certificate, SelfSigned};
 pub use contract::{Manner, Place, Trial, keep};
 pub use deliveries::{ACCESS_LOG_ROWS, access_log, batch_with, deliveries};

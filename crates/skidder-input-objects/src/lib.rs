@@ -8,3 +8,6 @@ mod store;
 
 pub use read::{Contexts, Outcome, ReadError, Reading, read};
 pub use store::{Body, Range, Store, StoreError, StoreFuture};
+
+#[cfg(test)]
+mod tests;

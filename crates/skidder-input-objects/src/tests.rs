@@ -1,0 +1,283 @@
+//! Objects of a store in memory, which breaks connections, through a pipeline into an output that takes everything.
+
+use crate::{
+    Body, Contexts, Outcome, Range, ReadError, Reading, Store, StoreError, StoreFuture, read,
+};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use skidder_contract::Bench;
+use skidder_event::Map;
+use skidder_input::{Input, InputFuture, Intake};
+use skidder_input_file::SavedCursors;
+use skidder_read::scan::ScanSettings;
+use skidder_read::{
+    BufferPool, DecoderPool, FilestreamSettings, InputContext, InputKind, ReadMetrics,
+};
+use skidder_testkit::Random;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What the tests see of all connections.
+#[derive(Default)]
+struct Traffic {
+    /// Bytes that were sent.
+    sent: Mutex<u64>,
+    /// Answers of the store, by their kind.
+    answers: Mutex<BTreeMap<&'static str, u32>>,
+}
+
+/// An object in memory.
+#[derive(Clone)]
+struct Memory {
+    content: Bytes,
+    traffic: Arc<Traffic>,
+    random: Arc<Mutex<Random>>,
+    /// One in so many pieces is the last of its connection; 0 for none.
+    breaks: u64,
+    is_replaced: bool,
+}
+
+impl Memory {
+    fn note(&self, what: &'static str) {
+        *self.traffic.answers.lock().unwrap().entry(what).or_default() += 1;
+    }
+
+    fn breaks_now(&self) -> bool {
+        self.breaks > 0 && self.random.lock().unwrap().one_in(self.breaks)
+    }
+}
+
+impl Store for Memory {
+    fn get(&self, range: Range) -> StoreFuture<'_, Box<dyn Body>> {
+        Box::pin(async move {
+            if self.is_replaced {
+                return Err(StoreError::Changed);
+            }
+            if self.breaks_now() {
+                self.note("refused");
+                return Err(StoreError::Passing("busy".to_owned()));
+            }
+            self.note("given");
+            let to =
+                range.to.map_or(self.content.len(), |to| (to as usize).min(self.content.len()));
+            let left = self.content.slice(range.from as usize..to);
+            Ok(Box::new(Answer { left, of: self.clone() }) as Box<dyn Body>)
+        })
+    }
+}
+
+struct Answer {
+    left: Bytes,
+    of: Memory,
+}
+
+impl Body for Answer {
+    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            if self.left.is_empty() {
+                return Ok(None);
+            }
+            if self.of.breaks_now() {
+                self.of.note("broken");
+                return Err(StoreError::Passing("the connection broke".to_owned()));
+            }
+            let count = 1 + self.of.random.lock().unwrap().below(60_000) as usize;
+            let piece = self.left.split_to(count.min(self.left.len()));
+            *self.of.traffic.sent.lock().unwrap() += piece.len() as u64;
+            Ok(Some(piece))
+        })
+    }
+}
+
+/// An input that reads objects one after the other, and says how each ended.
+struct Objects {
+    stores: Vec<(String, Memory)>,
+    ends: Arc<Mutex<Vec<Result<Outcome, String>>>>,
+}
+
+fn contexts(intake: &Intake) -> Arc<Contexts> {
+    let lane = intake.lane().unwrap();
+    let metrics = Arc::new(ReadMetrics::default());
+    let cursors = SavedCursors::new(Arc::clone(lane.queue.settle()), Arc::clone(&lane.registry));
+    let cursors: Arc<dyn skidder_read::Cursors> = Arc::new(cursors);
+    let mut arriving = FilestreamSettings::new("test", ScanSettings::default());
+    arriving.kind = InputKind::Objects("aws-s3");
+    let whole = FilestreamSettings { final_line: true, read_once: true, ..arriving.clone() };
+    let context = |settings| InputContext {
+        settings,
+        bind: Arc::clone(&lane.bind),
+        cursors: Arc::clone(&cursors),
+        fs: Arc::new(skidder_os::RealFs),
+        metrics: Arc::clone(&metrics),
+        buffers: Arc::new(BufferPool::default()),
+        decoders: DecoderPool::new(2),
+        rows_max: 800,
+    };
+    Arc::new(Contexts { arriving: context(arriving), whole: context(whole) })
+}
+
+impl Input for Objects {
+    fn kind(&self) -> &'static str {
+        "aws-s3"
+    }
+
+    fn has_cursors(&self) -> bool {
+        true
+    }
+
+    fn run(self: Box<Self>, intake: Intake) -> InputFuture {
+        Box::pin(async move {
+            let contexts = contexts(&intake);
+            for (name, store) in self.stores {
+                let path = format!("https://bucket.example/{name}");
+                let mut fields = Map::new();
+                fields.insert_path("aws.s3.object.key", &*name);
+                let reading = Reading {
+                    key: format!("bucket/{name}@etag"),
+                    path: Arc::from(Path::new(&path)),
+                    fields: Arc::new(fields),
+                    store: Box::new(store),
+                };
+                let end = read(&intake, &contexts, &reading).await;
+                if matches!(end, Err(ReadError::Stopped)) {
+                    return Ok(());
+                }
+                self.ends.lock().unwrap().push(end.map_err(|error| error.to_string()));
+            }
+            intake.stopped().await;
+            Ok(())
+        })
+    }
+}
+
+fn gzip(text: &str) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap().into()
+}
+
+fn memory(content: Bytes, breaks: u64) -> Memory {
+    Memory {
+        content,
+        traffic: Arc::default(),
+        random: Arc::new(Mutex::new(Random::new(7))),
+        breaks,
+        is_replaced: false,
+    }
+}
+
+fn lines(name: &str, count: usize) -> String {
+    (0..count).map(|number| format!("{name} {number:06} {:x}\n", number * number)).collect()
+}
+
+fn input(
+    stores: Vec<(String, Memory)>,
+) -> (Box<Objects>, Arc<Mutex<Vec<Result<Outcome, String>>>>) {
+    let ends = Arc::default();
+    (Box::new(Objects { stores, ends: Arc::clone(&ends) }), ends)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_read_whole_though_connections_break_and_are_known_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let texts = [lines("plain", 50_000), lines("packed", 50_000)];
+    let stores = || {
+        let of = |content| memory(content, 12);
+        vec![
+            ("a.log".to_owned(), of(Bytes::from(texts[0].clone()))),
+            ("b.log.gz".to_owned(), of(gzip(&texts[1]))),
+            ("empty".to_owned(), of(Bytes::new())),
+        ]
+    };
+    let all = stores();
+    let broken = || {
+        let count = |(_, store): &(String, Memory)| {
+            store.traffic.answers.lock().unwrap().get("broken").copied().unwrap_or(0)
+        };
+        all.iter().map(count).sum::<u32>()
+    };
+    let (objects, ends) = input(all.clone());
+    let mut bench = Bench::start(objects, directory.path());
+    bench.until("all are read", |_| ends.lock().unwrap().len() == 3).await;
+    bench.until("all came", |bench| bench.events.len() == 100_000).await;
+    let expected: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
+    assert_eq!(bench.messages(), expected);
+    assert!(broken() > 0);
+    let event = &bench.events[99_999];
+    assert_eq!(event["log"]["file"]["path"], "https://bucket.example/b.log.gz");
+    assert_eq!(event["aws"]["s3"]["object"]["key"], "b.log.gz");
+    assert_eq!(event["input"]["type"], "aws-s3");
+    assert_eq!(event["log"]["offset"], texts[1].rfind("packed 049999").unwrap());
+    bench.stop().await;
+    let (objects, ends) = input(stores());
+    let mut bench = Bench::start(objects, directory.path());
+    bench.until("all are known", |_| ends.lock().unwrap().len() == 3).await;
+    assert_eq!(*ends.lock().unwrap(), [Ok(Outcome::Known), Ok(Outcome::Known), Ok(Outcome::Known)]);
+    assert_eq!(bench.stop().await.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_goes_on_where_it_was_settled_in_the_run_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = lines("line", 400_000);
+    let content = gzip(&text);
+    let (mut all, mut sent) = (Vec::new(), 0);
+    for run in 0..4 {
+        let store = memory(content.clone(), 0);
+        let (objects, ends) = input(vec![("a.gz".to_owned(), store.clone())]);
+        let mut bench = Bench::start(objects, directory.path());
+        let wanted = [90_000, 150_000, 60_000, usize::MAX][run];
+        bench
+            .until("some came", |bench| {
+                bench.events.len() >= wanted || ends.lock().unwrap().len() == 1
+            })
+            .await;
+        for event in bench.stop().await {
+            all.push(event["message"].as_str().unwrap().to_owned());
+        }
+        sent += *store.traffic.sent.lock().unwrap();
+    }
+    assert_eq!(all.len(), 400_000);
+    assert!(all.iter().eq(text.lines()));
+    let ratio = sent as f64 / content.len() as f64;
+    // What was on its way at a stop, and the way from a checkpoint.
+    assert!(ratio < 2.5, "{ratio} of the object were sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_was_replaced_or_refused_is_an_error_and_stops_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = lines("line", 10);
+    let replaced = Memory { is_replaced: true, ..memory(Bytes::new(), 0) };
+    let damaged = {
+        let mut content = gzip(&lines("damaged", 20_000)).to_vec();
+        let half = content.len() / 2;
+        content[half..].fill(0xff);
+        memory(content.into(), 0)
+    };
+    let (objects, ends) = input(vec![
+        ("replaced".to_owned(), replaced),
+        ("damaged.gz".to_owned(), damaged),
+        ("good".to_owned(), memory(Bytes::from(text.clone()), 0)),
+    ]);
+    let mut bench = Bench::start(objects, directory.path());
+    bench.until("all ended", |_| ends.lock().unwrap().len() == 3).await;
+    {
+        let ends = ends.lock().unwrap();
+        assert_eq!(ends[0], Err("the object was replaced by another one".to_owned()));
+        assert!(matches!(ends[1], Ok(Outcome::Damaged(_))), "{ends:?}");
+        assert!(matches!(ends[2], Ok(Outcome::Read(_))), "{ends:?}");
+    }
+    let good = text.lines().count();
+    bench
+        .until("the good ones came", |bench| {
+            bench.messages().iter().filter(|message| message.starts_with("line")).count() == good
+        })
+        .await;
+    let of_damaged = bench.messages().iter().filter(|it| it.starts_with("damaged")).count();
+    assert!((1_000..20_000).contains(&of_damaged), "{of_damaged}");
+    bench.stop().await;
+}
