@@ -20,7 +20,7 @@ use std::time::Duration;
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 
 /// The longest of these.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Tries of an object without any byte between them, before it is given back to who asked for it.
 const TRIES: u32 = 5;

@@ -16,6 +16,7 @@ use skidder_read::{
 };
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -95,8 +96,11 @@ impl Body for Answer {
 /// An input that reads objects one after the other, and says how each ended.
 struct Objects {
     stores: Vec<(String, Memory)>,
-    ends: Arc<Mutex<Vec<Result<Outcome, String>>>>,
+    ends: Ends,
 }
+
+/// How the objects ended, in their order.
+type Ends = Arc<Mutex<Vec<Result<Outcome, String>>>>;
 
 fn contexts(intake: &Intake) -> Arc<Contexts> {
     let lane = intake.lane().unwrap();
@@ -170,13 +174,14 @@ fn memory(content: Bytes, breaks: u64) -> Memory {
 }
 
 fn lines(name: &str, count: usize) -> String {
-    (0..count).map(|number| format!("{name} {number:06} {:x}\n", number * number)).collect()
+    (0..count).fold(String::new(), |mut text, number| {
+        writeln!(text, "{name} {number:06} {:x}", number * number).unwrap();
+        text
+    })
 }
 
-fn input(
-    stores: Vec<(String, Memory)>,
-) -> (Box<Objects>, Arc<Mutex<Vec<Result<Outcome, String>>>>) {
-    let ends = Arc::default();
+fn input(stores: Vec<(String, Memory)>) -> (Box<Objects>, Ends) {
+    let ends = Ends::default();
     (Box::new(Objects { stores, ends: Arc::clone(&ends) }), ends)
 }
 

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Bench, PATIENCE, Redis, input, input_at};
+use common::{Redis, input, input_at};
 use serde_json::json;
+use skidder_contract::{Bench, PATIENCE};
 use skidder_contract::{Proxy, Way};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Bench, Redis, input, input_at};
+use common::{Redis, input, input_at};
 use serde_json::{Value, json};
+use skidder_contract::Bench;
 use std::ops::Range;
 
 /// All commands of these clients are slow.

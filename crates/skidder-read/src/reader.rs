@@ -4,6 +4,7 @@
 //! Promises: bytes are given out in order, each once, as long as the file only grows; a batch holds whole
 //! lines; between turns only the decompressed text that no batch had room for is kept, at most one chunk and a line.
 
+mod arriving;
 mod batch;
 mod carry;
 mod cut;
@@ -200,21 +201,6 @@ impl Reader {
         }
     }
 
-    /// What all its events have besides those of files.
-    pub(crate) fn set_fields(&mut self, fields: Arc<Map>) {
-        self.more_fields = Some(fields);
-    }
-
-    /// The first byte of the file, as stored, that a later turn may read.
-    pub(crate) fn needed_from(&self) -> u64 {
-        match &self.decoder {
-            Some(decoder) if decoder.is_compressed() => {
-                decoder.stored_offset().saturating_sub(TAIL_BYTES as u64)
-            }
-            _ => self.offset.saturating_sub(TAIL_BYTES_MAX as u64),
-        }
-    }
-
     /// Whether the file is open.
     pub fn is_open(&self) -> bool {
         self.file.is_some()
@@ -384,7 +370,7 @@ impl Reader {
         let mut bytes = [0; TAIL_BYTES_MAX];
         let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };
         let count = read_up_to(&**file, bytes, self.offset.saturating_sub(u64::from(tail.len)))?;
-        Ok(count == bytes.len() && crc32(bytes) == tail.crc)
+        Ok(count == bytes.len() && crc32fast::hash(bytes) == tail.crc)
     }
 
     /// Reads one chunk and cuts it into lines.
@@ -505,10 +491,6 @@ pub(crate) fn open_target(fs: &dyn Fs, target: &Target) -> io::Result<Option<Box
 fn is_last(context: &InputContext, end: &TurnEnd) -> bool {
     matches!(end, TurnEnd::Finished | TurnEnd::Damaged)
         || (context.settings.final_line && matches!(end, TurnEnd::Waiting))
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    crc32fast::hash(bytes)
 }
 
 #[cfg(test)]

@@ -63,6 +63,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["skidder-event", "skidder-os", "skidder-registry", "skidder-read", "skidder-pipeline"],
     ),
     (
+        "skidder-input-objects",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-read",
+            "skidder-pipeline",
+            "skidder-input",
+            "skidder-input-file",
+        ],
+    ),
+    (
         "skidder-inputs",
         &[
             "skidder-event",

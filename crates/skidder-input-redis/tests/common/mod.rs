@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "not every test program needs all of it")]
 
 use skidder_config::{Problems, Settings};
-pub(crate) use skidder_contract::{Bench, PATIENCE};
 use skidder_input::Input;
 use skidder_os::{Fs, RealFs};
 use skidder_testkit::servers::Server;

@@ -6,6 +6,7 @@ use crate::testing::{Input, gzip, lines, messages_of, multiline, settings};
 use skidder_decode::encoding::Encoding;
 use skidder_parse::chain::{Chain, Parser};
 use skidder_testkit::Random;
+use std::fmt::Write as _;
 
 /// The contexts of an input, and its cursors.
 struct World {
@@ -123,8 +124,10 @@ fn an_object_gives_its_lines_in_whatever_pieces_it_comes() {
 #[test]
 fn groups_and_encodings_are_read_as_in_files() {
     let mut random = Random::new(2);
-    let text: String =
-        (0..2_000).map(|number| format!("group {number}\n  with\n  more\n")).collect();
+    let mut text = String::new();
+    for number in 0..2_000 {
+        writeln!(text, "group {number}\n  with\n  more").unwrap();
+    }
     let expected: Vec<String> =
         (0..2_000).map(|number| format!("group {number}\n  with\n  more")).collect();
     let content = gzip(text.as_bytes());
@@ -184,9 +187,10 @@ fn what_was_settled_is_not_read_again_and_nothing_is_missing() {
 fn a_compressed_object_goes_on_at_a_checkpoint_and_not_at_its_beginning() {
     let mut random = Random::new(4);
     // Lines that do not compress well, so that there are several checkpoints.
-    let text: String = (0..200_000)
-        .map(|number| format!("{number} {:016x}{:016x}\n", random.number(), random.number()))
-        .collect();
+    let mut text = String::new();
+    for number in 0..200_000 {
+        writeln!(text, "{number} {:016x}{:016x}", random.number(), random.number()).unwrap();
+    }
     let content = gzip(text.as_bytes());
     let mut world = World::new(no_change);
     let half = text.lines().count() / 100 / 2;

@@ -1,6 +1,6 @@
 //! Bringing the decoder of a compressed file to the cursor: from the saved checkpoint, or from the start.
 
-use super::{InputContext, Reader, SKIP_BYTES_PER_TURN, Scratch, TAIL_BYTES_MAX, TurnEnd, crc32};
+use super::{InputContext, Reader, SKIP_BYTES_PER_TURN, Scratch, TAIL_BYTES_MAX, TurnEnd};
 use crate::compare::codec_of;
 use crate::pool::CHUNK_BYTES;
 use crate::settings::Compression;
@@ -94,7 +94,7 @@ impl Reader {
         let end = loop {
             let at = decoder.offset();
             if at >= self.offset {
-                let same = tail.is_none_or(|tail| crc32(&skipped[..checked]) == tail.crc);
+                let same = tail.is_none_or(|tail| crc32fast::hash(&skipped[..checked]) == tail.crc);
                 return Ok((!same).then_some(TurnEnd::Rewritten));
             }
             let step = if at < pause {
