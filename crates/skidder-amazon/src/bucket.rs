@@ -61,6 +61,8 @@ pub struct Part<'a> {
 pub struct GotObject<'a> {
     /// What the server says of it; its size is that of the whole object.
     pub head: ObjectHead,
+    /// All headers.
+    pub headers: HeaderMap,
     /// The content, or the part of it that was asked for.
     pub content: Content<'a>,
 }
@@ -157,7 +159,8 @@ impl Bucket {
             ));
         }
         let end = part.until.unwrap_or(u64::MAX).min(head.size);
-        Ok(GotObject { head, content: Content { body, left: end.saturating_sub(part.from) } })
+        let content = Content { body, left: end.saturating_sub(part.from) };
+        Ok(GotObject { head, headers, content })
     }
 
     /// Copies an object of the bucket `from`, at most 5 GB, into this one under the name `key`, with its type and metadata.

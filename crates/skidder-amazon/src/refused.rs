@@ -42,6 +42,8 @@ pub struct Refused {
     pub status: u16,
     /// The name of the error, as `AccessDenied`; empty, if the server did not send it.
     pub code: String,
+    /// The region of the bucket, if the server names one; empty if not.
+    pub region: String,
     message: String,
     /// The remedy; empty, if waiting is all.
     advice: String,
@@ -61,7 +63,7 @@ impl Refused {
         let region = region.map_or_else(|| text("Region"), str::to_owned);
         let hints = Hints { region, endpoint: text("Endpoint"), time: text("ServerTime") };
         let advice = advice(status, &code, &hints);
-        Self { status, code, message, advice }
+        Self { status, code, region: hints.region, message, advice }
     }
 
     /// The same with the remedy of a caller that knows more of the request, unless that is empty.

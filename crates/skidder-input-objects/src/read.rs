@@ -260,7 +260,12 @@ impl Run<'_> {
 
     async fn push(&self, batch: Batch) -> Result<(), ReadError> {
         let clock: &dyn Clock = &**self.intake.clock();
-        self.queue.push_async(batch, clock).await.map_err(|_| ReadError::Stopped)
+        let metrics = self.intake.metrics();
+        let events = batch.len() as u64;
+        metrics.events.add(batch.lines());
+        self.queue.push_async(batch, clock).await.map_err(|_| ReadError::Stopped)?;
+        metrics.published.add(events);
+        Ok(())
     }
 
     async fn wait(&self, span: Duration) -> Result<(), ReadError> {

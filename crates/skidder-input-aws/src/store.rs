@@ -1,0 +1,322 @@
+//! The bytes of objects: clients of buckets, each used by one answer at a time.
+//!
+//! An answer is taken by a task of its own, which is a few pieces ahead of whoever reads them. So an answer needs no borrow of
+//! its client, and dropping it closes the connection.
+
+use crate::servers::{BucketName, Servers};
+use bytes::Bytes;
+use http::HeaderMap;
+use skidder_amazon::{
+    Bucket, Content, Failure, GotObject, Meter, ObjectHead, ObjectName, Part, Refused,
+};
+use skidder_input::InputMetrics;
+use skidder_input_objects::{Body, Range, Store, StoreError, StoreFuture};
+use skidder_os::Clock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
+
+/// Bytes of a piece at most.
+const PIECE_BYTES: usize = 64 << 10;
+/// Pieces that have come and are not read yet.
+const PIECES_MAX: usize = 2;
+
+/// An object as requests name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectPlace {
+    pub(crate) bucket: BucketName,
+    pub(crate) region: String,
+    pub(crate) key: String,
+    pub(crate) version: Option<String>,
+}
+
+/// Clients of buckets.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    servers: Servers,
+    meter: Arc<dyn Meter>,
+    clock: Arc<dyn Clock>,
+    /// Those that no answer uses; the last one was used last.
+    idle: Mutex<VecDeque<(BucketName, String, Bucket)>>,
+    idle_max: usize,
+}
+
+/// Adds the bytes of objects to the numbers of the input.
+#[derive(Debug)]
+struct Metered(Arc<InputMetrics>);
+
+impl Meter for Metered {
+    fn answered(&self, _: u64, _: Duration) {}
+
+    fn received(&self, bytes: u64) {
+        self.0.bytes.add(bytes);
+    }
+}
+
+/// The beginning of an answer.
+#[derive(Debug)]
+pub(crate) struct Began {
+    pub(crate) head: ObjectHead,
+    pub(crate) headers: HeaderMap,
+    pub(crate) pieces: Pieces,
+}
+
+/// The content of an answer.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    received: mpsc::Receiver<Result<Bytes, StoreError>>,
+    /// Bytes to come.
+    left: u64,
+}
+
+/// One object, in the version that the first answer had.
+#[derive(Debug)]
+pub(crate) struct ObjectStore {
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) place: ObjectPlace,
+    pub(crate) etag: String,
+    pub(crate) size: u64,
+    /// The first answer, which begins at the first byte.
+    pub(crate) first: Mutex<Option<Pieces>>,
+}
+
+impl Clients {
+    /// At most so many are kept while they are not used.
+    pub(crate) fn new(
+        servers: Servers,
+        metrics: Arc<InputMetrics>,
+        clock: Arc<dyn Clock>,
+        idle_max: usize,
+    ) -> Arc<Self> {
+        let meter = Arc::new(Metered(metrics));
+        Arc::new(Self { servers, meter, clock, idle: Mutex::default(), idle_max })
+    }
+
+    pub(crate) fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// A client of a bucket.
+    pub(crate) fn take(&self, bucket: &BucketName, region: &str) -> Bucket {
+        let mut idle = self.lock();
+        let found = idle.iter().rposition(|(of, at, _)| of == bucket && at == region);
+        if let Some((_, _, client)) = found.and_then(|place| idle.remove(place)) {
+            return client;
+        }
+        drop(idle);
+        let service = self.servers.bucket(bucket, region);
+        Bucket::new(service.client(Arc::clone(&self.meter), Arc::clone(&self.clock)))
+    }
+
+    /// A client that is not used any more.
+    pub(crate) fn give_back(&self, bucket: &BucketName, region: &str, client: Bucket) {
+        let mut idle = self.lock();
+        idle.push_back((bucket.clone(), region.to_owned(), client));
+        if idle.len() > self.idle_max {
+            idle.pop_front();
+        }
+    }
+
+    /// Begins to read an object.
+    pub(crate) async fn begin(
+        self: &Arc<Self>,
+        place: &ObjectPlace,
+        range: Range,
+        etag: Option<&str>,
+    ) -> Result<Began, StoreError> {
+        let (send_head, head) = oneshot::channel();
+        let (send, received) = mpsc::channel(PIECES_MAX);
+        let taking = Taking {
+            clients: Arc::clone(self),
+            place: place.clone(),
+            range,
+            etag: etag.map(str::to_owned),
+        };
+        tokio::spawn(taking.run(send_head, send).in_current_span());
+        let lost = |_| StoreError::Passing("the task that takes the object has ended".to_owned());
+        let (head, headers, left) = head.await.map_err(lost)??;
+        Ok(Began { head, headers, pieces: Pieces { received, left } })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(BucketName, String, Bucket)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The beginning of an answer, and how many bytes come.
+type Head = Result<(ObjectHead, HeaderMap, u64), StoreError>;
+
+/// The task that takes an answer.
+struct Taking {
+    clients: Arc<Clients>,
+    place: ObjectPlace,
+    range: Range,
+    etag: Option<String>,
+}
+
+impl Taking {
+    async fn run(
+        self,
+        mut send_head: oneshot::Sender<Head>,
+        send: mpsc::Sender<Result<Bytes, StoreError>>,
+    ) {
+        let Self { clients, place, range, etag } = self;
+        let mut client = clients.take(&place.bucket, &place.region);
+        let name = ObjectName { key: &place.key, version: place.version.as_deref() };
+        let part = Part { from: range.from, until: range.to, if_match: etag.as_deref() };
+        let got = tokio::select! {
+            got = client.get(name, part) => got,
+            // Nobody waits for it any more.
+            () = send_head.closed() => return,
+        };
+        match got {
+            Ok(GotObject { head, headers, content }) => {
+                let left = content.left();
+                if send_head.send(Ok((head, headers, left))).is_ok() {
+                    pump(content, &send).await;
+                }
+            }
+            Err(failure) => drop(send_head.send(Err(store_error(&failure, &place)))),
+        }
+        clients.give_back(&place.bucket, &place.region, client);
+    }
+}
+
+/// Sends the pieces of an answer on, until nobody takes them.
+async fn pump(mut content: Content<'_>, send: &mpsc::Sender<Result<Bytes, StoreError>>) {
+    loop {
+        let piece = tokio::select! {
+            piece = content.piece(PIECE_BYTES) => piece,
+            () = send.closed() => return,
+        };
+        let sent = match piece {
+            Ok(Some(piece)) => send.send(Ok(piece)).await,
+            Ok(None) => return,
+            Err(failure) => {
+                drop(send.send(Err(StoreError::Passing(failure.to_string()))).await);
+                return;
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+impl Body for Pieces {
+    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            match self.received.recv().await {
+                Some(Ok(piece)) => {
+                    self.left = self.left.saturating_sub(piece.len() as u64);
+                    Ok(Some(piece))
+                }
+                Some(Err(error)) => Err(error),
+                None if self.left > 0 => {
+                    let message = "the task that takes the object has ended";
+                    Err(StoreError::Passing(message.to_owned()))
+                }
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+/// The end of an object.
+struct Nothing;
+
+impl Body for Nothing {
+    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+impl Store for ObjectStore {
+    fn get(&self, range: Range) -> StoreFuture<'_, Box<dyn Body>> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            // A part that begins at the end is refused.
+            if range.from >= self.size {
+                return Ok(Box::new(Nothing) as Box<dyn Body>);
+            }
+            if let Some(pieces) = first.filter(|_| range == Range { from: 0, to: None }) {
+                return Ok(Box::new(pieces) as Box<dyn Body>);
+            }
+            let began = self.clients.begin(&self.place, range, Some(&self.etag)).await?;
+            Ok(Box::new(began.pieces) as Box<dyn Body>)
+        })
+    }
+}
+
+/// What a failure means for the object.
+pub(crate) fn store_error(failure: &Failure, place: &ObjectPlace) -> StoreError {
+    match failure {
+        Failure::Refused(refused) if refused.is_missing() => StoreError::Gone,
+        Failure::Refused(refused) if refused.is_changed() => StoreError::Changed,
+        Failure::Refused(refused) => {
+            let text = (**refused).clone().advised(advice(refused, place)).to_string();
+            let may_pass = refused.status >= 500
+                || refused.status == 408
+                || refused.is_throttled()
+                || refused.is_about_credentials();
+            if may_pass { StoreError::Passing(text) } else { StoreError::Refused(text) }
+        }
+        Failure::Header(error) => StoreError::Refused(error.to_string()),
+        Failure::Connection(_) | Failure::Credentials(_) | Failure::Unexpected { .. } => {
+            StoreError::Passing(failure.to_string())
+        }
+    }
+}
+
+/// The remedy; empty if there is none.
+fn advice(refused: &Refused, place: &ObjectPlace) -> String {
+    let bucket = place.bucket.text();
+    match &*refused.code {
+        "AccessDenied" => format!(
+            "whoever has these credentials needs the right `s3:GetObject` on `{bucket}/*`, and `s3:ListBucket` to learn of \
+             objects that are gone"
+        ),
+        "NoSuchBucket" => format!("there is no bucket `{bucket}`"),
+        "InvalidObjectState" => "the object is archived: restore it".to_owned(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> ObjectPlace {
+        ObjectPlace {
+            bucket: BucketName::Bucket("logs".to_owned()),
+            region: "eu-west-1".to_owned(),
+            key: "a".to_owned(),
+            version: None,
+        }
+    }
+
+    #[test]
+    fn a_refusal_passes_or_stays() {
+        let error = |status, code: &str| {
+            let body = format!("<Error><Code>{code}</Code><Message>no</Message></Error>");
+            let refused = Refused::read(status, &HeaderMap::new(), body.as_bytes());
+            store_error(&Failure::Refused(Box::new(refused)), &place())
+        };
+        assert_eq!(error(404, "NoSuchKey"), StoreError::Gone);
+        assert_eq!(error(412, "PreconditionFailed"), StoreError::Changed);
+        for (status, code) in [(503, "SlowDown"), (500, "InternalError"), (400, "ExpiredToken")] {
+            assert!(matches!(error(status, code), StoreError::Passing(_)), "{code}");
+        }
+        for (status, code, advice) in [
+            (403, "AccessDenied", "`s3:GetObject` on `logs/*`"),
+            (404, "NoSuchBucket", "no bucket `logs`"),
+            (403, "InvalidObjectState", "restore it"),
+            (400, "InvalidRequest", "`InvalidRequest`: no"),
+        ] {
+            let StoreError::Refused(text) = error(status, code) else { panic!("{code}") };
+            assert!(text.contains(advice), "{text}");
+        }
+    }
+}
