@@ -353,6 +353,11 @@ pub(crate) fn registry_name(
     format!("{bucket}/{key}@{etag}@{seconds}@{version}")
 }
 
+/// What the names of objects of a bucket begin with in the registry whose own names begin with `prefix`.
+pub(crate) fn registry_prefix(bucket: &BucketName, prefix: &str) -> String {
+    format!("{}/{}", bucket.text(), &prefix[..prefix.floor_char_boundary(KEY_BYTES_MAX)])
+}
+
 /// The name of an object, or its beginning and a hash.
 fn shortened(key: &str) -> String {
     if key.len() <= KEY_BYTES_MAX {
@@ -382,5 +387,8 @@ mod tests {
         let name = |key: &str| registry_name(&place(key, None), "e", None);
         assert_ne!(name(&one), name(&other));
         assert!(name(&one).len() < 1200 && name(&one).starts_with("logs/ää"));
+        let bucket = place("", None).bucket;
+        assert!(name(&one).starts_with(&registry_prefix(&bucket, &one)));
+        assert_eq!(registry_prefix(&bucket, "a/"), "logs/a/");
     }
 }

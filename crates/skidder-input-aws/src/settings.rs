@@ -237,7 +237,11 @@ fn connect_with(
     }
     if !tls.enabled {
         let message = "the servers need TLS, but `ssl.enabled` is false";
-        section.problem("ssl.enabled", message, "leave it out, or set `endpoint` to a server without TLS");
+        section.problem(
+            "ssl.enabled",
+            message,
+            "leave it out, or set `endpoint` to a server without TLS",
+        );
         return Err(());
     }
     let client = TlsClient::new(&tls, Arc::clone(fs));
@@ -247,7 +251,8 @@ fn connect_with(
 /// The queue or bucket, and the region that its name has. `None`, and the problem is reported, if that is not clear.
 fn read_place(section: &Section<'_>, timeout: Duration) -> Option<(Place, Option<String>)> {
     let keys = [&QUEUE_URL, &BUCKET_ARN, &ACCESS_POINT_ARN, &NON_AWS_BUCKET_NAME];
-    let set: Vec<&str> = keys.iter().map(|key| key.name()).filter(|name| section.has(name)).collect();
+    let set: Vec<&str> =
+        keys.iter().map(|key| key.name()).filter(|name| section.has(name)).collect();
     let queue = section.get(&QUEUE_URL).try_map(|text| QueueUrl::parse(&text)).optional();
     let arn = |key: &Key<String>| {
         let setting = section.get(key).try_map(|text| Ok((BucketArn::parse(&text)?, text)));

@@ -137,6 +137,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (DOCKER_LOGS, &filestream::docker_logs::DOCKER_LOGS),
             (JOURNALD, &filestream::journald::JOURNALD),
             (REDIS, &redis_input::REDIS),
+            #[cfg(feature = "aws")]
+            (AWS_S3, &filestream::aws_s3::AWS_S3),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -167,13 +169,19 @@ const JOURNALD: &str = skidder_inputs::journald::KIND;
 /// A type with a crate of its own.
 const REDIS: &str = skidder_input_redis::KIND;
 
+/// Another one, whose objects are read as files are.
+#[cfg(feature = "aws")]
+const AWS_S3: &str = skidder_input_aws::KIND;
+
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 18 + cfg!(not(feature = "kafka")) as usize] = [
+const NOT_HERE: [&str;
+    17 + cfg!(not(feature = "aws")) as usize + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
+    #[cfg(not(feature = "aws"))]
     "aws-s3",
     "azure-blob-storage",
     "azure-eventhub",
@@ -231,6 +239,10 @@ pub(crate) fn read(
     }
     if *kind == *REDIS {
         return redis_input::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "aws")]
+    if *kind == *AWS_S3 {
+        return filestream::aws_s3::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -319,6 +331,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     files
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
+        .chain(cfg!(feature = "aws").then_some("aws-s3"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 

@@ -164,6 +164,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "skidder-input-aws",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-tls",
+            "skidder-net",
+            "skidder-aws",
+            "skidder-amazon",
+            "skidder-registry",
+            "skidder-read",
+            "skidder-pipeline",
+            "skidder-input",
+            "skidder-input-file",
+            "skidder-input-objects",
+        ],
+    ),
+    (
         "skidder-input-kafka",
         &[
             "skidder-event",
@@ -236,6 +254,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-otlp",
             "skidder-output-s3",
             "skidder-output-kafka",
+            "skidder-input-aws",
             "skidder-input-kafka",
             "skidder-input-redis",
             "skidder-profile",

@@ -68,6 +68,11 @@ impl Selector {
         }
     }
 
+    /// Whether it is for some objects only.
+    pub fn has_regex(&self) -> bool {
+        self.regex.is_some()
+    }
+
     /// Whether it is for an object of this name.
     pub(crate) fn selects(&self, key: &str) -> bool {
         self.regex.as_ref().is_none_or(|regex| regex.is_match(key.as_bytes()))

@@ -1,5 +1,7 @@
 //! Reading the settings of a `filestream` input.
 
+#[cfg(feature = "aws")]
+pub(crate) mod aws_s3;
 pub(crate) mod docker_logs;
 mod identity;
 pub(crate) mod journald;

@@ -100,6 +100,18 @@ pub(super) fn read_of_messages(section: &Section<'_>) -> (Chain, usize) {
     (settings.parsers, max_bytes)
 }
 
+/// Reads how lines of objects become events: the bound of a message holds without parsers, too.
+#[cfg(feature = "aws")]
+pub(super) fn read_of_objects(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    read_text(section, settings);
+    let max_bytes = section.get(&MAX_BYTES).value() as usize;
+    settings.message_max_bytes = max_bytes;
+    let items = section.items_of(&PARSERS);
+    let parsers = items.iter().filter_map(|item| read_parser(item, settings, max_bytes)).collect();
+    finish(section, MAX_BYTES.name(), settings, parsers, max_bytes);
+    settings.key_suffix = "";
+}
+
 /// Reads the settings of a `log` or `container` input.
 pub(super) fn read_deprecated(
     section: &Section<'_>,

@@ -1,0 +1,91 @@
+//! The input `aws-s3`: objects of buckets, as a queue announces them or a listing shows them.
+//!
+//! ```text
+//! queue of SQS ─▶ notifications ─┐
+//!                                ├─▶ one object (`objects.rs`) ─▶ skidder-input-objects ─▶ events
+//! bucket ─▶ listing (`polling.rs`)┘        │
+//!                                          └ bytes (`store.rs`) ─ skidder-amazon ─ S3
+//! ```
+//!
+//! An object is known in the registry by bucket, name, content and time, and goes on where it was settled, whatever named it.
+//! A message is deleted behind the verdict of the last line of its last object (`queue.rs`). See
+//! `docs/decisions/0038-amazon-without-its-sdk.md`.
+
+mod backup;
+mod hand;
+mod ids;
+mod messages;
+mod metadata;
+mod notifications;
+mod objects;
+mod polling;
+mod queue;
+mod servers;
+mod settings;
+mod store;
+
+pub use settings::{AWS_S3_INPUT, AWS_S3_OBJECT, Selector, read};
+
+use objects::Objects;
+use settings::{Place, Settings};
+use skidder_input::{Input, InputFuture, Intake};
+use skidder_os::Fs;
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of the type.
+pub const KIND: &str = "aws-s3";
+
+/// The input, ready to run on a tokio runtime with time and I/O enabled.
+pub struct AwsS3 {
+    settings: Arc<Settings>,
+    fs: Arc<dyn Fs>,
+    /// The queue or bucket.
+    address: String,
+}
+
+impl AwsS3 {
+    fn new(settings: Settings, fs: Arc<dyn Fs>) -> Self {
+        let address = match &settings.place {
+            Place::Queue(queue) => queue.url.text.clone(),
+            Place::Bucket(bucket) => format!("{}/{}", bucket.bucket.text(), bucket.prefix),
+        };
+        Self { settings: Arc::new(settings), fs, address }
+    }
+}
+
+impl fmt::Debug for AwsS3 {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("AwsS3").field(&self.settings).finish()
+    }
+}
+
+impl Input for AwsS3 {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn address(&self) -> Option<&str> {
+        Some(&self.address)
+    }
+
+    fn has_cursors(&self) -> bool {
+        true
+    }
+
+    // Its objects have cursors, which two runs at once would move.
+    fn has_a_name(&self) -> bool {
+        true
+    }
+
+    fn run(self: Box<Self>, intake: Intake) -> InputFuture {
+        Box::pin(async move {
+            let Self { settings, fs, .. } = *self;
+            let objects = Objects::new(intake, Arc::clone(&settings), fs)?;
+            match &settings.place {
+                Place::Queue(queue) => queue::run(objects, queue).await,
+                Place::Bucket(bucket) => polling::run(objects, bucket).await,
+            }
+        })
+    }
+}

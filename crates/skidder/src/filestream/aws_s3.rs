@@ -1,0 +1,153 @@
+//! Reading the settings of an `aws-s3` input: its own, and how lines of objects become events, as in `filestream`.
+
+use super::parsers;
+use regex::bytes::Regex;
+use skidder_config::{Group, Key, Parts, Section, settings};
+use skidder_input::Input;
+use skidder_input_aws::{AWS_S3_INPUT, AWS_S3_OBJECT, Selector};
+use skidder_inputs::Context;
+use skidder_processors::compile_pattern;
+use skidder_read::FilestreamSettings;
+use skidder_read::scan::ScanSettings;
+
+settings! {
+    /// Objects that are read alike.
+    static SELECTOR = Group::new("input.aws-s3.file_selectors", "Objects that are read alike.")
+        .include(&[&AWS_S3_OBJECT, &parsers::TEXT, &parsers::PARSING]);
+
+    REGEX: String = Key::new("regex")
+        .required()
+        .noun("a regular expression")
+        .about("finds the names of the objects; the first that does counts");
+}
+
+settings! {
+    /// How some objects are read.
+    static SELECTORS = Group::new("input.aws-s3.selectors", "How some objects are read.");
+
+    FILE_SELECTORS: Parts = Key::parts("file_selectors", &SELECTOR).default_words("all").about(
+        "which objects are read, and how: their settings stand here then, instead of beside it. Others are not read",
+    );
+}
+
+/// Settings of `aws-s3`.
+pub(crate) static AWS_S3: Group =
+    Group::new("input.aws-s3", "Objects of buckets, by a queue or by listings.").include(&[
+        &AWS_S3_INPUT,
+        &SELECTORS,
+        &AWS_S3_OBJECT,
+        &parsers::TEXT,
+        &parsers::PARSING,
+        &skidder_inputs::EVERY_INPUT,
+    ]);
+
+/// Settings of how objects are read, which have no effect beside `file_selectors`.
+const OF_OBJECTS: [&str; 7] = [
+    "buffer_size",
+    "content_type",
+    "encoding",
+    "include_s3_metadata",
+    "line_terminator",
+    "max_bytes",
+    "parsers",
+];
+
+/// Reads one input; the section reports mistakes.
+pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
+    section.declared_by(&AWS_S3);
+    let keep_null = skidder_inputs::read_common(section);
+    let all = read_selector(section, None, keep_null);
+    let given = section.parts(&FILE_SELECTORS);
+    let selectors = if given.is_empty() {
+        vec![all]
+    } else {
+        for name in OF_OBJECTS.iter().filter(|name| section.has(name)) {
+            let message = format!("`{name}` has no effect beside `file_selectors`");
+            section.warning(name, message, "set it in each of them");
+        }
+        given.into_iter().filter_map(|given| read_given(given, keep_null)).collect()
+    };
+    let variable = |name: &str| std::env::var(name).ok();
+    let input = skidder_input_aws::read(section, &context.fs, selectors, variable)?;
+    Some(Box::new(input))
+}
+
+/// One of `file_selectors`.
+fn read_given(section: Section<'_>, keep_null: bool) -> Option<Selector> {
+    let pattern = section.get(&REGEX).required();
+    let regex = match compile_pattern(&pattern) {
+        Ok(regex) => Some(regex),
+        Err(error) => {
+            let hint = "the syntax is that of RE2; `\\(` is the character";
+            section.problem(REGEX.name(), error.to_string(), hint);
+            None
+        }
+    };
+    let selector = read_selector(&section, regex, keep_null);
+    section.finish();
+    // One without its pattern would select all.
+    selector.has_regex().then_some(selector)
+}
+
+fn read_selector(section: &Section<'_>, regex: Option<Regex>, keep_null: bool) -> Selector {
+    let mut reading = FilestreamSettings::new("", ScanSettings::default());
+    reading.keep_null = keep_null;
+    parsers::read_of_objects(section, &mut reading);
+    Selector::read(section, regex, reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filestream::testing;
+
+    const PLACE: &str =
+        "bucket_arn: 'arn:aws:s3:::logs', access_key_id: id, secret_access_key: secret";
+
+    fn read_text(text: &str) -> (bool, String) {
+        let (input, problems) = testing::read_text(&format!("{{{PLACE}, {text}}}"), read);
+        (input.is_some_and(|input| input.kind() == "aws-s3"), problems)
+    }
+
+    #[test]
+    fn objects_are_read_as_files_are() {
+        let (is_read, problems) = read_text(
+            "keep_null: true, max_bytes: 1MiB, buffer_size: 64KiB, encoding: gbk, line_terminator: line_feed, \
+             parsers: [{multiline: {pattern: '^ ', match: after}}, {ndjson: {target: ''}}]",
+        );
+        assert!(is_read, "{problems}");
+        assert_eq!(problems, "");
+        for (text, expected) in [
+            ("parsers: [{multiline: {pattern: '(', match: after}}]", "unclosed group"),
+            ("paths: [/a]", "paths"),
+            ("encoding: none", "encoding"),
+        ] {
+            let (_, problems) = read_text(text);
+            assert!(
+                problems.contains("error: ") && problems.contains(expected),
+                "{text}: {problems}"
+            );
+        }
+    }
+
+    #[test]
+    fn selectors_have_settings_of_their_own() {
+        let (is_read, problems) = read_text(
+            "file_selectors: [{regex: '\\.gz$', include_s3_metadata: [etag], max_bytes: 1KiB}, \
+             {regex: '/csv/', encoding: gbk, content_type: text/csv}]",
+        );
+        assert!(is_read, "{problems}");
+        assert_eq!(problems, "");
+        let (is_read, problems) = read_text("encoding: gbk, file_selectors: [{regex: a}]");
+        assert!(is_read && problems.contains("`encoding` has no effect beside"), "{problems}");
+        for (text, expected) in [
+            ("file_selectors: [{encoding: gbk}]", "`file_selectors[0].regex` is missing"),
+            ("file_selectors: [{regex: '('}]", "unclosed group"),
+            ("file_selectors: [{regex: a, queue_url: b}]", "queue_url"),
+        ] {
+            let (is_read, problems) = read_text(text);
+            assert!(!is_read || problems.contains("error: "), "{text}");
+            assert!(problems.contains(expected), "{text}: {problems}");
+        }
+    }
+}
