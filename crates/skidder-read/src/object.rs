@@ -223,6 +223,8 @@ impl Object {
             TurnEnd::More => Step::More,
             // The end of a plain object is known only here: a batch of its own says so to the cursor.
             TurnEnd::Waiting if is_whole && batch.is_some() => Step::More,
+            // It was cut off: the end of what is compressed is known by itself.
+            TurnEnd::Waiting if is_whole && self.reader.target.compressed => Step::Damaged,
             TurnEnd::Waiting if is_whole => {
                 let is_new = !std::mem::replace(&mut self.reader.finished, true);
                 let end = is_new.then(|| self.reader.empty_batch(context, true));

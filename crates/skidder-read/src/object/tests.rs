@@ -203,3 +203,36 @@ fn a_compressed_object_goes_on_at_a_checkpoint_and_not_at_its_beginning() {
     let part = world.asked as f64 / content.len() as f64;
     assert!((0.4..0.75).contains(&part), "{part} of the object was asked for again");
 }
+
+#[test]
+fn a_compressed_object_that_is_cut_off_is_damaged_and_not_done() {
+    let mut world = World::new(no_change);
+    let content = gzip(lines("line", 0..5_000).as_bytes());
+    let arriving = Arc::clone(&world.input.context);
+    let context = ObjectContext { arriving: &arriving, whole: &world.whole };
+    let name = ObjectName {
+        id: SourceId(1),
+        key: "aws-s3::test::bucket/key@etag".into(),
+        path: Arc::from(Path::new("https://bucket.example/key")),
+        fields: Arc::new(Map::new()),
+    };
+    let mut object = Object::open(context, &name).unwrap();
+    let start = object.starts_at(context).unwrap();
+    object.begin(context, start, &[]);
+    object.append(&content[..content.len() / 2]);
+    let mut count = 0;
+    loop {
+        let (batch, step) = object.turn(context, true, &mut world.scratch, Timestamp(0));
+        if let Some(batch) = batch {
+            count += batch.len();
+            world.input.saved.settle(&batch);
+        }
+        match step {
+            Step::More => {}
+            Step::Damaged => break,
+            step => panic!("{step:?}"),
+        }
+    }
+    assert!((100..5_000).contains(&count), "{count}");
+    assert!(!Object::open(context, &name).unwrap().is_finished());
+}
