@@ -30,7 +30,7 @@ use tracing::Instrument as _;
 /// Messages that were received and are not deleted: the receiver waits at this bound.
 const HELD_MAX: usize = 4096;
 /// Messages that wait for a worker.
-const WAITING_MAX: usize = BATCH_MAX;
+const WAITING_MAX: usize = 10;
 /// First pause after a failure to receive; doubled with each that follows.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest of these.
