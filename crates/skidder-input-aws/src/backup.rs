@@ -48,7 +48,7 @@ async fn copy(
     key: &str,
 ) -> Result<(), Failure> {
     let from = place.bucket.text();
-    client.copy((&from, name(place)), Some(etag), key).await.map(|_| ())
+    client.copy((from.as_str(), name(place)), Some(etag), key).await.map(|_| ())
 }
 
 fn name(place: &ObjectPlace) -> ObjectName<'_> {

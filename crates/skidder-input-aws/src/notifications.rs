@@ -28,8 +28,6 @@ pub(crate) struct Noted {
     pub(crate) other_key: Option<String>,
     /// In a bucket with versions.
     pub(crate) version: Option<String>,
-    /// Without quotes; empty if the message does not name it.
-    pub(crate) etag: String,
     /// As `eu-central-1`; empty if the message does not name it.
     pub(crate) region: String,
 }
@@ -114,7 +112,6 @@ impl Notification {
             other_key: (key != written).then(|| written.to_owned()),
             key,
             version: version(text("/s3/object/versionId")),
-            etag: bare(text("/s3/object/eTag")),
             region: text("/awsRegion").to_owned(),
         });
         Ok(())
@@ -140,7 +137,6 @@ impl Notification {
             key: key.to_owned(),
             other_key: unescape(key).filter(|other| other != key),
             version: version(text("/detail/object/version-id")),
-            etag: bare(text("/detail/object/etag")),
             region: text("/region").to_owned(),
         });
         Ok(())
@@ -159,10 +155,6 @@ fn arn(given: &str, bucket: &str) -> String {
 /// `null` is what objects have that were put before their bucket had versions: it can be asked for.
 fn version(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-fn bare(etag: &str) -> String {
-    etag.trim_matches('"').to_owned()
 }
 
 #[cfg(test)]
@@ -192,7 +184,6 @@ mod tests {
             key: key.to_owned(),
             other_key: other_key.map(str::to_owned),
             version: Some("v1".to_owned()),
-            etag: "0123456789abcdef".to_owned(),
             region: "eu-west-1".to_owned(),
         }
     }

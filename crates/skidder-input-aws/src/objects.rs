@@ -26,6 +26,12 @@ const DECODERS_IDLE_MAX: usize = 8;
 const KEY_BYTES_MAX: usize = 1024;
 /// Pause until an object is looked at again that another task reads.
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
+/// Tries of an object whose bytes cannot be had for now, before it is given back to what named it: some five minutes.
+const TRIES: u32 = 10;
+/// First pause between these; doubled with each that follows.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// The longest of these.
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// See the module's text. Shared by all tasks of the input.
 pub(crate) struct Objects {
@@ -79,6 +85,9 @@ pub(crate) enum ObjectError {
     /// There is no object of this name.
     #[error("the object is gone")]
     Gone,
+    /// As [`ObjectError::Failed`]; it is not the object's fault.
+    #[error("{0}")]
+    Passing(String),
     /// It may be tried again, and goes on where it was settled. The text says why.
     #[error("{0}")]
     Failed(String),
@@ -88,6 +97,7 @@ impl From<StoreError> for ObjectError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Gone => Self::Gone,
+            StoreError::Passing(text) => Self::Passing(text),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -98,6 +108,7 @@ impl From<ReadError> for ObjectError {
         match error {
             ReadError::Stopped => Self::Stopped,
             ReadError::Store(error) => error.into(),
+            ReadError::Cursors(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -105,7 +116,7 @@ impl From<ReadError> for ObjectError {
 
 impl From<CursorsError> for ObjectError {
     fn from(error: CursorsError) -> Self {
-        Self::Failed(error.to_string())
+        Self::Passing(error.to_string())
     }
 }
 
@@ -190,8 +201,41 @@ impl Objects {
         Ok(saved.is_some_and(|entry| entry.cursor.eof))
     }
 
-    /// Reads an object to its end. Nothing if none of its name is read.
+    /// Reads an object to its end, also if its bytes cannot be had for some time. Nothing if none of its name is read.
     pub(crate) async fn read(&self, wanted: &Wanted) -> Result<Option<Sent>, ObjectError> {
+        let part = wanted.place.bucket.text();
+        let metrics = self.intake.metrics();
+        for times in 0..TRIES {
+            let error = match self.try_read(wanted).await {
+                Err(ObjectError::Passing(error)) => error,
+                read => {
+                    if times > 0 {
+                        metrics.set_trouble_of(&part, None);
+                    }
+                    return read;
+                }
+            };
+            metrics.set_trouble_of(&part, Some(&error));
+            let key = &wanted.place.key;
+            if times + 1 == TRIES {
+                return Err(ObjectError::Passing(error));
+            }
+            tracing::warn!(
+                bucket = part,
+                key,
+                error,
+                "an object cannot be read for now; trying again"
+            );
+            let pause = PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(times)).min(PAUSE_MAX);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.intake.stopped() => break,
+            }
+        }
+        Err(ObjectError::Stopped)
+    }
+
+    async fn try_read(&self, wanted: &Wanted) -> Result<Option<Sent>, ObjectError> {
         let Some((selector, contexts)) = self.selector(&wanted.place.key) else {
             tracing::debug!(key = wanted.place.key, "no selector is for this object");
             return Ok(None);
@@ -204,11 +248,12 @@ impl Objects {
             began = began => began?,
             () = self.intake.stopped() => return Err(ObjectError::Stopped),
         };
-        let modified = match &wanted.listed {
-            Some(listed) => listed.modified,
-            None => began.head.modified,
+        let (etag, modified) = match &wanted.listed {
+            // The listing knows it by these.
+            Some(listed) => (&listed.etag, listed.modified),
+            None => (&began.head.etag, began.head.modified),
         };
-        let name = registry_name(&wanted.place, &began.head.etag, modified);
+        let name = registry_name(&wanted.place, etag, modified);
         let sent =
             |source| Sent { source, place: wanted.place.clone(), etag: began.head.etag.clone() };
         let claimed = match self.claim(&name).await? {

@@ -75,6 +75,8 @@ enum MessageError {
     /// It would never be.
     Foreign(String),
     Failed(String),
+    /// A server does not answer, or the registry.
+    Passing(String),
 }
 
 /// Reads from a queue until the input ends.
@@ -275,13 +277,14 @@ impl QueueRun {
         let notification = Notification::parse(&message.body)
             .map_err(|error| MessageError::Foreign(format!("the message is {error}")))?;
         self.note_others(&notification.others);
-        let (mut sent, mut failed) = (Vec::new(), None);
+        let (mut sent, mut failed, mut has_passed) = (Vec::new(), None, false);
         for noted in notification.objects {
             let (bucket, key) = (noted.bucket.clone(), noted.key.clone());
             match self.read_noted(noted).await {
                 Ok(one) => sent.extend(one),
                 Err(ObjectError::Stopped) => return Err(MessageError::Stopped),
                 Err(error) => {
+                    has_passed |= matches!(error, ObjectError::Passing(_));
                     let error = error.to_string();
                     self.intake().metrics().failed(&format!("{bucket}/{key}"), &error);
                     tracing::error!(bucket, key, error, "cannot read an object");
@@ -289,7 +292,11 @@ impl QueueRun {
                 }
             }
         }
-        failed.map_or(Ok(sent), |error| Err(MessageError::Failed(error)))
+        match failed {
+            None => Ok(sent),
+            Some(error) if has_passed => Err(MessageError::Passing(error)),
+            Some(error) => Err(MessageError::Failed(error)),
+        }
     }
 
     /// Reads an object that a message names.
@@ -324,7 +331,9 @@ impl QueueRun {
 
     /// A message is not done. It comes again when it is visible again, unless it has failed too often.
     fn leave(&self, number: u64, message: &Message, error: MessageError) {
-        let (text, is_foreign) = match error {
+        let receipts = message.receive_count;
+        let is_last = self.settings().receives_max.is_some_and(|most| receipts >= most);
+        let (text, is_hopeless) = match error {
             MessageError::Stopped => {
                 let receipt = self.messages.forget(number);
                 let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -335,12 +344,12 @@ impl QueueRun {
                 self.intake().metrics().failed(&self.name, &text);
                 (text, true)
             }
-            MessageError::Failed(text) => (text, false),
+            MessageError::Failed(text) => (text, is_last),
+            MessageError::Passing(text) => (text, false),
         };
-        let (id, receipts) = (&message.id, message.receive_count);
+        let id = &message.id;
         let has_dead_letters = self.has_dead_letters.load(Ordering::Relaxed);
-        let is_last = self.settings().receives_max.is_some_and(|most| receipts >= most);
-        if !has_dead_letters && (is_foreign || is_last) {
+        if !has_dead_letters && is_hopeless {
             tracing::error!(
                 queue = self.name,
                 id,

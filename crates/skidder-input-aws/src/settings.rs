@@ -37,7 +37,6 @@ settings! {
             ("bucket_name", "non_aws_bucket_name", "`bucket_arn` for a bucket of Amazon's, `non_aws_bucket_name` for another"),
             ("prefix", "bucket_list_prefix", ""),
             ("queue", "queue_url", ""),
-            ("sqs.queue_url", "queue_url", ""),
         ]);
 
     QUEUE_URL: String = Key::new("queue_url").noun("the URL of a queue").about(

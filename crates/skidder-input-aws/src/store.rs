@@ -33,7 +33,6 @@ pub(crate) struct ObjectPlace {
 }
 
 /// Clients of buckets.
-#[derive(Debug)]
 pub(crate) struct Clients {
     servers: Servers,
     meter: Arc<dyn Meter>,
@@ -72,7 +71,6 @@ pub(crate) struct Pieces {
 }
 
 /// One object, in the version that the first answer had.
-#[derive(Debug)]
 pub(crate) struct ObjectStore {
     pub(crate) clients: Arc<Clients>,
     pub(crate) place: ObjectPlace,
