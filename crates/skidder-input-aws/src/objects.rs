@@ -88,6 +88,9 @@ pub(crate) enum ObjectError {
     /// As [`ObjectError::Failed`]; it is not the object's fault.
     #[error("{0}")]
     Passing(String),
+    /// The same; it does not pass by itself.
+    #[error("{0}")]
+    Refused(String),
     /// It may be tried again, and goes on where it was settled. The text says why.
     #[error("{0}")]
     Failed(String),
@@ -98,7 +101,8 @@ impl From<StoreError> for ObjectError {
         match error {
             StoreError::Gone => Self::Gone,
             StoreError::Passing(text) => Self::Passing(text),
-            error => Self::Failed(error.to_string()),
+            StoreError::Refused(text) => Self::Refused(text),
+            StoreError::Changed => Self::Failed(error.to_string()),
         }
     }
 }

@@ -341,9 +341,7 @@ impl BucketRun {
             Err(ObjectError::Gone) => {
                 tracing::info!(key = wanted.place.key, "an object was deleted before it was read");
             }
-            Err(ObjectError::Failed(error) | ObjectError::Passing(error)) => {
-                self.object_failed(&wanted, &name, &error, interval);
-            }
+            Err(error) => self.object_failed(&wanted, &name, &error.to_string(), interval),
         }
     }
 

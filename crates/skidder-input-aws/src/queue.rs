@@ -75,7 +75,7 @@ enum MessageError {
     /// It would never be.
     Foreign(String),
     Failed(String),
-    /// A server does not answer, or the registry.
+    /// It is not the fault of its objects.
     Passing(String),
 }
 
@@ -277,14 +277,15 @@ impl QueueRun {
         let notification = Notification::parse(&message.body)
             .map_err(|error| MessageError::Foreign(format!("the message is {error}")))?;
         self.note_others(&notification.others);
-        let (mut sent, mut failed, mut has_passed) = (Vec::new(), None, false);
+        let (mut sent, mut failed, mut is_excused) = (Vec::new(), None, false);
         for noted in notification.objects {
             let (bucket, key) = (noted.bucket.clone(), noted.key.clone());
             match self.read_noted(noted).await {
                 Ok(one) => sent.extend(one),
                 Err(ObjectError::Stopped) => return Err(MessageError::Stopped),
                 Err(error) => {
-                    has_passed |= matches!(error, ObjectError::Passing(_));
+                    is_excused |=
+                        matches!(error, ObjectError::Passing(_) | ObjectError::Refused(_));
                     let error = error.to_string();
                     self.intake().metrics().failed(&format!("{bucket}/{key}"), &error);
                     tracing::error!(bucket, key, error, "cannot read an object");
@@ -294,7 +295,7 @@ impl QueueRun {
         }
         match failed {
             None => Ok(sent),
-            Some(error) if has_passed => Err(MessageError::Passing(error)),
+            Some(error) if is_excused => Err(MessageError::Passing(error)),
             Some(error) => Err(MessageError::Failed(error)),
         }
     }
