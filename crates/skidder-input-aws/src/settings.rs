@@ -8,6 +8,7 @@ use crate::servers::{
     BucketArn, BucketName, Endpoint, Servers, check_bucket, check_region, provider_of,
 };
 pub(crate) use backup::Backup;
+pub(crate) use selector::is_json;
 pub use selector::{AWS_S3_OBJECT, Selector};
 use skidder_amazon::{CREDENTIALS, Provider, QueueUrl, Source, VISIBILITY_MAX, WAIT_MAX};
 use skidder_aws::time_of;
