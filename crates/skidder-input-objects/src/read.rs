@@ -10,7 +10,8 @@ use skidder_input::OpenError;
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use skidder_read::{
-    CHUNK_BYTES, HEAD_BYTES, InputContext, Object, ObjectContext, ObjectName, Scratch, Start, Step,
+    CHUNK_BYTES, HEAD_BYTES, InputContext, Layout, Object, ObjectContext, ObjectName, Scratch,
+    Start, Step,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct Reading {
     pub path: Arc<Path>,
     /// What all its events have.
     pub fields: Arc<Map>,
+    /// What its content consists of.
+    pub layout: Layout,
     /// Who gives its bytes.
     pub store: Box<dyn Store>,
 }
@@ -104,6 +107,7 @@ pub async fn read(
         key,
         path: Arc::clone(&reading.path),
         fields: Arc::clone(&reading.fields),
+        layout: reading.layout.clone(),
     };
     let object = Object::open(contexts.of_object(), &name)?;
     let settle = lane.queue.settle();

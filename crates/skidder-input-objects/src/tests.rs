@@ -12,7 +12,8 @@ use skidder_input::{Input, InputFuture, Intake};
 use skidder_input_file::SavedCursors;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
-    BufferPool, DecoderPool, FilestreamSettings, InputContext, InputKind, ReadMetrics,
+    BufferPool, DecoderPool, Expand, FilestreamSettings, InputContext, InputKind, Layout,
+    ReadMetrics,
 };
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
@@ -97,6 +98,7 @@ impl Body for Answer {
 struct Objects {
     stores: Vec<(String, Memory)>,
     ends: Ends,
+    layout: Layout,
 }
 
 /// How the objects ended, in their order.
@@ -143,6 +145,7 @@ impl Input for Objects {
                     key: format!("bucket/{name}@etag"),
                     path: Arc::from(Path::new(&path)),
                     fields: Arc::new(fields),
+                    layout: self.layout.clone(),
                     store: Box::new(store),
                 };
                 let end = read(&intake, &contexts, &reading).await;
@@ -182,7 +185,7 @@ fn lines(name: &str, count: usize) -> String {
 
 fn input(stores: Vec<(String, Memory)>) -> (Box<Objects>, Ends) {
     let ends = Ends::default();
-    (Box::new(Objects { stores, ends: Arc::clone(&ends) }), ends)
+    (Box::new(Objects { stores, ends: Arc::clone(&ends), layout: Layout::Lines }), ends)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -285,4 +288,35 @@ async fn an_object_that_was_replaced_or_refused_is_an_error_and_stops_no_other()
     let of_damaged = bench.messages().iter().filter(|it| it.starts_with("damaged")).count();
     assert!((1_000..20_000).contains(&of_damaged), "{of_damaged}");
     bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn elements_of_a_list_are_events_and_what_is_cut_off_is_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let all: Vec<String> = (0..20_000)
+        .map(|number| format!("{{\n  \"n\": {number}, \"of\": [\"]}}\", {{}}]\n}}"))
+        .collect();
+    let text = format!("{{\"a\": [1], \"Records\": [{}]}}\n", all.join(","));
+    let stores = vec![
+        ("a.json.gz".to_owned(), memory(gzip(&text), 12)),
+        ("b.json".to_owned(), memory(Bytes::from(text[..text.len() - 3].to_owned()), 12)),
+    ];
+    let (mut objects, ends) = input(stores);
+    objects.layout = Layout::Json(Expand::parse("Records"));
+    let mut bench = Bench::start(objects, directory.path());
+    bench.until("all are read", |_| ends.lock().unwrap().len() == 2).await;
+    bench.until("all came", |bench| bench.events.len() == 40_000).await;
+    let outcomes = ends.lock().unwrap().clone();
+    assert!(
+        matches!(&outcomes[..], [Ok(Outcome::Read(_)), Ok(Outcome::Damaged(_))]),
+        "{outcomes:?}"
+    );
+    let events = bench.stop().await;
+    for (number, event) in events.iter().enumerate() {
+        assert_eq!(event["message"], all[number % 20_000]);
+    }
+    let list = text.find("[{").unwrap();
+    let comma = text.find("},{").unwrap() + 1;
+    let (first, second) = (&events[0]["log"]["offset"], &events[1]["log"]["offset"]);
+    assert_eq!((first, second), (&1.into(), &(comma - list).into()), "as Filebeat counts them");
 }

@@ -15,6 +15,7 @@ pub mod json;
 pub mod json_fields;
 mod lane;
 pub mod ndjson;
+pub mod records;
 pub mod syslog;
 pub mod time;
 

@@ -9,10 +9,11 @@ mod window;
 use crate::compare::codec_of;
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
-use crate::reader::{InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
+use crate::reader::{Framing, InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
 use skidder_decode::{Checkpoint, Codec};
 use skidder_event::{Batch, Map, SourceId};
 use skidder_os::{File, Timestamp};
+use skidder_parse::records::Layout;
 use skidder_registry::{Cursor, FileEntry, Meta};
 use std::io;
 use std::path::Path;
@@ -38,6 +39,8 @@ pub struct ObjectName {
     pub path: Arc<Path>,
     /// What all its events have besides.
     pub fields: Arc<Map>,
+    /// What its content consists of.
+    pub layout: Layout,
 }
 
 /// Both contexts of the objects of an input. They differ in what the end of what is there means: more may come, or
@@ -78,6 +81,9 @@ pub struct Object {
     /// There is no turn before it has arrived up to here, unless it ends before: what identifies it must be there.
     ready_at: u64,
     path: Arc<Path>,
+    /// How its records are found, if they are no lines.
+    framing: Option<Framing>,
+    layout: Layout,
 }
 
 /// The window, as the reader owns a file.
@@ -142,14 +148,17 @@ impl Object {
             print: Fingerprint::of(&[]),
             shown_print: ShownPrint::None,
         };
-        let tail = cursor.tail.map(|tail| skidder_event::Tail { len: tail.len, crc: tail.crc });
+        let is_lines = name.layout == Layout::Lines;
+        let tail = cursor.tail.filter(|_| is_lines);
+        let tail = tail.map(|tail| skidder_event::Tail { len: tail.len, crc: tail.crc });
         let (id, key) = (name.id, Arc::clone(&name.key));
         let mut reader = Reader::new(id, key, cursor.generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
         reader.set_fields(Arc::clone(&name.fields));
         let window = Arc::default();
         let is_known = cursor.offset > 0;
-        Ok(Self { reader, window, is_known, ready_at: 0, path: Arc::clone(&name.path) })
+        let (path, layout) = (Arc::clone(&name.path), name.layout.clone());
+        Ok(Self { reader, window, is_known, ready_at: 0, path, framing: None, layout })
     }
 
     /// Whether it was read to its verified end, in an earlier run.
@@ -168,7 +177,7 @@ impl Object {
     /// If the registry cannot be read.
     pub fn starts_at(&self, context: ObjectContext<'_>) -> Result<Start, CursorsError> {
         let reader = &self.reader;
-        if reader.offset == 0 {
+        if reader.offset == 0 || self.layout != Layout::Lines {
             return Ok(Start { from: 0, head: false });
         }
         if !reader.target.compressed {
@@ -186,6 +195,8 @@ impl Object {
     pub fn begin(&mut self, context: ObjectContext<'_>, start: Start, head: &[u8]) {
         self.reader.close(context.arriving);
         self.window.begin(start.from, head);
+        let bytes_max = context.arriving.settings.line_bytes_max();
+        self.framing = Framing::new(&self.layout, bytes_max, self.reader.offset);
         self.ready_at = start.from + HEAD_BYTES as u64;
     }
 
@@ -217,8 +228,14 @@ impl Object {
         if !self.reader.is_open() {
             self.reader.take_file(context, Box::new(Shared(Arc::clone(&self.window))));
         }
-        let (batch, end) = self.reader.turn(context, scratch, now);
-        self.window.forget_before(self.reader.needed_from());
+        let (batch, end) = match &mut self.framing {
+            None => self.reader.turn(context, scratch, now),
+            Some(framing) => self.reader.turn_records(context, framing, scratch, now),
+        };
+        self.window.forget_before(match &self.framing {
+            None => self.reader.needed_from(),
+            Some(_) => self.reader.needed_by_records(),
+        });
         let step = match end {
             TurnEnd::More => Step::More,
             // The end of a plain object is known only here: a batch of its own says so to the cursor.

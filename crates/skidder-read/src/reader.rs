@@ -10,6 +10,7 @@ mod carry;
 mod cut;
 mod fill;
 mod parsed;
+mod records;
 mod rest;
 mod resume;
 mod tail;
@@ -29,6 +30,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use records::Framing;
 pub(crate) use rest::Rest;
 pub use target::{ShownPrint, Target};
 

@@ -15,6 +15,7 @@ struct World {
     scratch: Scratch,
     /// Bytes of the object that were asked for.
     asked: u64,
+    layout: Layout,
 }
 
 impl World {
@@ -34,7 +35,7 @@ impl World {
             decoders: input.context.decoders.clone(),
             rows_max: input.context.rows_max,
         };
-        Self { input, whole, scratch: Scratch::default(), asked: 0 }
+        Self { input, whole, scratch: Scratch::default(), asked: 0, layout: Layout::Lines }
     }
 
     /// Reads an object that comes in pieces; ends as a crash would after `batches` batches, of which the last `lost`
@@ -52,6 +53,7 @@ impl World {
             key: "aws-s3::test::bucket/key@etag".into(),
             path: Arc::from(Path::new("https://bucket.example/key")),
             fields: Arc::new(Map::new()),
+            layout: self.layout.clone(),
         };
         let mut object = Object::open(context, &name).unwrap();
         assert!(!object.is_finished());
@@ -215,6 +217,7 @@ fn a_compressed_object_that_is_cut_off_is_damaged_and_not_done() {
         key: "aws-s3::test::bucket/key@etag".into(),
         path: Arc::from(Path::new("https://bucket.example/key")),
         fields: Arc::new(Map::new()),
+        layout: Layout::Lines,
     };
     let mut object = Object::open(context, &name).unwrap();
     let start = object.starts_at(context).unwrap();
@@ -235,4 +238,37 @@ fn a_compressed_object_that_is_cut_off_is_damaged_and_not_done() {
     }
     assert!((100..5_000).contains(&count), "{count}");
     assert!(!Object::open(context, &name).unwrap().is_finished());
+}
+
+#[test]
+fn values_of_json_are_read_once_whatever_the_pieces_and_the_runs() {
+    let mut random = Random::new(9);
+    let values: Vec<String> = (0..3_000)
+        .map(|number| format!("{{\n \"number\": {number}, \"text\": \"}}]\"}}"))
+        .collect();
+    let lists = format!("{{\"before\": {{}}, \"Records\": [{}]}}", values.join(" ,\n"));
+    for (expand, text) in [("", values.join("\n")), ("", values.concat()), ("Records", lists)] {
+        for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+            let world = || {
+                let layout = Layout::Json(skidder_parse::records::Expand::parse(expand));
+                World { layout, ..World::new(no_change) }
+            };
+            let (messages, is_read) = world().read(&content, &mut random, (usize::MAX, 0));
+            assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
+            // In several runs, each of which ends as a crash would: those without a verdict come again.
+            let (mut world, mut all) = (world(), Vec::new());
+            for run in 0.. {
+                let lost = usize::from(run < 5) * 2;
+                let batches = if run < 5 { 4 } else { usize::MAX };
+                let (messages, is_read) = world.read(&content, &mut random, (batches, lost));
+                let settled =
+                    if run < 5 { messages.len().saturating_sub(2 * 100) } else { messages.len() };
+                all.extend(messages[..settled].to_vec());
+                if is_read {
+                    break;
+                }
+            }
+            assert_eq!(all, values);
+        }
+    }
 }

@@ -19,4 +19,11 @@ impl Reader {
             _ => self.offset.saturating_sub(TAIL_BYTES_MAX as u64),
         }
     }
+
+    /// The same while records are read that are no lines: none is read twice.
+    pub(crate) fn needed_by_records(&self) -> u64 {
+        self.decoder
+            .as_ref()
+            .map_or(0, |decoder| decoder.stored_offset().saturating_sub(TAIL_BYTES as u64))
+    }
 }

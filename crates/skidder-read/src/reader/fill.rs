@@ -69,7 +69,7 @@ impl Reader {
         self.note_error(context, format!("cut off; everything before byte {offset} was read"));
     }
 
-    fn note_error(&self, context: &InputContext, text: String) {
+    pub(super) fn note_error(&self, context: &InputContext, text: String) {
         context.metrics.last_errors.note(Some(self.id), &self.target.path, text, self.turn_at);
     }
 

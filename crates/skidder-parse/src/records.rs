@@ -1,0 +1,114 @@
+//! Records of content that is no lines: values of JSON. The content comes in pieces, and each record is given out with its
+//! own text.
+//!
+//! Promises: the records do not depend on where a piece ends, and those before an error are given out. A [`Finder`] begins
+//! at the first byte of the content: who goes on later passes over what it has already.
+
+mod json;
+#[cfg(test)]
+mod tests;
+
+use json::Values;
+use std::sync::Arc;
+
+/// What the content of a file or an object consists of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Lines.
+    #[default]
+    Lines,
+    /// Values of JSON, one after the other, with whitespace between them or not.
+    Json(Expand),
+}
+
+/// What of a value of JSON is a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Expand {
+    /// The value.
+    #[default]
+    Nothing,
+    /// Each element of it, which must be a list: `.[]`.
+    List,
+    /// Each element of the list in this field of it, which must be an object.
+    Field(Arc<str>),
+}
+
+impl Expand {
+    /// What `expand_event_list_from_field` says.
+    pub fn parse(field: &str) -> Self {
+        match field {
+            "" => Self::Nothing,
+            ".[]" => Self::List,
+            field => Self::Field(field.into()),
+        }
+    }
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// First byte of its text in [`Found::text`].
+    pub start: u32,
+    /// Bytes of its text.
+    pub len: u32,
+    /// The place that Filebeat gives it, which no other record of the content has.
+    pub offset: u64,
+    /// The place in the content behind its last byte.
+    pub end: u64,
+}
+
+/// Records that were found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Their texts.
+    pub text: Vec<u8>,
+    /// In the order of the content.
+    pub records: Vec<Record>,
+    /// Records that are longer than the bound and are left out: their places and bytes.
+    pub too_long: Vec<(u64, u64)>,
+}
+
+/// Why there are no more records: nothing can be read behind this place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset}: {message}")]
+pub struct RecordError {
+    /// The place in the content.
+    pub offset: u64,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Finds the records of one content.
+#[derive(Debug)]
+pub struct Finder(Values);
+
+impl Finder {
+    /// For content of this layout; nothing if it consists of lines. Records of more than `bytes_max` bytes are left out.
+    pub fn new(layout: &Layout, bytes_max: usize) -> Option<Self> {
+        match layout {
+            Layout::Lines => None,
+            Layout::Json(expand) => Some(Self(Values::new(expand.clone(), bytes_max))),
+        }
+    }
+
+    /// Looks at what follows; returns how many bytes it has taken: not all once there are `count_max` records.
+    ///
+    /// # Errors
+    /// If it is not what it should be; `found` has the records before that.
+    pub fn push(
+        &mut self,
+        piece: &[u8],
+        found: &mut Found,
+        count_max: usize,
+    ) -> Result<usize, RecordError> {
+        self.0.push(piece, found, count_max)
+    }
+
+    /// Nothing follows.
+    ///
+    /// # Errors
+    /// If the content ends inside of a record.
+    pub fn end(&mut self, found: &mut Found) -> Result<(), RecordError> {
+        self.0.end(found)
+    }
+}

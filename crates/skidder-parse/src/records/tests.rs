@@ -1,0 +1,144 @@
+//! Values of JSON in pieces of all sizes, as Filebeat has them.
+
+use super::*;
+
+/// Places and texts of the records, whatever the pieces; and the error.
+fn found(expand: &str, content: &str) -> (Vec<(u64, String)>, Option<RecordError>) {
+    let mut first = None;
+    for size in [1, 2, 3, 7, 64, 4096] {
+        for count_max in [1, 1000] {
+            let all = found_in(expand, content, size, count_max, 1 << 20);
+            let expected = first.get_or_insert_with(|| all.clone());
+            assert_eq!(all.0, expected.0, "pieces of {size} bytes, {count_max} records");
+            assert_eq!(all.1, expected.1, "pieces of {size} bytes, {count_max} records");
+        }
+    }
+    let (records, error, too_long) = first.unwrap();
+    assert_eq!(too_long, []);
+    (records, error)
+}
+
+type All = (Vec<(u64, String)>, Option<RecordError>, Vec<(u64, u64)>);
+
+fn found_in(expand: &str, content: &str, size: usize, count_max: usize, bytes_max: usize) -> All {
+    let layout = Layout::Json(Expand::parse(expand));
+    let mut finder = Finder::new(&layout, bytes_max).unwrap();
+    let (mut all, mut too_long, mut error) = (Vec::new(), Vec::new(), None);
+    let mut take = |found: Found| {
+        assert!(found.records.len() <= count_max);
+        for record in found.records {
+            let text = &found.text[record.start as usize..][..record.len as usize];
+            assert!(content[..record.end as usize].ends_with(std::str::from_utf8(text).unwrap()));
+            all.push((record.offset, String::from_utf8(text.to_vec()).unwrap()));
+        }
+        too_long.extend(found.too_long);
+    };
+    'all: for piece in content.as_bytes().chunks(size) {
+        let mut taken = 0;
+        while taken < piece.len() {
+            let mut found = Found::default();
+            let pushed = finder.push(&piece[taken..], &mut found, count_max);
+            take(found);
+            match pushed {
+                Ok(count) => taken += count,
+                Err(other) => {
+                    error = Some(other);
+                    break 'all;
+                }
+            }
+        }
+    }
+    if error.is_none() {
+        let mut found = Found::default();
+        error = finder.end(&mut found).err();
+        take(found);
+    }
+    (all, error, too_long)
+}
+
+fn records(expand: &str, content: &str) -> Vec<(u64, String)> {
+    let (records, error) = found(expand, content);
+    assert_eq!(error, None, "{content}");
+    records
+}
+
+fn owned<const N: usize>(records: [(u64, &str); N]) -> Vec<(u64, String)> {
+    records.map(|(place, text)| (place, text.to_owned())).to_vec()
+}
+
+#[test]
+fn values_follow_each_other_with_and_without_whitespace() {
+    let content = "\u{feff}{\"a\": [1, {\"b\": \"}\\\"]\"}]}\n\n {\n  \"c\": 2\n}[3]\"four \\\\\" 5.5e1 true\nnull";
+    let expected = [
+        "{\"a\": [1, {\"b\": \"}\\\"]\"}]}",
+        "{\n  \"c\": 2\n}",
+        "[3]",
+        "\"four \\\\\"",
+        "5.5e1",
+        "true",
+        "null",
+    ];
+    let expected = expected.map(|text| (content.find(text).unwrap() as u64, text));
+    assert_eq!(records("", content), owned(expected));
+    assert_eq!(records("", " \n "), []);
+    assert_eq!(records("", ""), []);
+}
+
+#[test]
+fn elements_of_a_field_have_the_places_that_filebeat_gives_them() {
+    // As its json.Decoder counts: from the list, and from the comma before an element.
+    let content =
+        "{\"Other\": [[\"]\"], {}], \"Records\": [ {\"a\": 1},\n {\"b\": \"x\"}], \"n\": -1}\n";
+    let list = content.find("[ {").unwrap() as u64;
+    let comma = content.find(",\n").unwrap() as u64;
+    let expected = owned([(2, "{\"a\": 1}"), (comma - list, "{\"b\": \"x\"}")]);
+    assert_eq!(records("Records", content), expected);
+    let second = format!("{content}{{\"Records\":[7,8]}}");
+    let start = content.len() as u64;
+    let more = owned([(start + 12, "7"), (start + 13, "8")]);
+    assert_eq!(records("Records", &second), [expected, more].concat(), "no place comes twice");
+    assert_eq!(records("Re\"cords", "{\"Re\\u0022cords\": [1]}"), owned([(1, "1")]));
+    assert_eq!(records("Records", "{\"Records\": []}"), []);
+}
+
+#[test]
+fn elements_of_a_list_are_records() {
+    let expected = owned([(2, "1"), (3, "[2]"), (7, "{\"a\": 3}")]);
+    assert_eq!(records(".[]", " [1,[2],{\"a\": 3}] ").len(), 3);
+    assert_eq!(records(".[]", " [1,[2],{\"a\": 3}] "), expected);
+    assert_eq!(records(".[]", "[][4]"), owned([(3, "4")]));
+}
+
+#[test]
+fn what_is_no_json_is_an_error_that_names_the_place_and_comes_behind_what_is() {
+    for (expand, content, offset, message) in [
+        ("", "{\"a\": 1} <html>", 9, "no value of JSON begins so"),
+        ("", "{\"a\": 1} {\"a\" 2}", 9, "is no JSON: expected `:`"),
+        ("", "{\"a\": 1} {\"b\": \"", 9, "has no end"),
+        ("", "{\"a\": 1} truefalse", 9, "is no JSON"),
+        (".[]", "[{\"a\": 1}] {}", 11, "not a list, and `expand_event_list_from_field` is `.[]`"),
+        (".[]", "[{\"a\": 1},", 0, "has no end"),
+        ("x", "{\"x\": [{\"a\": 1}]} []", 18, "not an object"),
+        ("x", "{\"x\": [{\"a\": 1}]} {\"x\": 2}", 24, "`x` is not a list"),
+        ("x", "{\"x\": [{\"a\": 1}]} {\"y\": {\"x\": []}}", 18, "no field `x`"),
+        ("x", "{\"x\": [{\"a\": 1}], 7}", 18, "name of a field must stand here"),
+        ("x", "{\"x\": [{\"a\": 1}], \"y\"}", 21, "a colon must follow"),
+        ("x", "{\"x\": [{\"a\": 1}]", 0, "has no end"),
+    ] {
+        let (records, error) = found(expand, content);
+        let error = error.unwrap_or_else(|| panic!("{content}"));
+        assert!(error.message.contains(message), "{content}: {error}");
+        assert_eq!((error.offset, records.len()), (offset, 1), "{content}: {error}");
+        assert_eq!(records[0].1, "{\"a\": 1}");
+    }
+}
+
+#[test]
+fn a_value_that_is_too_long_is_left_out_and_told() {
+    let content = format!("[1] [\"{}\"] [2]", "x".repeat(100));
+    for size in [1, 50, 1000] {
+        let (records, error, too_long) = found_in("", &content, size, 10, 50);
+        assert_eq!(records, [(0, "[1]".to_owned()), (109, "[2]".to_owned())]);
+        assert_eq!((error, too_long), (None, vec![(4, 104)]));
+    }
+}
