@@ -127,6 +127,35 @@ async fn messages_in_each_form_are_deleted_behind_their_lines() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
+async fn elements_of_a_list_are_events_and_what_is_no_json_fails() {
+    let cloud = Cloud::versitygw();
+    let directory = tempfile::tempdir().unwrap();
+    let records: Vec<String> =
+        (0..3000).map(|number| format!("{{\n \"eventName\": \"Get{number}\"\n}}")).collect();
+    let trail = format!("{{\"Records\": [{}]}}", records.join(", "));
+    cloud.put("trail/1.json.gz", gzip(&trail)).await;
+    cloud.put("trail/2.json", "{\"Records\": [{\"last\": 1}], <html>").await;
+    cloud.put("trail/3.json", "{\"Digest\": []}").await;
+    let settings = "non_aws_bucket_name: logs, bucket_list_interval: 1h, content_type: application/json, \
+                    expand_event_list_from_field: Records";
+    let mut bench = Bench::start(cloud.input(settings), directory.path());
+    bench.until("all came", |bench| bench.events.len() == 3001).await;
+    bench
+        .until("two have failed", |bench| {
+            bench.input.metrics().last_error().is_some_and(|error| error.text.contains("no field `Records`"))
+        })
+        .await;
+    let mut expected: Vec<&str> = records.iter().map(|text| &**text).collect();
+    expected.push("{\"last\": 1}");
+    expected.sort_unstable();
+    let mut messages = bench.messages();
+    messages.sort_unstable();
+    assert_eq!(messages, expected);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
 async fn a_message_stays_hidden_while_an_output_is_stuck() {
     let cloud = Cloud::moto().await;
     let directory = tempfile::tempdir().unwrap();

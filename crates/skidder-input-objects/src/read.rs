@@ -48,21 +48,19 @@ pub struct Reading {
     pub path: Arc<Path>,
     /// What all its events have.
     pub fields: Arc<Map>,
-    /// What its content consists of.
-    pub layout: Layout,
     /// Who gives its bytes.
     pub store: Box<dyn Store>,
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All of it was sent on. It is settled when [`skidder_pipeline::Settle::is_settled`] says so of this source.
     Read(skidder_event::SourceId),
     /// An earlier run has read and settled all of it.
     Known,
-    /// Its end cannot be decoded; what comes before was sent on. It was reported.
-    Damaged(skidder_event::SourceId),
+    /// Its end cannot be decoded, and why; what comes before was sent on. It was reported.
+    Damaged(skidder_event::SourceId, String),
 }
 
 /// Why an object was not read to its end. What was read stays settled.
@@ -91,13 +89,14 @@ struct Work {
     scratch: Scratch,
 }
 
-/// Reads an object to its end, or until the input is to stop.
+/// Reads an object, whose content consists of this, to its end, or until the input is to stop.
 ///
 /// # Errors
 /// See [`ReadError`]: it may be asked for again, and goes on where it was settled.
 pub async fn read(
     intake: &Intake,
     contexts: &Arc<Contexts>,
+    layout: &Layout,
     reading: &Reading,
 ) -> Result<Outcome, ReadError> {
     let lane = intake.lane()?;
@@ -107,7 +106,7 @@ pub async fn read(
         key,
         path: Arc::clone(&reading.path),
         fields: Arc::clone(&reading.fields),
-        layout: reading.layout.clone(),
+        layout: layout.clone(),
     };
     let object = Object::open(contexts.of_object(), &name)?;
     let settle = lane.queue.settle();
@@ -119,8 +118,8 @@ pub async fn read(
     let run = Run { intake, queue: &lane.queue, contexts, store: &*reading.store };
     let read = run.read(work).await;
     match read {
-        Ok(true) => Ok(Outcome::Read(id)),
-        Ok(false) => Ok(Outcome::Damaged(id)),
+        Ok(None) => Ok(Outcome::Read(id)),
+        Ok(Some(damage)) => Ok(Outcome::Damaged(id, damage)),
         Err(error) => {
             settle.end_source(id);
             Err(error)
@@ -153,8 +152,8 @@ impl Failures {
 }
 
 impl Run<'_> {
-    /// Whether its end was decoded.
-    async fn read(&self, mut work: Work) -> Result<bool, ReadError> {
+    /// Returns why its end cannot be decoded, if it cannot.
+    async fn read(&self, mut work: Work) -> Result<Option<String>, ReadError> {
         let mut failures = Failures::default();
         let mut body = self.begin(&mut work, &mut failures).await?;
         let mut is_whole = false;
@@ -169,8 +168,8 @@ impl Run<'_> {
                 Step::Wants => {
                     is_whole = !self.take(&mut work, &mut body, &mut failures).await?;
                 }
-                Step::Done => return Ok(true),
-                Step::Damaged => return Ok(false),
+                Step::Done => return Ok(None),
+                Step::Damaged => return Ok(Some(work.object.damage())),
                 Step::Held(span) => self.wait(span).await?,
                 Step::Anew => {
                     is_whole = false;

@@ -171,6 +171,13 @@ impl Object {
         self.reader.offset
     }
 
+    /// Why the rest cannot be read behind [`Step::Damaged`].
+    pub fn damage(&self) -> String {
+        let wrong = self.framing.as_ref().and_then(|framing| framing.wrong.as_ref());
+        let usual = || "its end cannot be decoded: it is damaged, or was cut off".to_owned();
+        wrong.map_or_else(usual, ToString::to_string)
+    }
+
     /// Where its bytes must begin.
     ///
     /// # Errors

@@ -67,6 +67,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "skidder-event",
             "skidder-os",
+            "skidder-registry",
             "skidder-read",
             "skidder-pipeline",
             "skidder-input",
@@ -175,9 +176,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-amazon",
             "skidder-registry",
             "skidder-read",
-            "skidder-pipeline",
             "skidder-input",
-            "skidder-input-file",
             "skidder-input-objects",
         ],
     ),

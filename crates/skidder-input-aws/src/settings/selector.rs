@@ -2,25 +2,27 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
-use skidder_read::{FilestreamSettings, InputKind};
+use skidder_read::{Expand, FilestreamSettings, InputKind};
 
-/// Why there is no `expand_event_list_from_field`.
-const NO_EXPANSION: &str = "objects are read line by line: with a list in each line the processor `decode_json_fields` makes \
-                            one event of it; leave such an input to Filebeat";
 /// Why there is no `decoding`.
-const NO_DECODING: &str = "objects are read line by line; lines of CSV can be taken apart by the processor \
-                           `decode_csv_fields`, and Parquet is left to Filebeat";
+const NO_DECODING: &str = "CSV and Parquet are not taken apart here; lines of CSV can be by the processor `decode_csv_fields`, \
+                           and Parquet is left to Filebeat";
 
 settings! {
     /// How objects are read.
     pub static AWS_S3_OBJECT = Group::new("input.aws-s3.object", "How objects are read.")
-        .unsupported(&[("expand_event_list_from_field", NO_EXPANSION), ("decoding.*", NO_DECODING)]);
+        .unsupported(&[("decoding.*", NO_DECODING)]);
 
     CONTENT_TYPE: String = Key::new("content_type")
         .default_words("that of the object")
         .about(
-            "instead of what the object says. *Differs*: each line is an event, whatever the type is; with \
-             `application/json`, Filebeat makes one of each JSON value",
+            "instead of what the object says: each value of `application/json` and `application/x-ndjson` is an event, \
+             whatever lines it has, and each line of others",
+        );
+    EXPAND: String = Key::new("expand_event_list_from_field")
+        .about(
+            "each element of the list in this field of a value of JSON is an event, as `Records` of CloudTrail; `.[]` if the \
+             value is the list",
         );
     INCLUDE_S3_METADATA: Vec<String> = Key::<Vec<String>>::new("include_s3_metadata")
         .default(&[])
@@ -34,13 +36,9 @@ settings! {
 /// How some objects are read.
 #[derive(Debug)]
 pub struct Selector {
-    /// Which: those whose names it finds; nothing for all.
-    pub(crate) regex: Option<Regex>,
-    /// Whether a type is set, so that there is none to warn of.
-    pub(crate) has_type: bool,
+    pub(crate) of: skidder_input_objects::Selector,
     /// In lower case.
     pub(crate) metadata: Vec<String>,
-    pub(crate) reading: FilestreamSettings,
 }
 
 impl Selector {
@@ -53,33 +51,25 @@ impl Selector {
         reading.include_file_fingerprint = false;
         let names = section.get(&INCLUDE_S3_METADATA).value();
         let content_type = section.get(&CONTENT_TYPE).optional().filter(|name| !name.is_empty());
-        if let Some(name) = content_type.as_ref().filter(|name| is_json(name)) {
-            let message = format!(
-                "each line of an object is an event; Filebeat makes one of each JSON value of `{name}`"
-            );
-            let hint = "the same if each line is one value, as in NDJSON; else leave the input to Filebeat";
-            section.warning(CONTENT_TYPE.name(), message, hint);
+        let expand = section.get(&EXPAND).optional().unwrap_or_default();
+        let is_other = content_type.as_ref().is_some_and(|name| name != "application/json");
+        if !expand.is_empty() && is_other {
+            let message = "is of values of JSON, and `content_type` says that the objects have none";
+            let hint = "set `content_type: application/json`, or leave it out";
+            section.problem(EXPAND.name(), message, hint);
         }
-        Self {
-            regex,
-            has_type: content_type.is_some(),
-            metadata: names.into_iter().map(|name| name.to_ascii_lowercase()).collect(),
+        let of = skidder_input_objects::Selector {
+            patterns: regex.into_iter().collect(),
+            content_type,
+            expand: Expand::parse(&expand),
             reading,
-        }
+        };
+        let metadata = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
+        Self { of, metadata }
     }
 
     /// Whether it is for some objects only.
     pub fn has_regex(&self) -> bool {
-        self.regex.is_some()
+        !self.of.patterns.is_empty()
     }
-
-    /// Whether it is for an object of this name.
-    pub(crate) fn selects(&self, key: &str) -> bool {
-        self.regex.as_ref().is_none_or(|regex| regex.is_match(key.as_bytes()))
-    }
-}
-
-/// Whether objects of this type may have values over several lines. `application/x-ndjson` has none.
-pub(crate) fn is_json(content_type: &str) -> bool {
-    content_type.trim_start().to_ascii_lowercase().starts_with("application/json")
 }

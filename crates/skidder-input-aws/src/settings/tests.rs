@@ -1,7 +1,7 @@
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;
-use skidder_read::FilestreamSettings;
+use skidder_read::{Expand, FilestreamSettings, Layout};
 use skidder_read::scan::ScanSettings;
 
 const KEYS: &str = "access_key_id: id, secret_access_key: secret";
@@ -129,7 +129,10 @@ fn mistakes_are_found_with_a_remedy() {
         ),
         (format!("{BUCKET}, ssl.enabled: false"), "`ssl.enabled` is false"),
         (format!("{QUEUE}, sqs.notification_parsing_script.source: 'x'"), "without a script"),
-        (format!("{BUCKET}, expand_event_list_from_field: Records"), "line by line"),
+        (
+            format!("{BUCKET}, expand_event_list_from_field: Records, content_type: text/csv"),
+            "`content_type` says that the objects have none",
+        ),
         (format!("{BUCKET}, decoding.codec.csv.enabled: true"), "`decode_csv_fields`"),
     ];
     for (text, expected) in table {
@@ -144,7 +147,6 @@ fn what_has_no_effect_is_said() {
         (format!("{BUCKET}, visibility_timeout: 1m"), "this input reads a bucket"),
         (format!("{QUEUE}, bucket_list_prefix: a"), "this input reads a queue"),
         (format!("{BUCKET}, lexicographical_ordering: true"), "each listing is a complete one"),
-        (format!("{BUCKET}, content_type: application/json"), "one of each JSON value"),
     ];
     for (text, expected) in table {
         let (input, problems) = read_in(&text, &[]);
@@ -153,15 +155,34 @@ fn what_has_no_effect_is_said() {
 }
 
 #[test]
+fn the_type_of_an_object_decides_what_its_events_are() {
+    let layout = |settings: &str, content_type: &str| {
+        let (input, problems) = read_in(&format!("{BUCKET}, {settings}"), &[]);
+        assert_eq!(problems, "");
+        input.expect("no problem").settings.selectors[0].of.layout(content_type)
+    };
+    let json = |field: &str| Layout::Json(Expand::parse(field));
+    assert_eq!(layout("buffer_size: 1MiB", "text/plain"), Layout::Lines);
+    assert_eq!(layout("buffer_size: 1MiB", "application/json; charset=utf-8"), json(""));
+    assert_eq!(layout("content_type: text/plain", "application/json"), Layout::Lines);
+    assert_eq!(layout("content_type: application/x-ndjson", ""), json(""));
+    let records = "expand_event_list_from_field: Records";
+    assert_eq!(layout(records, "application/json"), json("Records"));
+    assert_eq!(layout(records, "text/plain"), Layout::Lines);
+    let set = format!("{records}, content_type: application/json");
+    assert_eq!(layout(&set, "text/plain"), json("Records"));
+}
+
+#[test]
 fn a_selector_finds_names_of_objects() {
     let (input, _) = read_in(&format!("{BUCKET}, include_s3_metadata: [Last-Modified]"), &[]);
     let selector = &input.expect("no problem").settings.selectors[0];
     assert_eq!(selector.metadata, ["last-modified"]);
-    assert!(selector.selects("anything"));
+    assert!(selector.of.selects("anything"));
     let regex = regex::bytes::Regex::new("\\.gz$").expect("a pattern");
     let reading = FilestreamSettings::new("", ScanSettings::default());
     let problems = Problems::new();
     let yaml = Yaml::parse("x", "{}").expect("YAML");
     let selector = Selector::read(&yaml.root(&problems), Some(regex), reading);
-    assert!(selector.selects("a/b.gz") && !selector.selects("a/b.gz.tmp"));
+    assert!(selector.of.selects("a/b.gz") && !selector.of.selects("a/b.gz.tmp"));
 }

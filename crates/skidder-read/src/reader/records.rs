@@ -21,13 +21,15 @@ pub(crate) struct Framing {
     settled: u64,
     /// The end of the content was told to the finder.
     is_over: bool,
+    /// Why nothing can be read behind a place.
+    pub(crate) wrong: Option<RecordError>,
 }
 
 impl Framing {
     /// For a source that goes on at this place; nothing if it consists of lines.
     pub(crate) fn new(layout: &Layout, bytes_max: usize, settled: u64) -> Option<Self> {
         let finder = Finder::new(layout, bytes_max)?;
-        Some(Self { finder, chunk: Vec::new(), taken: 0, settled, is_over: false })
+        Some(Self { finder, chunk: Vec::new(), taken: 0, settled, is_over: false, wrong: None })
     }
 }
 
@@ -79,6 +81,7 @@ impl Reader {
         });
         if let Err(error) = pushed {
             self.report_record(context, &error);
+            framing.wrong = Some(error);
             end = TurnEnd::Damaged;
         }
         // What was not looked at yet has its turn at once; the end is met again behind it.

@@ -42,10 +42,11 @@ pub(crate) static AWS_S3: Group =
     ]);
 
 /// Settings of how objects are read, which have no effect beside `file_selectors`.
-const OF_OBJECTS: [&str; 7] = [
+const OF_OBJECTS: [&str; 8] = [
     "buffer_size",
     "content_type",
     "encoding",
+    "expand_event_list_from_field",
     "include_s3_metadata",
     "line_terminator",
     "max_bytes",
