@@ -162,6 +162,38 @@ pub(crate) fn wait(mut child: Child, meanwhile: &mut dyn FnMut()) -> Result<Exit
     }
 }
 
+/// A command beside other work, which gets the processor first. Nothing of it is shown: whoever needs what it makes runs it
+/// once more, and waits for it or sees why it has failed.
+pub(crate) struct Beside(Child);
+
+impl Beside {
+    /// Starts it.
+    pub(crate) fn start(command: &Command) -> Result<Self> {
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => nice.env(name, value),
+                None => nice.env_remove(name),
+            };
+        }
+        if let Some(place) = command.get_current_dir() {
+            nice.current_dir(place);
+        }
+        let nice = nice.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        nice.spawn().map(Self).context("cannot start `nice`")
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let ended = if stopping() { self.0.kill() } else { Ok(()) };
+        if let Err(error) = ended.and_then(|()| self.0.wait().map(|_| ())) {
+            eprint(&format!("warning: cannot wait for a command beside others: {error}"));
+        }
+    }
+}
+
 /// Lets `span` pass.
 pub(crate) fn pause(span: Duration) {
     let (_sender, receiver) = mpsc::channel::<()>();

@@ -41,6 +41,16 @@ pub(crate) fn target() -> Result<PathBuf> {
 
 /// Builds programs for measuring or running, and returns the folder that holds them.
 pub(crate) fn build_release(packages: &[&str], features: &[&str]) -> Result<PathBuf> {
+    process::run(&mut release_command(packages, features))?;
+    Ok(target()?.join("release"))
+}
+
+/// The same beside other work; who needs the programs builds them once more, which waits for this.
+pub(crate) fn build_release_early(packages: &[&str]) -> Result<process::Beside> {
+    process::Beside::start(&release_command(packages, &[]))
+}
+
+fn release_command(packages: &[&str], features: &[&str]) -> Command {
     let mut command = cargo();
     command.args(["build", "--release"]);
     for package in packages {
@@ -49,8 +59,7 @@ pub(crate) fn build_release(packages: &[&str], features: &[&str]) -> Result<Path
     for feature in features {
         command.args(["--features", feature]);
     }
-    process::run(&mut command)?;
-    Ok(target()?.join("release"))
+    command
 }
 
 /// Files that git knows, relative to the root, that end in one of `endings` (all, if there is none).

@@ -1,9 +1,10 @@
 //! The servers of the tests: started once for a whole run of the tests, stopped whatever happens.
 
+use crate::process::Beside;
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A server that tests may need.
@@ -113,27 +114,10 @@ fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)
     process::run_and_find(&mut command)
 }
 
-/// An installation beside other work, which gets the processor first.
-pub(crate) struct EarlyInstall(Child);
-
-impl EarlyInstall {
-    /// Builds the API server of Kubernetes. The installation of its tests waits for this one.
-    pub(crate) fn start() -> Result<Self> {
-        let mut command = Command::new("nice");
-        command.arg("-n").arg("19").arg(scripts().join(KUBE_APISERVER)).arg("install");
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        child.map(Self).context("cannot start `nice`")
-    }
-}
-
-impl Drop for EarlyInstall {
-    fn drop(&mut self) {
-        let ended = if process::stopping() { self.0.kill() } else { Ok(()) };
-        // A failure is reported by the installation that waits for it.
-        if let Err(error) = ended.and_then(|()| self.0.wait().map(|_| ())) {
-            process::eprint(&format!("warning: cannot wait for an installation: {error}"));
-        }
-    }
+/// Builds the API server of Kubernetes beside other work. The installation of its tests waits for this one.
+pub(crate) fn install_kube_apiserver_early() -> Result<Beside> {
+    let script = scripts().join(KUBE_APISERVER);
+    Beside::start(Command::new(script).arg("install"))
 }
 
 /// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC, and with

@@ -142,7 +142,11 @@ async fn elements_of_a_list_are_events_and_what_is_no_json_fails() {
     bench.until("all came", |bench| bench.events.len() == 3001).await;
     bench
         .until("two have failed", |bench| {
-            bench.input.metrics().last_error().is_some_and(|error| error.text.contains("no field `Records`"))
+            bench
+                .input
+                .metrics()
+                .last_error()
+                .is_some_and(|error| error.text.contains("no field `Records`"))
         })
         .await;
     let mut expected: Vec<&str> = records.iter().map(|text| &**text).collect();

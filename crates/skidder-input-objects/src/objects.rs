@@ -11,8 +11,8 @@ use skidder_input_file::SavedCursors;
 use skidder_os::{Fs, Monotonic};
 use skidder_pipeline::Settle;
 use skidder_read::{
-    BufferPool, Cursors, CursorsError, DecoderPool, Expand, FilestreamSettings, InputContext, Layout,
-    ReadMetrics,
+    BufferPool, Cursors, CursorsError, DecoderPool, Expand, FilestreamSettings, InputContext,
+    Layout, ReadMetrics,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -54,7 +54,8 @@ impl Selector {
         let expand = section.get(&EXPAND).optional().unwrap_or_default();
         let is_other = content_type.as_ref().is_some_and(|name| name != "application/json");
         if !expand.is_empty() && is_other {
-            let message = "is of values of JSON, and `content_type` says that the objects have none";
+            let message =
+                "is of values of JSON, and `content_type` says that the objects have none";
             let hint = "set `content_type: application/json`, or leave it out";
             section.problem(EXPAND.name(), message, hint);
         }

@@ -1,8 +1,8 @@
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;
-use skidder_read::{Expand, FilestreamSettings, Layout};
 use skidder_read::scan::ScanSettings;
+use skidder_read::{Expand, FilestreamSettings, Layout};
 
 const KEYS: &str = "access_key_id: id, secret_access_key: secret";
 const QUEUE: &str = "queue_url: 'https://sqs.eu-west-1.amazonaws.com/1/logs'";

@@ -179,13 +179,12 @@ impl Input for Lister {
         Box::pin(async move {
             let mut reading = FilestreamSettings::new("", ScanSettings::default());
             reading.kind = InputKind::Objects("shelf");
-            let selector =
-                |patterns| Selector {
-                    patterns,
-                    content_type: None,
-                    expand: skidder_read::Expand::Nothing,
-                    reading: reading.clone(),
-                };
+            let selector = |patterns| Selector {
+                patterns,
+                content_type: None,
+                expand: skidder_read::Expand::Nothing,
+                reading: reading.clone(),
+            };
             let pattern = |text: &&str| selector(vec![Regex::new(text).unwrap()]);
             let selectors: Vec<Selector> = match &self.patterns[..] {
                 [] => vec![selector(Vec::new())],

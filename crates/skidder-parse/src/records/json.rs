@@ -29,7 +29,7 @@ pub(super) struct Values {
     /// Its place as Filebeat counts it.
     record_offset: u64,
     /// Values at the top that have begun.
-    values: u64,
+    begun: u64,
     /// Where the value at the top begins.
     value_start: u64,
     /// Where the list begins whose elements are records.
@@ -72,7 +72,7 @@ impl Values {
             is_too_long: false,
             record_start: 0,
             record_offset: 0,
-            values: 0,
+            begun: 0,
             value_start: 0,
             list_start: 0,
             comma: None,
@@ -173,10 +173,10 @@ impl Values {
     /// A value at the top begins.
     fn begin_value(&mut self, byte: u8) -> Result<usize, RecordError> {
         let of_mark = usize::try_from(self.place).ok().and_then(|place| BYTE_ORDER_MARK.get(place));
-        if self.values == 0 && of_mark == Some(&byte) {
+        if self.begun == 0 && of_mark == Some(&byte) {
             return Ok(1);
         }
-        self.values += 1;
+        self.begun += 1;
         self.value_start = self.place;
         match (&self.expand, byte) {
             (Expand::Nothing, _) => self.begin_record(byte, self.place, false),
@@ -211,7 +211,7 @@ impl Values {
     /// first value of the content: in later ones two records could have the same place.
     fn element_offset(&self) -> u64 {
         let place = self.comma.unwrap_or(self.place);
-        if self.values == 1 { self.value_start + place - self.list_start } else { place }
+        if self.begun == 1 { self.value_start + place - self.list_start } else { place }
     }
 
     fn begin_record(

@@ -265,7 +265,11 @@ fn values_of_json_are_read_once_whatever_the_pieces_and_the_runs() {
                 // What has no verdict comes again.
                 if let Some(first) = messages.first() {
                     let at = values.iter().position(|value| value == first).unwrap();
-                    assert!(at <= all.len() && at + 2 * 100 >= all.len(), "{at} behind {}", all.len());
+                    assert!(
+                        at <= all.len() && at + 2 * 100 >= all.len(),
+                        "{at} behind {}",
+                        all.len()
+                    );
                     all.truncate(at);
                 }
                 all.extend(messages);
