@@ -68,6 +68,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "skidder-event",
             "skidder-os",
+            "skidder-registry",
             "skidder-read",
             "skidder-pipeline",
             "skidder-input",
@@ -176,9 +177,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-amazon",
             "skidder-registry",
             "skidder-read",
-            "skidder-pipeline",
             "skidder-input",
-            "skidder-input-file",
             "skidder-input-objects",
         ],
     ),
