@@ -108,7 +108,8 @@ mod tests {
     fn a_shared_access_signature_stands_behind_the_query() {
         let azure = account("https://logs.blob.core.windows.net");
         let sas = Secret::new("sv=2021&sig=x%2By");
-        let uri = |query: &str, sas: Option<&Secret>| azure.uri("/in", query, sas).unwrap().to_string();
+        let uri =
+            |query: &str, sas: Option<&Secret>| azure.uri("/in", query, sas).unwrap().to_string();
         assert_eq!(uri("", None), "/in");
         assert_eq!(uri("comp=list", None), "/in?comp=list");
         assert_eq!(uri("comp=list", Some(&sas)), "/in?comp=list&sv=2021&sig=x%2By");

@@ -294,8 +294,7 @@ impl Client {
         let login = match &shown {
             Shown::Key(key) => {
                 let method = ask.method.as_str();
-                let to_sign =
-                    ToSign { method, path: &path, query: &ask.query, headers: &signed };
+                let to_sign = ToSign { method, path: &path, query: &ask.query, headers: &signed };
                 Some(key.authorization(&to_sign))
             }
             Shown::Token(token) => Some(format!("Bearer {}", token.reveal())),

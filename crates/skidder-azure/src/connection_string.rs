@@ -123,7 +123,8 @@ impl<'a> Parts<'a> {
         }
         let protocol = if self.protocol.is_empty() { "https" } else { self.protocol };
         let suffix = if self.suffix.is_empty() { SUFFIX } else { self.suffix };
-        let name = if self.protocol.is_empty() { "AccountName" } else { "DefaultEndpointsProtocol" };
+        let name =
+            if self.protocol.is_empty() { "AccountName" } else { "DefaultEndpointsProtocol" };
         url(name, &format!("{protocol}://{}.blob.{suffix}", self.account))
     }
 

@@ -172,7 +172,8 @@ impl Container {
         ask.headers.extend(etag.as_deref().map(|etag| ("if-match", etag)));
         let Opened { status, headers, body } = self.client.open(ask).await?;
         let size = whole_size(status, &headers);
-        let head = BlobHead::read(&headers, size).map_err(|what| Failure::unexpected(status, what))?;
+        let head =
+            BlobHead::read(&headers, size).map_err(|what| Failure::unexpected(status, what))?;
         if first_byte(status, &headers) != Some(part.from) {
             return Err(Failure::unexpected(status, "it is another part of the blob"));
         }

@@ -98,10 +98,7 @@ impl Provider {
     }
 
     /// What a request of now shows. A token is requested shortly before the one before expires.
-    pub(crate) async fn get(
-        &self,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Shown<'_>, CredentialsError> {
+    pub(crate) async fn get(&self, clock: &Arc<dyn Clock>) -> Result<Shown<'_>, CredentialsError> {
         let source = match &self.credential {
             Credential::Key(key) => return Ok(Shown::Key(key)),
             Credential::Sas(sas) => return Ok(Shown::Sas(sas)),

@@ -171,7 +171,8 @@ mod tests {
              <Blob><Name>dir</Name><Properties><ResourceType>directory</ResourceType></Properties></Blob>\
              <Blob><Name>old</Name><Properties><Content-Length>0</Content-Length></Properties>\
              <Metadata><hdi_isfolder>true</hdi_isfolder></Metadata></Blob>";
-        let listing = read_listing(page(blobs, "<NextMarker>2!92!x==</NextMarker>").as_bytes()).unwrap();
+        let listing =
+            read_listing(page(blobs, "<NextMarker>2!92!x==</NextMarker>").as_bytes()).unwrap();
         let first = Listed {
             name: "a/b & ä.gz".to_owned(),
             size: 434_234,
@@ -202,9 +203,7 @@ mod tests {
             let cut = &whole.as_bytes()[..end];
             assert!(read_listing(cut).is_err(), "{}", cut.escape_ascii());
         }
-        let name = |name: &str| {
-            blob.replace("<Name>a</Name>", name)
-        };
+        let name = |name: &str| blob.replace("<Name>a</Name>", name);
         let table = [
             ("<html><body>hello</body></html>".to_owned(), "is another document"),
             (page(blob, ""), "whether it goes on"),
@@ -212,7 +211,10 @@ mod tests {
             (page(&blob.replace(">1<", ">-1<"), "<NextMarker/>"), "a size that is none"),
             (page(&name(""), "<NextMarker/>"), "without a name or size"),
             (page("<Blob><Name>a</Name></Blob>", "<NextMarker/>"), "without a name or size"),
-            (page(&name("<Name Encoded=\"true\">%zz</Name>"), "<NextMarker/>"), "cannot be decoded"),
+            (
+                page(&name("<Name Encoded=\"true\">%zz</Name>"), "<NextMarker/>"),
+                "cannot be decoded",
+            ),
         ];
         for (text, expected) in table {
             let error = read_listing(text.as_bytes()).unwrap_err().to_string();

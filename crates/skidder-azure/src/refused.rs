@@ -64,7 +64,10 @@ impl Refused {
     /// Whether the condition of the request does not hold: the blob is another one than it had named, or is there already.
     pub fn is_changed(&self) -> bool {
         self.status == 412 && !self.is_leased()
-            || matches!(&*self.code, "ConditionNotMet" | "TargetConditionNotMet" | "BlobAlreadyExists")
+            || matches!(
+                &*self.code,
+                "ConditionNotMet" | "TargetConditionNotMet" | "BlobAlreadyExists"
+            )
     }
 
     /// Whether another client has a lease, or the lease of this request is not the one that there is.
@@ -153,7 +156,12 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_do() {
         let table = [
-            (403, "", error("AuthenticationFailed"), "403 `AuthenticationFailed`: no; see the account's"),
+            (
+                403,
+                "",
+                error("AuthenticationFailed"),
+                "403 `AuthenticationFailed`: no; see the account's",
+            ),
             (403, "AuthorizationPermissionMismatch", String::new(), "`Storage Blob Data Reader`"),
             (403, "", error("KeyBasedAuthenticationNotPermitted"), "takes no key"),
             (409, "", error("BlobArchived"), "rehydrate"),

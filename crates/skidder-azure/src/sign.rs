@@ -136,7 +136,8 @@ mod tests {
     /// string" in Microsoft's text, which have no signatures; those are checked by Azurite (`tests/real_azure.rs`).
     #[test]
     fn the_signed_text_is_that_of_microsofts_examples() {
-        let dated = [("x-ms-date", "Fri, 26 Jun 2015 23:39:12 GMT"), ("x-ms-version", "2015-02-21")];
+        let dated =
+            [("x-ms-date", "Fri, 26 Jun 2015 23:39:12 GMT"), ("x-ms-version", "2015-02-21")];
         let table: [(ToSign<'_>, &str, &str); 3] = [
             (
                 ToSign {

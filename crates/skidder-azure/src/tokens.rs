@@ -143,7 +143,9 @@ impl ManagedIdentity {
                 return Err(unsupported("Azure Arc"));
             }
             _ if set("MSI_ENDPOINT").is_some() => {
-                return Err(unsupported("a host with MSI_ENDPOINT (Cloud Shell, Machine Learning)"));
+                return Err(unsupported(
+                    "a host with MSI_ENDPOINT (Cloud Shell, Machine Learning)",
+                ));
             }
             _ => {
                 let text = set("AZURE_POD_IDENTITY_AUTHORITY_HOST");
@@ -157,7 +159,9 @@ impl ManagedIdentity {
 }
 
 fn unsupported(host: &str) -> String {
-    format!("managed identities of {host} are not supported; those of virtual machines, AKS, App Service and Container Apps are")
+    format!(
+        "managed identities of {host} are not supported; those of virtual machines, AKS, App Service and Container Apps are"
+    )
 }
 
 /// A request for a token.
@@ -203,7 +207,8 @@ impl TokenSource {
                     ("client_secret", secret.reveal()),
                     ("scope", &scope),
                 ];
-                let fields = fields.map(|(name, value)| format!("{name}={}", percent_encoded(value)));
+                let fields =
+                    fields.map(|(name, value)| format!("{name}={}", percent_encoded(value)));
                 let form = "application/x-www-form-urlencoded".to_owned();
                 let headers = vec![(CONTENT_TYPE, form)];
                 Question { method: Method::POST, path, headers, body: fields.join("&") }
@@ -240,7 +245,9 @@ impl TokenSource {
     fn advice(&self, error: &str, what: &str) -> &'static str {
         match self {
             Self::Client { .. } => match error {
-                "invalid_client" => "; see the client's id and secret, and whether the secret has expired",
+                "invalid_client" => {
+                    "; see the client's id and secret, and whether the secret has expired"
+                }
                 "unauthorized_client" => "; see the client's id: it must be one of this tenant",
                 _ if what.contains("AADSTS90002") || what.contains("AADSTS900023") => {
                     "; see the tenant's id"

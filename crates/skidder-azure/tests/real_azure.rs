@@ -62,7 +62,8 @@ async fn blobs_are_listed_read_and_changed_under_conditions() {
         put(&mut logs, name, name.as_bytes()).await;
     }
     // Page by page, each blob once.
-    let found = all(&mut logs, List { blobs_max: Some(2), metadata: true, ..List::default() }).await;
+    let found =
+        all(&mut logs, List { blobs_max: Some(2), metadata: true, ..List::default() }).await;
     assert_eq!(found.iter().map(|blob| &*blob.name).collect::<Vec<_>>(), NAMES);
     let within = all(&mut logs, List { prefix: "a/", ..List::default() }).await;
     assert_eq!(within.iter().map(|blob| &*blob.name).collect::<Vec<_>>(), NAMES[..3]);
@@ -72,7 +73,10 @@ async fn blobs_are_listed_read_and_changed_under_conditions() {
         assert_eq!((&*listed.content_type, &*listed.kind), ("text/x-test", "BlockBlob"));
         assert_eq!(listed.metadata["team"], "logs");
         let head = logs.head(name).await.unwrap();
-        assert_eq!((&head.etag, head.size, head.modified), (&listed.etag, listed.size, listed.modified));
+        assert_eq!(
+            (&head.etag, head.size, head.modified),
+            (&listed.etag, listed.size, listed.modified)
+        );
         assert_eq!((&*head.content_type, &*head.content_encoding), ("text/x-test", "x-test"));
         assert_eq!(head.metadata, BTreeMap::from([("team".to_owned(), "logs".to_owned())]));
         // At the end itself Azurite answers with nothing, where Azure refuses.
@@ -127,12 +131,18 @@ async fn empty_blobs_with_metadata_and_leases_are_what_processes_agree_by() {
     let mut shared = client(&of_server(&server, "checkpoints", key()), None);
     shared.create().await.unwrap();
     let name = "ns/hub/$default/ownership/0";
-    let first = Put { metadata: &[("ownerid", "a")], condition: Condition::IfMissing, ..Put::default() };
+    let first =
+        Put { metadata: &[("ownerid", "a")], condition: Condition::IfMissing, ..Put::default() };
     let made = shared.put(name, first).await.unwrap();
     assert!(made.modified.is_some());
     assert!(refused(shared.put(name, first).await.unwrap_err()).is_changed(), "it is there");
     let taken = shared
-        .set_metadata(name, &[("ownerid", "b"), ("offset", "7")], Condition::IfMatch(&made.etag), None)
+        .set_metadata(
+            name,
+            &[("ownerid", "b"), ("offset", "7")],
+            Condition::IfMatch(&made.etag),
+            None,
+        )
         .await
         .unwrap();
     let late = shared.set_metadata(name, &[("ownerid", "c")], Condition::IfMatch(&made.etag), None);
@@ -223,6 +233,9 @@ async fn a_token_is_taken_over_tls() {
     for _ in 0..2 {
         let mut logs = client(&service(place.clone(), "logs", credential()), tls.clone());
         let failure = logs.list(List::default()).await.unwrap_err();
-        assert!(matches!(&failure, Failure::Refused(refused) if refused.status >= 400), "{failure}");
+        assert!(
+            matches!(&failure, Failure::Refused(refused) if refused.status >= 400),
+            "{failure}"
+        );
     }
 }

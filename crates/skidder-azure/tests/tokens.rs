@@ -78,9 +78,8 @@ async fn a_managed_identity_is_asked_of_the_host() {
     let host = Scripted::start([token("managed", 3600)]).await;
     let server = Scripted::start([page()]).await;
     let address = format!("http://{}", host.address);
-    let variable = |name: &str| {
-        (name == "AZURE_POD_IDENTITY_AUTHORITY_HOST").then(|| address.clone())
-    };
+    let variable =
+        |name: &str| (name == "AZURE_POD_IDENTITY_AUTHORITY_HOST").then(|| address.clone());
     let identity = ManagedIdentity::read(Some("user".to_owned()), variable).unwrap();
     let credential = Credential::Token(Box::new(TokenSource::Managed(identity)));
     container(&server, credential).list(List::default()).await.unwrap();
@@ -114,7 +113,11 @@ async fn a_blob_that_is_not_what_was_asked_for_is_an_error() {
     let table = [
         (from, act(200, &[tag], "0123456789"), "another part"),
         (from, act(206, &[tag, ("content-range", "bytes 4-9/10")], "456789"), "another part"),
-        (from, act(206, &[tag, ("content-range", "bytes 5-9/10")], "567890"), "more bytes than its size"),
+        (
+            from,
+            act(206, &[tag, ("content-range", "bytes 5-9/10")], "567890"),
+            "more bytes than its size",
+        ),
         (Part::default(), act(200, &[], "0123"), "no `etag`"),
         (Part { if_match: Some("0x2"), ..Part::default() }, act(200, &[tag], "0"), "another blob"),
     ];
@@ -141,7 +144,8 @@ async fn a_blob_that_is_not_what_was_asked_for_is_an_error() {
 async fn an_empty_blob_is_put_with_its_length() {
     let server = Scripted::start([act(201, &[("etag", "\"0x1\"")], ""), act(201, &[], "")]).await;
     let mut container = container(&server, key());
-    let put = Put { metadata: &[("ownerId", "me")], condition: Condition::IfMissing, ..Put::default() };
+    let put =
+        Put { metadata: &[("ownerId", "me")], condition: Condition::IfMissing, ..Put::default() };
     assert_eq!(container.put("a/b", put).await.unwrap().etag, "0x1");
     let sent = server.one();
     assert_eq!((&*sent.method, sent.target.as_str()), ("PUT", "/acc/logs/a/b"));

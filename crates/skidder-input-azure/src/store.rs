@@ -242,9 +242,11 @@ pub(crate) fn advice(refused: &Refused, container: &str) -> String {
         "ContainerBeingDeleted" | "ContainerDisabled" => {
             format!("the container `{container}` cannot be used now")
         }
-        "AuthenticationFailed" => "see `account_name` and `auth`, whether a signature has expired, and the clock of this \
+        "AuthenticationFailed" => {
+            "see `account_name` and `auth`, whether a signature has expired, and the clock of this \
                                    machine"
-            .to_owned(),
+                .to_owned()
+        }
         "InvalidAuthenticationInfo" => {
             "see `auth.oauth2`, and the clock of this machine".to_owned()
         }

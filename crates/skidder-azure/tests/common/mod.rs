@@ -41,10 +41,15 @@ impl Scripted {
         let script = Arc::new(Mutex::new(script.into_iter().collect()));
         let server = Self { address: address.to_string(), script, requests: Arc::default() };
         let serving = server.clone();
-        serve_all(listener, None, || {}, move |stream| {
-            let server = serving.clone();
-            async move { drop(server.serve(stream).await) }
-        });
+        serve_all(
+            listener,
+            None,
+            || {},
+            move |stream| {
+                let server = serving.clone();
+                async move { drop(server.serve(stream).await) }
+            },
+        );
         server
     }
 

@@ -74,8 +74,13 @@ impl Access {
             }
         }
         if managed_id.is_some() && !managed {
-            let message = "`auth.managed_identity.client_id` has no effect: the identity is not enabled";
-            section.warning(MANAGED_ID.name(), message, "set `auth.managed_identity.enabled: true`");
+            let message =
+                "`auth.managed_identity.client_id` has no effect: the identity is not enabled";
+            section.warning(
+                MANAGED_ID.name(),
+                message,
+                "set `auth.managed_identity.enabled: true`",
+            );
         }
         if let Some(key) = key {
             return of_key(section, account, &key);
@@ -120,7 +125,8 @@ fn of_string(section: &Section<'_>, text: &Secret) -> Option<Access> {
         Err(error) => {
             let path = section.path_of(CONNECTION_STRING.name());
             let message = format!("the connection string in `{path}` {error}");
-            let hint = "copy it from the page `Access keys` or `Shared access signature` of the account";
+            let hint =
+                "copy it from the page `Access keys` or `Shared access signature` of the account";
             section.problem(CONNECTION_STRING.name(), message, hint);
             None
         }
@@ -150,9 +156,8 @@ struct Client {
 
 impl Client {
     fn read(section: &Section<'_>) -> Self {
-        let filled = |key: &Key<String>| {
-            section.get(key).optional().filter(|text| !text.is_empty())
-        };
+        let filled =
+            |key: &Key<String>| section.get(key).optional().filter(|text| !text.is_empty());
         let secret = section.get(&CLIENT_SECRET).optional().filter(|text| !text.is_empty());
         Self { id: filled(&CLIENT_ID), secret, tenant: filled(&TENANT_ID) }
     }

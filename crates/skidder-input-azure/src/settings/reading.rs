@@ -49,7 +49,8 @@ impl BlobReading {
     pub fn read(section: &Section<'_>, reading: FilestreamSettings) -> Self {
         let mut reading = reading;
         reading.kind = InputKind::Objects(crate::KIND);
-        reading.buffer_size = usize::try_from(section.get(&BUFFER_SIZE).value()).unwrap_or(16 << 10);
+        reading.buffer_size =
+            usize::try_from(section.get(&BUFFER_SIZE).value()).unwrap_or(16 << 10);
         reading.include_file_fingerprint = false;
         let content_type = section.get(&CONTENT_TYPE).optional().unwrap_or_default();
         let overrides = section.get(&OVERRIDE_CONTENT_TYPE).value();

@@ -44,7 +44,10 @@ fn credential(settings: &Settings) -> String {
 #[test]
 fn a_container_has_the_defaults_of_filebeat() {
     let settings = settings(KEY);
-    assert_eq!((&*settings.account, &*settings.url), ("logs1", "https://logs1.blob.core.windows.net"));
+    assert_eq!(
+        (&*settings.account, &*settings.url),
+        ("logs1", "https://logs1.blob.core.windows.net")
+    );
     let container = &settings.containers[0];
     assert_eq!((container.workers, container.batch, container.poll), (1, None, false));
     assert_eq!((container.interval, container.start), (Duration::from_mins(5), None));
@@ -70,7 +73,10 @@ fn what_a_container_does_not_say_is_that_of_the_input() {
         "max_workers: 3, batch_size: 7, poll: true, poll_interval: 10s, timestamp_epoch: 1627233600, path_prefix: a/",
     );
     let container = options("max_workers: 9, poll: false, path_prefix: b/").or(&input);
-    assert_eq!((container.workers, container.batch, container.poll), (Some(9), Some(7), Some(false)));
+    assert_eq!(
+        (container.workers, container.batch, container.poll),
+        (Some(9), Some(7), Some(false))
+    );
     assert_eq!(container.interval, Some(Duration::from_secs(10)));
     assert_eq!((container.epoch, container.prefix.as_deref()), (Some(1_627_233_600), Some("b/")));
     let settings = settings(&format!("{KEY}, timestamp_epoch: 10, batch_size: 5000, poll: true"));
@@ -124,7 +130,10 @@ fn a_url_of_another_server_is_where_blobs_are_and_what_events_show() {
     let text = "auth.connection_string.uri: 'UseDevelopmentStorage=true', storage_url: 'https://shown.example.com'";
     let settings = self::settings(text);
     assert_eq!(settings.url, "https://shown.example.com");
-    assert_eq!(settings.containers[0].service.account.url(), "http://127.0.0.1:10000/devstoreaccount1");
+    assert_eq!(
+        settings.containers[0].service.account.url(),
+        "http://127.0.0.1:10000/devstoreaccount1"
+    );
 }
 
 #[test]
@@ -132,10 +141,26 @@ fn mistakes_name_the_key_and_the_remedy() {
     let account = "account_name: logs1";
     let table = [
         (account, "`auth` has no credentials", "`auth.oauth2`"),
-        ("auth.shared_credentials.account_key: c2VjcmV0", "`account_name` is not set", "one of an account"),
-        ("account_name: Logs_1, auth.shared_credentials.account_key: c2VjcmV0", "`Logs_1`", "`storage_url`"),
-        ("account_name: logs1, auth.shared_credentials.account_key: '!'", "is not in base64", "Access keys"),
-        ("auth.connection_string.uri: 'AccountName=a'", "no `AccountKey`", "Shared access signature"),
+        (
+            "auth.shared_credentials.account_key: c2VjcmV0",
+            "`account_name` is not set",
+            "one of an account",
+        ),
+        (
+            "account_name: Logs_1, auth.shared_credentials.account_key: c2VjcmV0",
+            "`Logs_1`",
+            "`storage_url`",
+        ),
+        (
+            "account_name: logs1, auth.shared_credentials.account_key: '!'",
+            "is not in base64",
+            "Access keys",
+        ),
+        (
+            "auth.connection_string.uri: 'AccountName=a'",
+            "no `AccountKey`",
+            "Shared access signature",
+        ),
         (
             "account_name: logs1, auth.oauth2: {client_id: a}",
             "`auth.oauth2.client_secret` is not set",
@@ -146,14 +171,26 @@ fn mistakes_name_the_key_and_the_remedy() {
             "a token would be sent without TLS",
             "https://",
         ),
-        (&format!("{KEY}, storage_url: logs1.blob.core.windows.net"), "expected a URL", "storage_url"),
-        (&format!("{KEY}, storage_url: 'https://h/?sv=1'"), "auth.connection_string.uri", "storage_url"),
+        (
+            &format!("{KEY}, storage_url: logs1.blob.core.windows.net"),
+            "expected a URL",
+            "storage_url",
+        ),
+        (
+            &format!("{KEY}, storage_url: 'https://h/?sv=1'"),
+            "auth.connection_string.uri",
+            "storage_url",
+        ),
         (&format!("{KEY}, ssl.enabled: false"), "needs TLS", "leave it out"),
         (&format!("{KEY}, max_workers: 5001"), "max_workers", "5000"),
         (&format!("{KEY}, timestamp_epoch: 99999999999"), "timestamp_epoch", "32503680000"),
-        (&format!("{KEY}, expand_event_list_from_field: Records"), "expand_event_list_from_field", "line by line"),
+        (
+            &format!("{KEY}, expand_event_list_from_field: Records"),
+            "expand_event_list_from_field",
+            "line by line",
+        ),
         (&format!("{KEY}, decoding.codec.csv.enabled: true"), "decoding", "decode_csv_fields"),
-        (&format!("{KEY}, container: x"), "`containers`", "container"),
+        (&format!("{KEY}, container: x"), "unknown setting `container`", "`containers: ["),
     ];
     for (text, expected, hint) in table {
         let (input, problems) = read_in(text, &[]);
@@ -180,7 +217,10 @@ fn what_has_no_effect_is_said() {
     for (text, expected) in table {
         let (input, problems) = read_in(text, &[]);
         assert!(input.is_some(), "{text}: {problems}");
-        assert!(problems.contains("warning: ") && problems.contains(expected), "{text}: {problems}");
+        assert!(
+            problems.contains("warning: ") && problems.contains(expected),
+            "{text}: {problems}"
+        );
     }
 }
 

@@ -165,7 +165,10 @@ mod tests {
         assert!(is_read, "{problems}");
         assert_eq!(problems, "");
         for (text, expected) in [
-            ("containers: [{name: logs, parsers: [{multiline: {pattern: '(', match: after}}]}]", "unclosed group"),
+            (
+                "containers: [{name: logs, parsers: [{multiline: {pattern: '(', match: after}}]}]",
+                "unclosed group",
+            ),
             ("containers: [{name: logs}], paths: [/a]", "paths"),
             ("containers: [{name: logs, encoding: none}]", "encoding"),
             ("containers: [{name: logs, bucket: x}]", "bucket"),
@@ -193,7 +196,10 @@ mod tests {
         assert!(is_read, "{problems}");
         assert_eq!(problems, "");
         for (text, expected) in [
-            ("containers: [{name: logs, file_selectors: [{}]}]", "`containers[0].file_selectors[0].regex` is missing"),
+            (
+                "containers: [{name: logs, file_selectors: [{}]}]",
+                "`containers[0].file_selectors[0].regex` is missing",
+            ),
             ("containers: [{name: logs}], file_selectors: [{regex: '('}]", "unclosed group"),
             ("containers: [{name: logs, file_selectors: [{regex: a, encoding: gbk}]}]", "encoding"),
             ("containers: [{name: logs, max_workers: 0}]", "containers[0].max_workers"),
