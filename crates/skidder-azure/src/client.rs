@@ -2,16 +2,17 @@
 
 use crate::VERSION;
 use crate::account::Account;
-use crate::credentials::{CredentialsError, Provider, Shown};
+use crate::credentials::{Credential, CredentialsError, Provider, Shown};
 use crate::refused::Refused;
 use crate::sign::ToSign;
 use crate::time::http_time;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use skidder_config::Secret;
 use skidder_net::{
     AGENT, ANSWER_KEPT_BYTES_MAX, AnswerPieces, Connection, ConnectionError, Pieces, Route,
-    StreamedAnswer, percent_encoded, secret_header,
+    StreamedAnswer, percent_encoded, redact, secret_header,
 };
 use skidder_os::{Clock, Monotonic};
 use skidder_tls::TlsClient;
@@ -265,9 +266,14 @@ impl Client {
 
     /// What a refusal means, whose body is in `answer`.
     async fn refused(&self, status: u16, headers: &HeaderMap) -> Failure {
-        let refused = Refused::read(status, headers, &self.answer);
+        let provider = &self.service.provider;
+        // A proxy may show the URL in its answer.
+        let refused = match provider.credential() {
+            Credential::Sas(sas) => Refused::read(status, headers, &without(&self.answer, sas)),
+            _ => Refused::read(status, headers, &self.answer),
+        };
         if refused.is_about_credentials() {
-            self.service.provider.forget().await;
+            provider.forget().await;
         }
         Failure::Refused(Box::new(refused))
     }
@@ -348,6 +354,19 @@ fn body_bytes(ask: &Ask<'_>) -> u64 {
     ask.body.iter().map(|piece| piece.len() as u64).sum()
 }
 
+/// An answer without the signature of a shared access signature, as a URL has it and as it is.
+fn without(answer: &[u8], sas: &Secret) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(answer).into_owned();
+    let signatures = sas.reveal().split('&').filter_map(|part| part.strip_prefix("sig="));
+    for signature in signatures.filter(|signature| !signature.is_empty()) {
+        let plain = crate::listing::decoded(signature);
+        for form in std::iter::once(signature).chain(plain.as_deref()) {
+            text = redact(&text, form);
+        }
+    }
+    text.into_bytes()
+}
+
 /// The escaped parameters.
 fn query(parameters: &[(&str, &str)]) -> String {
     let pairs = parameters
@@ -359,6 +378,15 @@ fn query(parameters: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_shows_no_signature() {
+        let sas = Secret::new("sv=1&sig=abc%2Bdef%3D&se=2");
+        let answer = without(b"GET /in?sv=1&amp;sig=abc%2Bdef%3D: abc+def= is wrong", &sas);
+        let expected = "GET /in?sv=1&amp;sig=xxxxxxxxxxxx: xxxxxxxx is wrong";
+        assert_eq!(String::from_utf8(answer).unwrap(), expected);
+        assert_eq!(without(b"no", &Secret::new("sv=1&sig=")), b"no");
+    }
 
     #[test]
     fn parameters_are_escaped() {

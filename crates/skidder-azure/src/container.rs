@@ -16,8 +16,6 @@ use std::collections::BTreeMap;
 
 /// Most blobs of a page of a listing.
 pub const PAGE_BLOBS_MAX: u16 = 5000;
-/// Longest name of a blob, in characters.
-const NAME_CHARACTERS_MAX: usize = 1024;
 
 /// A client of one container.
 #[derive(Debug)]
@@ -292,18 +290,6 @@ pub fn check_container_name(name: &str) -> Result<(), String> {
         .to_owned())
 }
 
-/// Checks the name of a blob, by the same rules.
-///
-/// # Errors
-///
-/// The mistake.
-pub fn check_blob_name(name: &str) -> Result<(), String> {
-    if name.is_empty() || name.chars().count() > NAME_CHARACTERS_MAX {
-        return Err(format!("the name of a blob has 1 to {NAME_CHARACTERS_MAX} characters"));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,8 +303,6 @@ mod tests {
         for name in ["", "ab", "Logs", "a_b", "a--b", "-ab", "ab-", "a/b", "$other", &long] {
             assert!(check_container_name(name).is_err(), "{name}");
         }
-        assert!(check_blob_name("").is_err());
-        assert_eq!(check_blob_name("a/b c"), Ok(()));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use blob::{BlobHead, Content, GotBlob, Part};
 pub use client::{Answer, Ask, Body, Client, Failure, HeaderError, Meter, Opened, Service};
 pub use connection_string::{ConnectionString, ConnectionStringError};
 pub use container::{
-    Changed, Condition, Container, List, PAGE_BLOBS_MAX, Put, check_blob_name, check_container_name,
+    Changed, Condition, Container, List, PAGE_BLOBS_MAX, Put, check_container_name,
 };
 pub use credentials::{Credential, CredentialsError, Provider};
 pub use lease::{LEASE_MAX, LEASE_MIN, Lease};

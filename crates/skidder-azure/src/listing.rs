@@ -128,7 +128,7 @@ impl Page {
 }
 
 /// Decodes `%XX`. `None` if a `%` has no number behind it, or the bytes are not UTF-8.
-fn decoded(text: &str) -> Option<String> {
+pub(crate) fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {
