@@ -114,7 +114,7 @@ impl Page {
                 blob.size = size.map_err(|_| ListingError("has a size that is none"))?;
                 self.has_size = true;
             }
-            "Etag" => blob.etag = text.trim().trim_matches('"').to_owned(),
+            "Etag" => text.trim().trim_matches('"').clone_into(&mut blob.etag),
             "Last-Modified" => blob.modified = http_time_of(text),
             "Content-Type" => text.clone_into(&mut blob.content_type),
             "Content-Encoding" => text.clone_into(&mut blob.content_encoding),

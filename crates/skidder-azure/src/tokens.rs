@@ -77,7 +77,7 @@ pub enum TokenError {
         /// The remedy, behind a semicolon; perhaps empty.
         advice: &'static str,
         /// Why.
-        source: ConnectionError,
+        source: Box<ConnectionError>,
     },
     /// The issuer refused.
     #[error("{issuer} `{url}` answered {status}{what}{advice}")]
@@ -322,14 +322,14 @@ impl TokenClient {
             let mut connection = Connection::open(&route, None, TIMEOUT).await?;
             connection.send(method, uri, headers, body, &mut answer, TIMEOUT).await
         };
-        let (status, _) = sent.await.map_err(|source_of| TokenError::Connection {
+        let (status, _) = sent.await.map_err(|error: ConnectionError| TokenError::Connection {
             issuer,
             url: url.to_string(),
             advice: match source {
                 TokenSource::Client { .. } => "",
                 TokenSource::Managed(_) => "; a managed identity works on hosts of Azure only",
             },
-            source: source_of,
+            source: Box::new(error),
         })?;
         Ok((status, answer))
     }
