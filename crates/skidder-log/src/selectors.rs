@@ -22,6 +22,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("filestream", &["skidder_read"]),
     ("harvester", &["skidder_read"]),
     ("input", &["skidder_read"]),
+    ("input.azure-blob-storage", &["skidder_input_azure", "skidder_input_objects"]),
     ("input.container", &["skidder_read", "skidder_parse"]),
     ("input.filestream", &["skidder_read"]),
     ("input.log", &["skidder_read"]),

@@ -139,6 +139,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (REDIS, &redis_input::REDIS),
             #[cfg(feature = "aws")]
             (AWS_S3, &filestream::aws_s3::AWS_S3),
+            #[cfg(feature = "azure")]
+            (AZURE_BLOB_STORAGE, &filestream::azure_blob_storage::AZURE_BLOB_STORAGE),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -173,16 +175,23 @@ const REDIS: &str = skidder_input_redis::KIND;
 #[cfg(feature = "aws")]
 const AWS_S3: &str = skidder_input_aws::KIND;
 
+/// The same for containers of Azure.
+#[cfg(feature = "azure")]
+const AZURE_BLOB_STORAGE: &str = skidder_input_azure::KIND;
+
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    17 + cfg!(not(feature = "aws")) as usize + cfg!(not(feature = "kafka")) as usize] = [
+    16 + cfg!(not(feature = "aws")) as usize
+        + cfg!(not(feature = "azure")) as usize
+        + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     #[cfg(not(feature = "aws"))]
     "aws-s3",
+    #[cfg(not(feature = "azure"))]
     "azure-blob-storage",
     "azure-eventhub",
     "cel",
@@ -243,6 +252,10 @@ pub(crate) fn read(
     #[cfg(feature = "aws")]
     if *kind == *AWS_S3 {
         return filestream::aws_s3::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "azure")]
+    if *kind == *AZURE_BLOB_STORAGE {
+        return filestream::azure_blob_storage::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -332,6 +345,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "aws").then_some("aws-s3"))
+        .chain(cfg!(feature = "azure").then_some("azure-blob-storage"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 

@@ -58,6 +58,12 @@ impl Server {
         Self::start("moto.sh", false, "")
     }
 
+    /// Azurite, Microsoft's emulator of Azure Storage, which checks signatures; over TLS if `secure`, and then it takes tokens
+    /// too: see `tests/servers/azurite.sh`.
+    pub fn own_azurite(secure: bool) -> Result<Self, ServerError> {
+        Self::start("azurite.sh", secure, "")
+    }
+
     /// A SOCKS5 proxy for the user `test` with the password `secret`.
     pub fn own_socks() -> Result<Self, ServerError> {
         Self::start("socks.sh", false, "")

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "aws")]
 pub(crate) mod aws_s3;
+#[cfg(feature = "azure")]
+pub(crate) mod azure_blob_storage;
 pub(crate) mod docker_logs;
 mod identity;
 pub(crate) mod journald;

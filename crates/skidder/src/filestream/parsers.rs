@@ -104,6 +104,18 @@ pub(super) fn read_of_messages(section: &Section<'_>) -> (Chain, usize) {
 #[cfg(feature = "aws")]
 pub(super) fn read_of_objects(section: &Section<'_>, settings: &mut FilestreamSettings) {
     read_text(section, settings);
+    read_parsers_of_objects(section, settings);
+}
+
+/// The same, where `encoding: gzip` says that objects are compressed, as Filebeat understands it. Their first bytes say so, too.
+#[cfg(feature = "azure")]
+pub(super) fn read_of_blobs(section: &Section<'_>, settings: &mut FilestreamSettings) {
+    read_text_unless(section, settings, |name| name.eq_ignore_ascii_case("gzip"));
+    read_parsers_of_objects(section, settings);
+}
+
+#[cfg(any(feature = "aws", feature = "azure"))]
+fn read_parsers_of_objects(section: &Section<'_>, settings: &mut FilestreamSettings) {
     let max_bytes = section.get(&MAX_BYTES).value() as usize;
     settings.message_max_bytes = max_bytes;
     let items = section.items_of(&PARSERS);
@@ -180,7 +192,17 @@ fn stream_of(parser: &Parser) -> Option<Stream> {
 
 /// `encoding` and `line_terminator`.
 fn read_text(section: &Section<'_>, settings: &mut FilestreamSettings) {
-    let name = section.get(&ENCODING).optional().unwrap_or_default();
+    read_text_unless(section, settings, |_| false);
+}
+
+/// The same; an `encoding` that is none of text, as `is_other` says, counts as none.
+fn read_text_unless(
+    section: &Section<'_>,
+    settings: &mut FilestreamSettings,
+    is_other: fn(&str) -> bool,
+) {
+    let name = section.get(&ENCODING).optional().filter(|name| !is_other(name));
+    let name = name.unwrap_or_default();
     match Encoding::find(&name) {
         // Bytes that are not UTF-8 are replaced when written.
         Some(encoding) if encoding == Encoding::find("utf-8").unwrap_or_default() => {}

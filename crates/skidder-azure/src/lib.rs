@@ -1,0 +1,43 @@
+//! A client of Azure Blob Storage: where the credentials come from, signed requests over one connection, and what a
+//! refusal means.
+//!
+//! ```text
+//! Credential ─▶ Provider ─┐
+//! Account ────────────────┼─▶ Service ─▶ Client ─▶ Container: lists, gets, puts, leases
+//! TLS, time limit ────────┘               (one for each worker)
+//! ```
+//!
+//! The format is that of the REST interface
+//! (<https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api>), in the version [`VERSION`].
+
+mod account;
+mod blob;
+mod client;
+mod connection_string;
+mod container;
+mod credentials;
+mod lease;
+mod listing;
+mod refused;
+mod sign;
+mod time;
+mod tokens;
+mod xml;
+
+pub use account::{Account, usual_port};
+pub use blob::{BlobHead, Content, GotBlob, Part};
+pub use client::{Answer, Ask, Body, Client, Failure, HeaderError, Meter, Opened, Service};
+pub use connection_string::{ConnectionString, ConnectionStringError};
+pub use container::{
+    Changed, Condition, Container, List, PAGE_BLOBS_MAX, Put, check_container_name,
+};
+pub use credentials::{Credential, CredentialsError, Provider};
+pub use lease::{LEASE_MAX, LEASE_MIN, Lease};
+pub use listing::{Listed, Listing, ListingError};
+pub use refused::Refused;
+pub use sign::{AccountKey, KeyError};
+pub use time::http_time_of;
+pub use tokens::{ManagedIdentity, TokenError, TokenSource, authority_host};
+
+/// The version of the interface, which each request names.
+pub const VERSION: &str = "2021-12-02";

@@ -1,0 +1,90 @@
+//! Settings of how blobs are read: of the input, or of one container.
+
+use regex::bytes::Regex;
+use skidder_config::{Group, Key, Section, Size, settings};
+use skidder_input_objects::{Selector, is_json};
+use skidder_read::{FilestreamSettings, InputKind};
+
+/// Why there is no `expand_event_list_from_field`.
+const NO_EXPANSION: &str = "blobs are read line by line: with a list in each line the processor `decode_json_fields` makes \
+                            one event of it; leave such an input to Filebeat";
+/// Why there is no `decoding`.
+const NO_DECODING: &str = "blobs are read line by line; lines of CSV can be taken apart by the processor `decode_csv_fields`";
+
+settings! {
+    /// How blobs are read.
+    pub static AZURE_BLOB_READING = Group::new("input.azure-blob-storage.reading", "How blobs are read.")
+        .unsupported(&[("expand_event_list_from_field", NO_EXPANSION), ("decoding.*", NO_DECODING)]);
+
+    CONTENT_TYPE: String = Key::new("content_type")
+        .default_words("that of the blob")
+        .about(
+            "the type of blobs that have none, as events show it. *Differs*: each line is an event, whatever the type is; \
+             Filebeat makes one of each JSON value, and refuses other types than JSON and CSV",
+        );
+    OVERRIDE_CONTENT_TYPE: bool = Key::new("override_content_type")
+        .default(false)
+        .about("`content_type` counts for blobs that have a type, too");
+    OVERRIDE_ENCODING: bool = Key::new("override_encoding")
+        .default(false)
+        .about("no effect: compressed blobs are recognised by their first bytes, whatever their encoding says");
+    BUFFER_SIZE: Size = Key::new("buffer_size")
+        .default(16 << 10)
+        .range(1, 16 << 20)
+        .ours()
+        .about("the least that is decoded at once, and never less than 32 KiB");
+}
+
+/// How the blobs of a container are read.
+#[derive(Clone, Debug)]
+pub struct BlobReading {
+    pub(crate) selector: Selector,
+    /// As events show it; empty for that of the blob.
+    content_type: String,
+    overrides: bool,
+}
+
+impl BlobReading {
+    /// Reads the settings of [`AZURE_BLOB_READING`]. `reading` has parsers, encoding and bounds.
+    pub fn read(section: &Section<'_>, reading: FilestreamSettings) -> Self {
+        let mut reading = reading;
+        reading.kind = InputKind::Objects(crate::KIND);
+        reading.buffer_size =
+            usize::try_from(section.get(&BUFFER_SIZE).value()).unwrap_or(16 << 10);
+        reading.include_file_fingerprint = false;
+        let content_type = section.get(&CONTENT_TYPE).optional().unwrap_or_default();
+        let overrides = section.get(&OVERRIDE_CONTENT_TYPE).value();
+        // Both ways are the same.
+        section.get(&OVERRIDE_ENCODING).value();
+        if overrides && content_type.is_empty() {
+            let message = "`override_content_type` has no effect without `content_type`";
+            section.warning(OVERRIDE_CONTENT_TYPE.name(), message, "leave it out");
+        }
+        if is_json(&content_type) {
+            let message = format!(
+                "each line of a blob is an event; Filebeat makes one of each JSON value of `{content_type}`"
+            );
+            let hint = "the same if each line is one value, as in NDJSON; else leave the input to Filebeat";
+            section.warning(CONTENT_TYPE.name(), message, hint);
+        }
+        let has_type = !content_type.is_empty();
+        let selector = Selector { patterns: Vec::new(), has_type, reading };
+        Self { selector, content_type, overrides }
+    }
+
+    /// The same for blobs whose names one of these finds; for all without any.
+    #[must_use]
+    pub fn selecting(mut self, patterns: Vec<Regex>) -> Self {
+        self.selector.patterns = patterns;
+        self
+    }
+
+    /// The type of a blob as events show it; empty for none.
+    pub(crate) fn content_type<'a>(&'a self, of_blob: &'a str) -> &'a str {
+        if self.overrides && !self.content_type.is_empty() || of_blob.is_empty() {
+            &self.content_type
+        } else {
+            of_blob
+        }
+    }
+}
