@@ -25,6 +25,36 @@ fn expected(texts: &[String]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
+async fn values_of_json_are_events_in_blobs_that_begin_so() {
+    let cloud = Cloud::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let values: Vec<String> = (0..2000).map(|number| format!("{{\n\"n\": {number}\n}}")).collect();
+    let list = format!("[{}]", values[..1000].join(", "));
+    cloud.put_as("logs", "list.json", "application/json", list).await;
+    let packed = gzip(&values[1000..].join("\n"));
+    cloud.put_as("logs", "values.gz", "application/octet-stream", packed).await;
+    let text = lines("line", 100);
+    cloud.put_as("logs", "lines", "application/octet-stream", text.clone()).await;
+    cloud.put_as("logs", "wrong.json", "application/json", "{\"a\": 1}\n<html>").await;
+    let mut bench = Bench::start(cloud.input(&["logs"], "poll: false"), directory.path());
+    bench.until("all came", |bench| bench.events.len() == 2101).await;
+    bench
+        .until("one is no JSON", |bench| {
+            let error = bench.input.metrics().last_error();
+            error.is_some_and(|error| error.text.contains("at byte 9: no value of JSON begins so"))
+        })
+        .await;
+    let place = bench.events.iter().find(|event| event["message"] == values[1]).unwrap();
+    assert_eq!(place["log"]["offset"], values[0].len() + 1, "that of the comma, as in Filebeat");
+    let mut all: Vec<String> = values;
+    all.extend(text.lines().map(str::to_owned));
+    all.push("{\"a\": 1}".to_owned());
+    all.sort_unstable();
+    assert_eq!(sorted(&bench.stop().await), all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
 async fn containers_are_read_once_and_what_is_new_with_the_next_listing() {
     let cloud = Cloud::start().await;
     let directory = tempfile::tempdir().unwrap();
@@ -34,7 +64,7 @@ async fn containers_are_read_once_and_what_is_new_with_the_next_listing() {
     cloud.put_as("logs", "in/b.log.gz", "application/x-gzip", gzip(&packed)).await;
     cloud.put("in/empty", "").await;
     cloud.put("elsewhere/c.log", lines("elsewhere", 10)).await;
-    cloud.put_as("other", "in/a b+ä.log", "application/x-ndjson", beside.clone()).await;
+    cloud.put_as("other", "in/a b+ä.log", "application/octet-stream", beside.clone()).await;
     let settings = "path_prefix: in/, poll: true, poll_interval: 1s, max_workers: 3, batch_size: 2";
     let both = ["logs", "other"];
     let mut bench = Bench::start(cloud.input(&both, settings), directory.path());

@@ -69,6 +69,10 @@ pub struct Selector {
     pub patterns: Vec<Regex>,
     /// Their type, whatever the service says; nothing if that counts.
     pub content_type: Option<String>,
+    /// What the types of objects begin with that have values of JSON, in lower case.
+    pub json_types: &'static [&'static str],
+    /// What those begin with that may have them.
+    pub maybe_json_types: &'static [&'static str],
     /// What of a value of JSON is an event.
     pub expand: Expand,
     /// Parsers, encoding and bounds.
@@ -85,14 +89,18 @@ impl Selector {
     /// What an object consists of whose type is this one: as in Filebeat, values if it is JSON, and lines else.
     pub fn layout(&self, content_type: &str) -> Layout {
         let content_type = self.content_type.as_deref().unwrap_or(content_type);
-        if is_json(content_type) { Layout::Json(self.expand.clone()) } else { Layout::Lines }
+        let name = content_type.trim_start().to_ascii_lowercase();
+        let is_of = |types: &[&str]| types.iter().any(|beginning| name.starts_with(beginning));
+        if is_of(self.json_types) {
+            Layout::Json(self.expand.clone())
+        } else if is_of(self.maybe_json_types)
+            || (name.is_empty() && !self.maybe_json_types.is_empty())
+        {
+            Layout::JsonOrLines(self.expand.clone())
+        } else {
+            Layout::Lines
+        }
     }
-}
-
-/// Whether objects of this type have values of JSON.
-fn is_json(content_type: &str) -> bool {
-    let name = content_type.trim_start().to_ascii_lowercase();
-    name.starts_with("application/json") || name.starts_with("application/x-ndjson")
 }
 
 #[cfg(test)]
@@ -105,7 +113,9 @@ mod tests {
         let selector = |patterns: &[&str]| Selector {
             patterns: patterns.iter().map(|text| Regex::new(text).unwrap()).collect(),
             content_type: None,
-            expand: Expand::Nothing,
+            json_types: &[],
+            maybe_json_types: &[],
+            expand: Expand::default(),
             reading: FilestreamSettings::new("", ScanSettings::default()),
         };
         assert!(selector(&[]).selects("anything"));
@@ -114,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_json_are_told_from_others() {
+    fn the_type_decides_what_an_object_consists_of() {
         let table = [
             ("application/json", true),
             (" Application/JSON; charset=utf-8", true),
@@ -122,8 +132,24 @@ mod tests {
             ("text/plain", false),
             ("", false),
         ];
+        let mut selector = Selector {
+            patterns: Vec::new(),
+            content_type: None,
+            json_types: &["application/json", "application/x-ndjson"],
+            maybe_json_types: &[],
+            expand: Expand::parse("Records"),
+            reading: FilestreamSettings::new("", ScanSettings::default()),
+        };
         for (text, expected) in table {
-            assert_eq!(is_json(text), expected, "{text}");
+            let layout = Layout::Json(Expand::parse("Records"));
+            let layout = if expected { layout } else { Layout::Lines };
+            assert_eq!(selector.layout(text), layout, "{text}");
         }
+        selector.maybe_json_types = &["application/octet-stream"];
+        let maybe = Layout::JsonOrLines(Expand::parse("Records"));
+        assert_eq!(selector.layout("application/octet-stream"), maybe);
+        assert_eq!(selector.layout(""), maybe);
+        selector.content_type = Some("text/csv".to_owned());
+        assert_eq!(selector.layout("application/json"), Layout::Lines);
     }
 }

@@ -11,8 +11,8 @@ use skidder_input_file::SavedCursors;
 use skidder_os::{Fs, Monotonic};
 use skidder_pipeline::Settle;
 use skidder_read::{
-    BufferPool, Cursors, CursorsError, DecoderPool, Expand, FilestreamSettings, InputContext,
-    Layout, ReadMetrics,
+    BufferPool, Cursors, CursorsError, DecoderPool, FilestreamSettings, InputContext, Layout,
+    ReadMetrics,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -314,11 +314,11 @@ impl<C: Cloud> Objects<C> {
                 "its values of JSON are events, over which no `parsers` run; set `content_type: text/plain` if its lines are \
                  to be events"
             }
-            Layout::Lines if selector.expand != Expand::Nothing => {
+            Layout::Lines if selector.expand.has_field() => {
                 "its lines are events, as its type is not JSON: `expand_event_list_from_field` has no effect; set \
                  `content_type: application/json` if it is JSON"
             }
-            Layout::Json(_) | Layout::Lines => return,
+            Layout::Json(_) | Layout::JsonOrLines(_) | Layout::Lines => return,
         };
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(key = wanted.key(), content_type, "{message}");

@@ -19,28 +19,64 @@ pub enum Layout {
     Lines,
     /// Values of JSON, one after the other, with whitespace between them or not.
     Json(Expand),
+    /// The same if an object or a list of JSON may begin the content, and lines else: who reads it decides with
+    /// [`Layout::decide`].
+    JsonOrLines(Expand),
 }
 
-/// What of a value of JSON is a record.
+impl Layout {
+    /// What content consists of that begins so.
+    #[must_use]
+    pub fn decide(self, beginning: &[u8]) -> Self {
+        let Self::JsonOrLines(expand) = self else { return self };
+        let beginning = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning);
+        match beginning.trim_ascii_start().first() {
+            Some(b'{' | b'[') => Self::Json(expand),
+            _ => Self::Lines,
+        }
+    }
+}
+
+/// What of a value of JSON is a record: the value, as long as this says nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Expand {
-    /// The value.
+pub struct Expand {
+    /// What becomes of values that are lists.
+    pub lists: Lists,
+    /// Each element of the list in this field of what would be a record, which must be an object, is one instead.
+    pub field: Option<Arc<str>>,
+}
+
+/// What becomes of a value that is a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lists {
+    /// It is one.
     #[default]
-    Nothing,
-    /// Each element of it, which must be a list: `.[]`.
-    List,
-    /// Each element of the list in this field of it, which must be an object.
-    Field(Arc<str>),
+    Whole,
+    /// Its elements are taken for it; another value is none.
+    Must,
+    /// Its elements are taken for it.
+    May,
 }
 
 impl Expand {
-    /// What `expand_event_list_from_field` says.
+    /// What `expand_event_list_from_field` says; `.[]` for the elements of each value.
     pub fn parse(field: &str) -> Self {
         match field {
-            "" => Self::Nothing,
-            ".[]" => Self::List,
-            field => Self::Field(field.into()),
+            "" => Self::default(),
+            ".[]" => Self { lists: Lists::Must, field: None },
+            field => Self { lists: Lists::Whole, field: Some(field.into()) },
         }
+    }
+
+    /// The same for inputs that take the elements of a value for it.
+    pub fn of_lists(field: &str) -> Self {
+        let field = Some(field).filter(|field| !field.is_empty());
+        Self { lists: Lists::May, field: field.map(Arc::from) }
+    }
+
+    /// Whether it says anything but [`Lists`].
+    pub fn has_field(&self) -> bool {
+        self.field.is_some() || self.lists == Lists::Must
     }
 }
 
@@ -86,7 +122,7 @@ impl Finder {
     /// For content of this layout; nothing if it consists of lines. Records of more than `bytes_max` bytes are left out.
     pub fn new(layout: &Layout, bytes_max: usize) -> Option<Self> {
         match layout {
-            Layout::Lines => None,
+            Layout::Lines | Layout::JsonOrLines(_) => None,
             Layout::Json(expand) => Some(Self(Values::new(expand.clone(), bytes_max))),
         }
     }

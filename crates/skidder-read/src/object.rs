@@ -8,7 +8,7 @@ mod window;
 
 use crate::compare::codec_of;
 use crate::cursors::CursorsError;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::reader::{Framing, InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
 use skidder_decode::{Checkpoint, Codec};
 use skidder_event::{Batch, Map, SourceId};
@@ -27,6 +27,12 @@ const PROOF_BYTES: u64 = 64;
 
 /// The identity in the registry of an object that is not compressed; of others it is the name of the codec.
 const PLAIN: &str = "object";
+
+/// The same of one that consists of values of JSON, compressed or not.
+const VALUES: &str = "json";
+
+/// Decompressed bytes that show what an object consists of.
+const BEGINNING_BYTES: usize = 64;
 
 /// Which object it is.
 #[derive(Clone, Debug)]
@@ -132,10 +138,12 @@ impl Object {
     pub fn open(context: ObjectContext<'_>, name: &ObjectName) -> Result<Self, CursorsError> {
         let cursors = &context.arriving.cursors;
         let saved = cursors.saved(&name.key)?;
-        let (cursor, codec) = saved.map_or_else(Default::default, |entry| place_of(&entry));
+        let (cursor, codec, layout) = place_of(saved.as_ref(), &name.layout);
+        let is_lines = layout == Layout::Lines;
         let meta = Meta {
             source: Arc::clone(&name.path),
-            identifier_name: codec.map_or(PLAIN, Codec::name).into(),
+            identifier_name: if is_lines { codec.map_or(PLAIN, Codec::name) } else { VALUES }
+                .into(),
             ..Meta::default()
         };
         cursors.begin(name.id, &name.key, meta, cursor, false);
@@ -148,7 +156,6 @@ impl Object {
             print: Fingerprint::of(&[]),
             shown_print: ShownPrint::None,
         };
-        let is_lines = name.layout == Layout::Lines;
         let tail = cursor.tail.filter(|_| is_lines);
         let tail = tail.map(|tail| skidder_event::Tail { len: tail.len, crc: tail.crc });
         let (id, key) = (name.id, Arc::clone(&name.key));
@@ -156,8 +163,8 @@ impl Object {
         reader.finished = cursor.eof;
         reader.set_fields(Arc::clone(&name.fields));
         let window = Arc::default();
-        let is_known = cursor.offset > 0;
-        let (path, layout) = (Arc::clone(&name.path), name.layout.clone());
+        let is_known = cursor.offset > 0 && is_lines;
+        let path = Arc::clone(&name.path);
         Ok(Self { reader, window, is_known, ready_at: 0, path, framing: None, layout })
     }
 
@@ -202,9 +209,14 @@ impl Object {
     pub fn begin(&mut self, context: ObjectContext<'_>, start: Start, head: &[u8]) {
         self.reader.close(context.arriving);
         self.window.begin(start.from, head);
-        let bytes_max = context.arriving.settings.line_bytes_max();
-        self.framing = Framing::new(&self.layout, bytes_max, self.reader.offset);
+        self.frame(context.arriving);
         self.ready_at = start.from + HEAD_BYTES as u64;
+    }
+
+    /// Its records are found from its first byte on, if they are no lines.
+    fn frame(&mut self, context: &InputContext) {
+        let bytes_max = context.settings.line_bytes_max();
+        self.framing = Framing::new(&self.layout, bytes_max, self.reader.offset);
     }
 
     /// Bytes that have arrived, behind those before them.
@@ -230,7 +242,7 @@ impl Object {
             return (None, Step::Wants);
         }
         if !self.is_known {
-            self.know(context);
+            self.know(context, scratch);
         }
         if !self.reader.is_open() {
             self.reader.take_file(context, Box::new(Shared(Arc::clone(&self.window))));
@@ -270,24 +282,52 @@ impl Object {
         (batch, step)
     }
 
-    /// Learns from its first bytes how it is compressed.
-    fn know(&mut self, context: &InputContext) {
+    /// Learns from its first bytes how it is compressed, and what it consists of.
+    fn know(&mut self, context: &InputContext, scratch: &mut Scratch) {
         self.is_known = true;
-        let Ok(Some(codec)) = Codec::detect(&*self.window) else { return };
-        debug_assert_eq!(codec, codec_of(&*self.window), "both look at the same bytes");
-        self.reader.target.compressed = true;
+        let codec = Codec::detect(&*self.window).ok().flatten();
+        debug_assert!(codec.is_none_or(|codec| codec == codec_of(&*self.window)), "the same bytes");
+        self.reader.target.compressed = codec.is_some();
+        if matches!(self.layout, Layout::JsonOrLines(_)) {
+            let mut beginning = [0; BEGINNING_BYTES];
+            // An error is met again by the reader.
+            let count = match codec {
+                Some(codec) => scratch.head_of(&*self.window, codec, &mut beginning, context),
+                None => read_up_to(&*self.window, &mut beginning, 0).unwrap_or(0),
+            };
+            self.layout = std::mem::take(&mut self.layout).decide(&beginning[..count]);
+            self.frame(context);
+        }
+        let usual = codec.map_or(PLAIN, Codec::name);
+        let identifier = if self.layout == Layout::Lines { usual } else { VALUES };
         let meta = Meta {
             source: Arc::clone(&self.path),
-            identifier_name: codec.name().into(),
+            identifier_name: identifier.into(),
             ..Meta::default()
         };
         context.cursors.update(self.reader.id, &self.reader.key, meta);
     }
 }
 
-/// Where it goes on, and how it is compressed.
-fn place_of(entry: &FileEntry) -> (Cursor, Option<Codec>) {
-    (entry.cursor, Codec::find(&entry.meta.identifier_name))
+/// Where it goes on, how it is compressed, and what it consists of.
+fn place_of(entry: Option<&FileEntry>, layout: &Layout) -> (Cursor, Option<Codec>, Layout) {
+    let Some(entry) = entry.filter(|entry| entry.cursor.offset > 0 || entry.cursor.eof) else {
+        return (entry.map_or_else(Cursor::default, |entry| entry.cursor), None, layout.clone());
+    };
+    let name = &*entry.meta.identifier_name;
+    let (cursor, codec) = (entry.cursor, Codec::find(name));
+    match layout {
+        Layout::JsonOrLines(expand) if name == VALUES => {
+            (cursor, codec, Layout::Json(expand.clone()))
+        }
+        Layout::JsonOrLines(_) => (cursor, codec, Layout::Lines),
+        // The settings have changed: a place between values is none between lines.
+        Layout::Lines if name == VALUES && !cursor.eof => {
+            let cursor = Cursor { generation: cursor.generation + 1, ..Cursor::default() };
+            (cursor, None, Layout::Lines)
+        }
+        layout => (cursor, codec, layout.clone()),
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
-use skidder_decode::{Checkpoint, Decoder, DecoderPool};
+use skidder_decode::{Checkpoint, Codec, Decoder, DecoderPool};
 use skidder_event::{Batch, Map, Recycle, ResumePoint, SourceId, Tail};
 use skidder_event::{Bind, Bound};
 use skidder_os::sabotage::{self, Sabotage};
@@ -86,6 +86,20 @@ impl Default for Scratch {
     fn default() -> Self {
         let (skipped, lines) = (Vec::new(), Vec::new());
         Self { compressed: vec![0; SCRATCH_BYTES], skipped, lines, parsing: None }
+    }
+}
+
+impl Scratch {
+    /// The first bytes of a compressed file; how many there are.
+    pub(crate) fn head_of(
+        &mut self,
+        file: &dyn File,
+        codec: Codec,
+        head: &mut [u8],
+        context: &InputContext,
+    ) -> usize {
+        let read = skidder_decode::head(file, codec, &mut self.compressed, head, &context.decoders);
+        read.map_or(0, |(count, _)| count)
     }
 }
 

@@ -62,6 +62,8 @@ impl Selector {
         let of = skidder_input_objects::Selector {
             patterns: regex.into_iter().collect(),
             content_type,
+            json_types: &["application/json", "application/x-ndjson"],
+            maybe_json_types: &[],
             expand: Expand::parse(&expand),
             reading,
         };

@@ -2,26 +2,33 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
-use skidder_input_objects::{Selector, is_json};
-use skidder_read::{FilestreamSettings, InputKind};
+use skidder_input_objects::Selector;
+use skidder_read::{Expand, FilestreamSettings, InputKind};
 
-/// Why there is no `expand_event_list_from_field`.
-const NO_EXPANSION: &str = "blobs are read line by line: with a list in each line the processor `decode_json_fields` makes \
-                            one event of it; leave such an input to Filebeat";
+/// What the types of blobs begin with whose content is JSON.
+const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
+/// The same of those whose content is JSON in Filebeat, which reads nothing else; here it may be lines, too.
+const MAYBE_JSON_TYPES: &[&str] =
+    &["application/octet-stream", "application/gzip", "application/x-gzip"];
+
 /// Why there is no `decoding`.
-const NO_DECODING: &str = "blobs are read line by line; lines of CSV can be taken apart by the processor `decode_csv_fields`";
+const NO_DECODING: &str =
+    "CSV is not taken apart here; its lines can be by the processor `decode_csv_fields`";
 
 settings! {
     /// How blobs are read.
     pub static AZURE_BLOB_READING = Group::new("input.azure-blob-storage.reading", "How blobs are read.")
-        .unsupported(&[("expand_event_list_from_field", NO_EXPANSION), ("decoding.*", NO_DECODING)]);
+        .unsupported(&[("decoding.*", NO_DECODING)]);
 
     CONTENT_TYPE: String = Key::new("content_type")
         .default_words("that of the blob")
         .about(
-            "the type of blobs that have none, as events show it. *Differs*: each line is an event, whatever the type is; \
-             Filebeat makes one of each JSON value, and refuses other types than JSON and CSV",
+            "the type of blobs that have none. Each value of JSON is an event in blobs of the types JSON and NDJSON, and in those \
+             of gzip and bytes (`application/octet-stream`) that begin with an object or a list; each line in all others, \
+             which Filebeat refuses",
         );
+    EXPAND: String = Key::new("expand_event_list_from_field")
+        .about("each element of the list in this field of a value of JSON is an event");
     OVERRIDE_CONTENT_TYPE: bool = Key::new("override_content_type")
         .default(false)
         .about("`content_type` counts for blobs that have a type, too");
@@ -60,15 +67,16 @@ impl BlobReading {
             let message = "`override_content_type` has no effect without `content_type`";
             section.warning(OVERRIDE_CONTENT_TYPE.name(), message, "leave it out");
         }
-        if is_json(&content_type) {
-            let message = format!(
-                "each line of a blob is an event; Filebeat makes one of each JSON value of `{content_type}`"
-            );
-            let hint = "the same if each line is one value, as in NDJSON; else leave the input to Filebeat";
-            section.warning(CONTENT_TYPE.name(), message, hint);
-        }
-        let has_type = !content_type.is_empty();
-        let selector = Selector { patterns: Vec::new(), has_type, reading };
+        let expand = section.get(&EXPAND).optional().unwrap_or_default();
+        let selector = Selector {
+            patterns: Vec::new(),
+            // The type that counts is that of `content_type()`.
+            content_type: None,
+            json_types: JSON_TYPES,
+            maybe_json_types: MAYBE_JSON_TYPES,
+            expand: Expand::of_lists(&expand),
+            reading,
+        };
         Self { selector, content_type, overrides }
     }
 

@@ -184,11 +184,6 @@ fn mistakes_name_the_key_and_the_remedy() {
         (&format!("{KEY}, ssl.enabled: false"), "needs TLS", "leave it out"),
         (&format!("{KEY}, max_workers: 5001"), "max_workers", "5000"),
         (&format!("{KEY}, timestamp_epoch: 99999999999"), "timestamp_epoch", "32503680000"),
-        (
-            &format!("{KEY}, expand_event_list_from_field: Records"),
-            "expand_event_list_from_field",
-            "line by line",
-        ),
         (&format!("{KEY}, decoding.codec.csv.enabled: true"), "decoding", "decode_csv_fields"),
         (&format!("{KEY}, container: x"), "unknown setting `container`", "`containers: ["),
     ];
@@ -211,7 +206,6 @@ fn what_has_no_effect_is_said() {
         (&*both, "`auth.connection_string` has no effect beside `auth.shared_credentials`"),
         (&format!("{KEY}, retry.max_retries: 7"), "repeated for minutes"),
         (&format!("{KEY}, override_content_type: true"), "no effect without `content_type`"),
-        (&format!("{KEY}, content_type: application/json"), "each line of a blob is an event"),
         (&format!("{KEY}, auth.managed_identity.client_id: x"), "is not enabled"),
     ];
     for (text, expected) in table {

@@ -182,7 +182,9 @@ impl Input for Lister {
             let selector = |patterns| Selector {
                 patterns,
                 content_type: None,
-                expand: skidder_read::Expand::Nothing,
+                json_types: &[],
+                maybe_json_types: &[],
+                expand: skidder_read::Expand::default(),
                 reading: reading.clone(),
             };
             let pattern = |text: &&str| selector(vec![Regex::new(text).unwrap()]);

@@ -3,7 +3,7 @@
 //! Brackets and strings show where a value ends. What is between two values of a list or an object is not checked, a record
 //! is.
 
-use super::{Expand, Found, Record, RecordError};
+use super::{Expand, Found, Lists, Record, RecordError};
 use std::mem::take;
 
 /// The longest name of a field that is compared: a longer one is another field.
@@ -28,16 +28,28 @@ pub(super) struct Values {
     record_start: u64,
     /// Its place as Filebeat counts it.
     record_offset: u64,
-    /// Values at the top that have begun.
+    /// Bytes of the byte order mark, which Filebeat does not count.
+    mark: u64,
+    /// Values at the top, or elements that are taken for them, that have begun.
     begun: u64,
-    /// Where the value at the top begins.
-    value_start: u64,
-    /// Where the list begins whose elements are records.
-    list_start: u64,
-    /// The last comma of that list, or nothing before its second element.
-    comma: Option<u64>,
+    /// Where the last of them begins.
+    item_start: u64,
+    /// The same as Filebeat counts it.
+    item_offset: u64,
+    /// The list at the top, while it is in there.
+    top: Option<List>,
+    /// The list in the field, while it is in there.
+    inner: Option<List>,
     /// The object has the field.
     has_field: bool,
+}
+
+/// A list whose elements are taken.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    start: u64,
+    /// The last comma; nothing before the second element.
+    comma: Option<u64>,
 }
 
 /// Where in the content it is.
@@ -47,7 +59,7 @@ enum At {
     Top,
     /// In a record; it is an element of a list, or a value at the top.
     Record { is_element: bool, scan: Scan },
-    /// Among elements.
+    /// Among elements, of the inner list if there is one.
     List,
     /// Among fields, before a name or behind a value.
     Fields,
@@ -72,10 +84,12 @@ impl Values {
             is_too_long: false,
             record_start: 0,
             record_offset: 0,
+            mark: 0,
             begun: 0,
-            value_start: 0,
-            list_start: 0,
-            comma: None,
+            item_start: 0,
+            item_offset: 0,
+            top: None,
+            inner: None,
             has_field: false,
         }
     }
@@ -112,7 +126,10 @@ impl Values {
             At::Record { .. } => {
                 Err(wrong(self.record_start, "the value that begins here has no end"))
             }
-            _ => Err(wrong(self.value_start, "the value that begins here has no end")),
+            _ => {
+                let start = self.top.map_or(self.item_start, |list| list.start);
+                Err(wrong(start, "the value that begins here has no end"))
+            }
         }
     }
 
@@ -120,20 +137,7 @@ impl Values {
     fn between(&mut self, byte: u8) -> Result<usize, RecordError> {
         match self.at {
             At::Top => self.begin_value(byte),
-            At::List => match byte {
-                b',' => {
-                    self.comma = Some(self.place);
-                    Ok(1)
-                }
-                b']' => {
-                    self.at = if self.expand == Expand::List { At::Top } else { At::Fields };
-                    Ok(1)
-                }
-                _ => {
-                    let offset = self.element_offset();
-                    self.begin_record(byte, offset, true)
-                }
-            },
+            At::List => self.among_elements(byte),
             At::Fields => match byte {
                 b',' => Ok(1),
                 b'}' => self.end_object(),
@@ -151,7 +155,9 @@ impl Values {
             }
             At::Colon(_) => Err(wrong(self.place, "a colon must follow the name of a field")),
             At::Before(true) if byte == b'[' => {
-                self.begin_list();
+                self.inner = Some(List { start: self.place, comma: None });
+                self.has_field = true;
+                self.at = At::List;
                 Ok(1)
             }
             At::Before(true) => {
@@ -174,44 +180,75 @@ impl Values {
     fn begin_value(&mut self, byte: u8) -> Result<usize, RecordError> {
         let of_mark = usize::try_from(self.place).ok().and_then(|place| BYTE_ORDER_MARK.get(place));
         if self.begun == 0 && of_mark == Some(&byte) {
+            self.mark += 1;
             return Ok(1);
         }
-        self.begun += 1;
-        self.value_start = self.place;
-        match (&self.expand, byte) {
-            (Expand::Nothing, _) => self.begin_record(byte, self.place, false),
-            (Expand::List, b'[') => {
-                self.begin_list();
+        match self.expand.lists {
+            Lists::Must | Lists::May if byte == b'[' => {
+                self.top = Some(List { start: self.place, comma: None });
+                self.at = At::List;
                 Ok(1)
             }
-            (Expand::Field(_), b'{') => {
-                self.has_field = false;
-                self.at = At::Fields;
-                Ok(1)
+            Lists::Must => {
+                let message = "a value is not a list, and `expand_event_list_from_field` is `.[]`";
+                Err(wrong(self.place, message))
             }
-            (Expand::List, _) => Err(wrong(
-                self.place,
-                "a value is not a list, and `expand_event_list_from_field` is `.[]`",
-            )),
-            (Expand::Field(_), _) => Err(wrong(
-                self.place,
-                "a value is not an object, and `expand_event_list_from_field` names a field",
-            )),
+            Lists::Whole | Lists::May => self.begin_item(byte, self.place),
         }
     }
 
-    fn begin_list(&mut self) {
-        self.list_start = self.place;
-        self.comma = None;
-        self.has_field = true;
-        self.at = At::List;
+    fn among_elements(&mut self, byte: u8) -> Result<usize, RecordError> {
+        let place = self.place;
+        let list = if self.inner.is_some() { &mut self.inner } else { &mut self.top };
+        let Some(of) = list else { return Ok(1) };
+        match byte {
+            b',' => {
+                of.comma = Some(place);
+                Ok(1)
+            }
+            b']' => {
+                let was_inner = self.inner.take().is_some();
+                if !was_inner {
+                    self.top = None;
+                }
+                self.at = if was_inner { At::Fields } else { At::Top };
+                Ok(1)
+            }
+            _ => {
+                // As Filebeat: with the comma before it.
+                let offset = of.comma.unwrap_or(place);
+                let start = of.start;
+                if self.inner.is_none() {
+                    return self.begin_item(byte, offset);
+                }
+                // As Filebeat: from the list, behind the object. Only in the first: in later ones two records could have the
+                // same place.
+                let offset = if self.begun == 1 {
+                    self.item_offset + offset - start
+                } else {
+                    offset - self.mark
+                };
+                self.begin_record(byte, offset, true)
+            }
+        }
     }
 
-    /// The place of an element as Filebeat counts it: from the list in the value, and with the comma before it. Only the
-    /// first value of the content: in later ones two records could have the same place.
-    fn element_offset(&self) -> u64 {
-        let place = self.comma.unwrap_or(self.place);
-        if self.begun == 1 { self.value_start + place - self.list_start } else { place }
+    /// A value at the top begins, or an element that is taken for one.
+    fn begin_item(&mut self, byte: u8, offset: u64) -> Result<usize, RecordError> {
+        self.begun += 1;
+        self.item_start = self.place;
+        self.item_offset = offset - self.mark;
+        if self.expand.field.is_none() {
+            return self.begin_record(byte, self.item_offset, self.top.is_some());
+        }
+        if byte != b'{' {
+            let message =
+                "a value is not an object, and `expand_event_list_from_field` names a field";
+            return Err(wrong(self.place, message));
+        }
+        self.has_field = false;
+        self.at = At::Fields;
+        Ok(1)
     }
 
     fn begin_record(
@@ -243,9 +280,9 @@ impl Values {
                 "an object has no field `{}`, which `expand_event_list_from_field` names",
                 self.field()
             );
-            return Err(wrong(self.value_start, &message));
+            return Err(wrong(self.item_start, &message));
         }
-        self.at = At::Top;
+        self.at = if self.top.is_some() { At::List } else { At::Top };
         Ok(1)
     }
 
@@ -308,10 +345,7 @@ impl Values {
     }
 
     fn field(&self) -> &str {
-        match &self.expand {
-            Expand::Field(name) => name,
-            Expand::Nothing | Expand::List => "",
-        }
+        self.expand.field.as_deref().unwrap_or_default()
     }
 
     /// Gives the record out that ends here.

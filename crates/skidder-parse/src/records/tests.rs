@@ -21,7 +21,11 @@ fn found(expand: &str, content: &str) -> (Vec<(u64, String)>, Option<RecordError
 type All = (Vec<(u64, String)>, Option<RecordError>, Vec<(u64, u64)>);
 
 fn found_in(expand: &str, content: &str, size: usize, count_max: usize, bytes_max: usize) -> All {
-    let layout = Layout::Json(Expand::parse(expand));
+    let expand = match expand.strip_prefix("lists:") {
+        Some(field) => Expand::of_lists(field),
+        None => Expand::parse(expand),
+    };
+    let layout = Layout::Json(expand);
     let mut finder = Finder::new(&layout, bytes_max).unwrap();
     let (mut all, mut too_long, mut error) = (Vec::new(), Vec::new(), None);
     let mut take = |found: Found| {
@@ -78,7 +82,8 @@ fn values_follow_each_other_with_and_without_whitespace() {
         "true",
         "null",
     ];
-    let expected = expected.map(|text| (content.find(text).unwrap() as u64, text));
+    // The byte order mark is not counted.
+    let expected = expected.map(|text| (content.find(text).unwrap() as u64 - 3, text));
     assert_eq!(records("", content), owned(expected));
     assert_eq!(records("", " \n "), []);
     assert_eq!(records("", ""), []);
@@ -107,6 +112,22 @@ fn elements_of_a_list_are_records() {
     assert_eq!(records(".[]", " [1,[2],{\"a\": 3}] ").len(), 3);
     assert_eq!(records(".[]", " [1,[2],{\"a\": 3}] "), expected);
     assert_eq!(records(".[]", "[][4]"), owned([(3, "4")]));
+}
+
+#[test]
+fn elements_are_taken_for_a_list_at_the_top() {
+    let content = "[{\"a\": 1}, [2]] {\"b\": 3}\n";
+    let expected = owned([(1, "{\"a\": 1}"), (9, "[2]"), (16, "{\"b\": 3}")]);
+    assert_eq!(records("lists:", content), expected);
+    let content = "[{\"x\": [1, 2]}, {\"y\": 0, \"x\": [3, [4]]}, {\"x\": []}]";
+    let place = |text: &str| content.find(text).unwrap() as u64;
+    let expected = [(2, "1"), (3, "2"), (place("3, "), "3"), (place(", [4]"), "[4]")];
+    assert_eq!(records("lists:x", content), owned(expected));
+    assert_eq!(records("lists:x", "{\"x\": [[5]]}"), owned([(1, "[5]")]));
+    let (_, error) = found("lists:x", "[{\"x\": [{\"a\": 1}]}, [2]]");
+    assert!(
+        error.is_some_and(|error| error.offset == 20 && error.message.contains("not an object"))
+    );
 }
 
 #[test]
@@ -141,4 +162,17 @@ fn a_value_that_is_too_long_is_left_out_and_told() {
         assert_eq!(records, [(0, "[1]".to_owned()), (109, "[2]".to_owned())]);
         assert_eq!((error, too_long), (None, vec![(4, 104)]));
     }
+}
+
+#[test]
+fn the_beginning_decides_if_it_is_not_known_what_content_is() {
+    let decide =
+        |beginning: &str| Layout::JsonOrLines(Expand::default()).decide(beginning.as_bytes());
+    for beginning in ["{", "\u{feff} \n[1", "  {\"a\""] {
+        assert_eq!(decide(beginning), Layout::Json(Expand::default()), "{beginning}");
+    }
+    for beginning in ["", "  ", "a line {", "127.0.0.1 - -", "<14>"] {
+        assert_eq!(decide(beginning), Layout::Lines, "{beginning}");
+    }
+    assert_eq!(Layout::Lines.decide(b"{"), Layout::Lines);
 }

@@ -281,3 +281,32 @@ fn values_of_json_are_read_once_whatever_the_pieces_and_the_runs() {
         }
     }
 }
+
+#[test]
+fn what_is_not_known_is_decided_by_the_beginning_and_stays_so() {
+    let mut random = Random::new(10);
+    let values: Vec<String> = (0..3_000).map(|number| format!("{{\n\"n\": {number}}}")).collect();
+    let text = lines("a line", 0..3_000);
+    let of_lines: Vec<&str> = text.lines().collect();
+    for (content, expected) in
+        [(values.join("\n"), values.iter().map(|text| &**text).collect()), (text.clone(), of_lines)]
+    {
+        for content in [content.clone().into_bytes(), gzip(content.as_bytes())] {
+            let layout = Layout::JsonOrLines(skidder_parse::records::Expand::default());
+            let mut world = World { layout, ..World::new(no_change) };
+            let (mut messages, is_read) = world.read(&content, &mut random, (3, 0));
+            assert!(!is_read && !messages.is_empty());
+            let (rest, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
+            messages.extend(rest);
+            assert!(is_read && messages == expected, "{} of {}", messages.len(), expected.len());
+        }
+    }
+    // With other settings than before.
+    let content = gzip(values.join("\n").as_bytes());
+    let layout = Layout::Json(skidder_parse::records::Expand::default());
+    let mut world = World { layout, ..World::new(no_change) };
+    world.read(&content, &mut random, (3, 0));
+    world.layout = Layout::Lines;
+    let (messages, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
+    assert!(is_read && messages.len() == 2 * values.len(), "all lines: {}", messages.len());
+}
