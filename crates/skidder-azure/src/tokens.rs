@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(body, expected);
         assert!(!format!("{source:?}").contains("s+&="));
         let of = |text: &str| authority_host(|_| Some(text.to_owned()));
-        assert_eq!(of("login.partner.microsoftonline.cn").unwrap().https, true);
+        assert!(of("login.partner.microsoftonline.cn").unwrap().https);
         assert!(of("ftp://x").unwrap_err().contains("AZURE_AUTHORITY_HOST"));
     }
 

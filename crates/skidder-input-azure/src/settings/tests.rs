@@ -1,3 +1,5 @@
+//! What the settings of the input mean, and what is said of mistakes.
+
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;

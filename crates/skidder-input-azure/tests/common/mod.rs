@@ -15,6 +15,7 @@ use skidder_os::{Fs, RealFs, SystemClock};
 use skidder_read::FilestreamSettings;
 use skidder_read::scan::ScanSettings;
 use skidder_testkit::servers::Server;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +110,11 @@ pub(crate) fn input(containers: &[&str], text: &str) -> Box<dyn Input> {
 }
 
 pub(crate) fn lines(name: &str, count: usize) -> String {
-    (0..count).map(|number| format!("{name} {number:06} of {count}\n")).collect()
+    let mut text = String::new();
+    for number in 0..count {
+        writeln!(text, "{name} {number:06} of {count}").unwrap();
+    }
+    text
 }
 
 pub(crate) fn gzip(text: &str) -> Vec<u8> {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
+    "azure-blob-storage.md",
     "filestream.md",
     "inputs.md",
     "mqtt.md",
