@@ -139,6 +139,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (REDIS, &redis_input::REDIS),
             #[cfg(feature = "aws")]
             (AWS_S3, &filestream::aws_s3::AWS_S3),
+            #[cfg(feature = "aws")]
+            (AWS_CLOUDWATCH, &filestream::aws_cloudwatch::AWS_CLOUDWATCH),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -173,13 +175,18 @@ const REDIS: &str = skidder_input_redis::KIND;
 #[cfg(feature = "aws")]
 const AWS_S3: &str = skidder_input_aws::KIND;
 
+/// A type of the same crate.
+#[cfg(feature = "aws")]
+const AWS_CLOUDWATCH: &str = skidder_input_aws::cloudwatch::KIND;
+
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    17 + cfg!(not(feature = "aws")) as usize + cfg!(not(feature = "kafka")) as usize] = [
+    16 + 2 * cfg!(not(feature = "aws")) as usize + cfg!(not(feature = "kafka")) as usize] = [
+    #[cfg(not(feature = "aws"))]
     "aws-cloudwatch",
     #[cfg(not(feature = "aws"))]
     "aws-s3",
@@ -243,6 +250,10 @@ pub(crate) fn read(
     #[cfg(feature = "aws")]
     if *kind == *AWS_S3 {
         return filestream::aws_s3::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "aws")]
+    if *kind == *AWS_CLOUDWATCH {
+        return filestream::aws_cloudwatch::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -331,7 +342,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     files
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
-        .chain(cfg!(feature = "aws").then_some("aws-s3"))
+        .chain(cfg!(feature = "aws").then_some(["aws-cloudwatch", "aws-s3"]).into_iter().flatten())
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 

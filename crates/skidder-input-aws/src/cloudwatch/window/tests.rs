@@ -1,0 +1,198 @@
+use super::*;
+use skidder_os::Timestamp;
+
+const MINUTE: Milliseconds = 60_000;
+
+fn event(id: usize, time: Milliseconds, received: Milliseconds) -> LogEvent {
+    LogEvent {
+        id: id.to_string(),
+        stream: "s".to_owned(),
+        message: String::new(),
+        time: Timestamp(time * 1_000_000),
+        ingested: Some(Timestamp(received * 1_000_000)),
+    }
+}
+
+/// The service: what it shows at a time of what it will have received.
+struct Service(Vec<LogEvent>);
+
+impl Service {
+    /// What a scan between two times shows.
+    fn show(&self, now: Milliseconds, low: Milliseconds, end: Milliseconds) -> Vec<LogEvent> {
+        let is_shown = |event: &&LogEvent| {
+            let time = milliseconds(event.time);
+            received(event) <= now && (low..=end).contains(&time)
+        };
+        let mut all: Vec<LogEvent> = self.0.iter().filter(is_shown).cloned().collect();
+        all.sort_by_key(|event| (event.time, event.ingested));
+        all
+    }
+
+    /// One scan, which ends behind so many batches; returns the ids of what is sent.
+    fn scan(
+        &self,
+        window: &mut Window,
+        now: Milliseconds,
+        (batch, batches): (usize, usize),
+    ) -> Vec<String> {
+        let mut new = self.show(now, window.low(), now);
+        new.retain(|event| !window.knows(event));
+        let mut sent = Vec::new();
+        for (count, events) in new.chunks(batch).enumerate() {
+            if count == batches {
+                return sent;
+            }
+            for event in events {
+                window.add(event);
+                sent.push(event.id.clone());
+            }
+            window.advance(milliseconds(events[events.len() - 1].time), now);
+            // Each batch has a cursor, with which a restart goes on.
+            *window = again(window);
+        }
+        window.complete(now);
+        sent
+    }
+}
+
+/// After a restart.
+fn again(window: &Window) -> Window {
+    let text = window.cursor();
+    assert!(text.len() < 64 << 10, "{} bytes", text.len());
+    Window::parse(&text).expect("a cursor")
+}
+
+fn once_each(sent: &[String], count: usize) {
+    let mut ids: Vec<usize> = sent.iter().map(|id| id.parse().unwrap()).collect();
+    assert_eq!(ids.len(), count);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn a_restart_behind_any_batch_repeats_nothing_and_loses_nothing() {
+    // Some are of one millisecond, some come late.
+    let all = (0..600_usize).map(|id| {
+        let time = 20 * MINUTE + (id / 7) as Milliseconds * 500;
+        let late = if id % 5 == 0 { 3 * MINUTE } else { 40 };
+        event(id, time, time + late)
+    });
+    let service = Service(all.collect());
+    for (batch, batches) in [(1, 1), (3, 1), (7, 2), (10, 5), (100, 1), (1000, 9)] {
+        let mut window = Window::starting_at(0);
+        let (mut sent, mut now) = (Vec::new(), 20 * MINUTE);
+        for round in 0..5_000 {
+            sent.extend(service.scan(&mut window, now, (batch, batches)));
+            window = again(&window);
+            if round % 20 == 0 {
+                now += 10_000;
+            }
+        }
+        once_each(&sent, 600);
+    }
+}
+
+#[test]
+fn what_is_read_from_the_beginning_is_not_looked_at_again() {
+    let service = Service((0..100).map(|id| event(id, id as Milliseconds * MINUTE, 0)).collect());
+    let mut window = Window::starting_at(0);
+    let now = 10_000 * MINUTE;
+    assert_eq!(service.scan(&mut window, now, (10, 3)).len(), 30);
+    assert_eq!((window.low(), window.known.len()), (29 * MINUTE, 1));
+    let sent = service.scan(&mut window, now, (10, 99));
+    assert_eq!((sent.len(), &*sent[0]), (70, "30"));
+    assert_eq!((window.low(), window.front()), (now + 1 - 5 * MINUTE, now + 1));
+}
+
+#[test]
+fn a_scan_that_ends_early_leaves_what_came_late_behind_its_place() {
+    let mut window = Window::starting_at(0);
+    let now = 100 * MINUTE;
+    let early = event(1, now - MINUTE, now - MINUTE);
+    let service = Service(vec![early.clone()]);
+    assert_eq!(service.scan(&mut window, now, (1, 9)), ["1"]);
+    // An hour later two more have come, between the times that were read.
+    let late = |id, seconds: i64| event(id, now - seconds * 1000, now + 10);
+    let service = Service(vec![early, late(2, 200), late(3, 100)]);
+    let now = 160 * MINUTE;
+    assert_eq!(service.scan(&mut window, now, (1, 1)), ["2"]);
+    window = again(&window);
+    assert_eq!(service.scan(&mut window, now, (1, 9)), ["3"]);
+}
+
+#[test]
+fn many_events_of_one_millisecond_come_once_as_long_as_their_ids_have_room() {
+    let now = 100 * MINUTE;
+    let of = |count| Service((0..count).map(|id| event(id, now - 10, now - 5)).collect());
+    let mut window = Window::starting_at(0);
+    let service = of(KEPT_MAX);
+    let mut sent = service.scan(&mut window, now, (1000, 4));
+    window = again(&window);
+    sent.extend(service.scan(&mut window, now, (1000, 99)));
+    once_each(&sent, KEPT_MAX);
+
+    // With more, a scan that was interrupted repeats some; one that ended repeats none, and the next one neither.
+    let service = of(5 * KNOWN_MAX);
+    let mut window = Window::starting_at(0);
+    let shown = service.show(now, 0, now);
+    for event in &shown {
+        assert!(!window.knows(event));
+        window.add(event);
+        window.advance(now - 10, now);
+    }
+    assert_eq!(window.known.len(), 4 * KNOWN_MAX);
+    assert_eq!(window.low(), now - 10);
+    let kept = again(&window);
+    assert_eq!((kept.known.len(), kept.received), (KEPT_MAX, None));
+    window.complete(now);
+    window = again(&window);
+    assert_eq!((window.low(), window.known.len()), (now - 9, 0));
+}
+
+#[test]
+fn a_busy_group_is_looked_at_again_for_less_long() {
+    // A thousand events a second.
+    let second = |at: Milliseconds| {
+        (0..1000).map(move |id| {
+            let time = at * 1000 + id;
+            event((at * 1000 + id) as usize, time, time + 100)
+        })
+    };
+    let mut window = Window::starting_at(0);
+    let mut sent = 0;
+    for scan in 1..=4_i64 {
+        let now = scan * MINUTE;
+        let service = Service(((scan - 2) * 60..scan * 60).flat_map(second).collect());
+        let count = service.show(now, window.low(), now);
+        for events in count.chunks(1000) {
+            for event in events {
+                if !window.knows(event) {
+                    window.add(event);
+                    sent += 1;
+                }
+            }
+            window.advance(milliseconds(events[events.len() - 1].time), now);
+        }
+        window.complete(now);
+        assert!(window.known.len() <= KNOWN_MAX);
+        assert!((now - window.low() - 20_000).abs() < 200, "{} of {now}", window.low());
+        // What is not in the cursor by id is known by when it was received.
+        let mut kept = again(&window);
+        assert_eq!(kept.known.len(), KEPT_MAX);
+        let old = event(1, now - 15_000, now - 14_900);
+        let late = event(1, now - 15_000, now - 1);
+        assert!(kept.knows(&old) && !kept.knows(&late) && !window.knows(&old));
+    }
+    assert!((240_000 - 1000..=241_000).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_text_that_is_no_cursor_is_none() {
+    let window = Window::starting_at(-5);
+    assert_eq!(again(&window), window);
+    for text in ["", "1 2 3 4", "1 2 3 x ", "1 2 3 4 ?", "1 2 3 4 AAAA", "1 2 3 4  5"] {
+        assert_eq!(Window::parse(text), None, "{text}");
+    }
+    assert!(Window::parse("1 2 3 4 ").is_some());
+}
