@@ -194,10 +194,9 @@ impl Servers {
         let name = if is_fips { "logs-fips" } else { "logs" };
         let url = match &self.endpoint {
             Some(Endpoint::Url(url)) => url.clone(),
-            Some(Endpoint::Domain(domain)) => HostUrl {
-                name: format!("{name}.{region}.{domain}"),
-                ..service_url(name, region)
-            },
+            Some(Endpoint::Domain(domain)) => {
+                HostUrl { name: format!("{name}.{region}.{domain}"), ..service_url(name, region) }
+            }
             None => service_url(name, region),
         };
         self.service("logs", region, Target::at(url, &self.proxy))

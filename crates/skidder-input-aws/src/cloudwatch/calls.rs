@@ -72,7 +72,7 @@ impl Calls {
         filter: EventFilter<'_>,
         asked: &(dyn Fn() + Sync),
     ) -> Result<Page<LogEvent>, CallError> {
-        let LogGroup::Name(group) | LogGroup::Arn(group) = filter.group;
+        let (LogGroup::Name(group) | LogGroup::Arn(group)) = filter.group;
         let mut tries = Tries::new(&self.shared, part, Some(group));
         loop {
             tries.wait().await?;
@@ -164,7 +164,12 @@ impl<'a> Tries<'a> {
             // The next request of any worker waits for that.
             let pause = self.shared.pace.throttled();
             if is_first {
-                tracing::warn!(part = self.part, ?pause, error = text, "CloudWatch is asked less often");
+                tracing::warn!(
+                    part = self.part,
+                    ?pause,
+                    error = text,
+                    "CloudWatch is asked less often"
+                );
             }
             return Ok(());
         }

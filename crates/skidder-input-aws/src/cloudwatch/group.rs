@@ -103,7 +103,11 @@ impl Group {
 
     fn succeeded(&mut self, shared: &Shared) {
         if self.failures > 0 {
-            tracing::info!(group = self.name, failures = self.failures, "the log group is read again");
+            tracing::info!(
+                group = self.name,
+                failures = self.failures,
+                "the log group is read again"
+            );
             self.failures = 0;
             shared.intake.metrics().set_trouble_of(&self.name, None);
         }

@@ -79,7 +79,11 @@ async fn list(shared: &Arc<Shared>, groups: &mut All) -> Result<(), CallError> {
                 }
                 Err(CallError::Stopped) => Err(CallError::Stopped),
                 Err(error @ (CallError::Missing(_) | CallError::Failed(_))) => {
-                    report(shared, &error.to_string(), "cannot list log groups; the next scan tries again");
+                    report(
+                        shared,
+                        &error.to_string(),
+                        "cannot list log groups; the next scan tries again",
+                    );
                     Ok(())
                 }
             }
@@ -138,8 +142,7 @@ fn listed(shared: &Arc<Shared>, found: BTreeSet<String>, groups: &mut All) {
 fn report(shared: &Shared, error: &str, message: &'static str) {
     let part = shared.settings.address();
     let metrics = shared.intake.metrics();
-    let is_new =
-        !metrics.troubles().iter().any(|it| *it.part == *part && *it.text == *error);
+    let is_new = !metrics.troubles().iter().any(|it| *it.part == *part && *it.text == *error);
     metrics.failed(&part, error);
     metrics.set_trouble_of(&part, Some(error));
     if is_new {

@@ -252,11 +252,10 @@ fn read_groups(section: &Section<'_>) -> Option<(Groups, String)> {
     });
     let is_wrong = arn.is_wrong();
     let arn = arn.optional().flatten();
-    let text = |key| section.get(key).optional().filter(|text| !text.is_empty());
     let name = section.get(&LOG_GROUP_NAME).check(|name| check_group(name));
     let is_wrong = is_wrong || name.is_wrong();
     let name = name.optional().filter(|name| !name.is_empty());
-    let prefix = text(&LOG_GROUP_NAME_PREFIX);
+    let prefix = section.get(&LOG_GROUP_NAME_PREFIX).optional().filter(|text| !text.is_empty());
     let linked = section.get(&INCLUDE_LINKED).value();
     let check_if_set = |name: &String| if name.is_empty() { Ok(()) } else { check_region(name) };
     let region = section.get(&REGION_NAME).check(check_if_set);
@@ -368,7 +367,8 @@ fn read_streams(section: &Section<'_>) -> Option<Streams> {
         (false, true) => Some(Streams::Named(names)),
         (true, false) => Some(Streams::Prefix(prefix)),
         (false, false) => {
-            let message = "`log_streams` and `log_stream_prefix` are both set, which CloudWatch refuses";
+            let message =
+                "`log_streams` and `log_stream_prefix` are both set, which CloudWatch refuses";
             section.problem(LOG_STREAM_PREFIX.name(), message, "write an input for each");
             None
         }

@@ -166,7 +166,8 @@ impl Window {
             self.known.iter().map(|(id, known)| (*id, *known)).collect();
         if kept.len() > KEPT_MAX {
             // Those of the time that is being read are known by nothing else. A restart repeats those that do not fit.
-            let rank = |known: &Known| std::cmp::Reverse((known.time >= self.front, known.received));
+            let rank =
+                |known: &Known| std::cmp::Reverse((known.time >= self.front, known.received));
             kept.select_nth_unstable_by_key(KEPT_MAX, |(_, known)| rank(known));
             let is_before = |known: &Known| known.time < self.front && known.received != UNKNOWN;
             let left_out = kept.drain(KEPT_MAX..).filter(|(_, known)| is_before(known));

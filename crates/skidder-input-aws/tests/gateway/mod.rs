@@ -63,10 +63,15 @@ impl Gateway {
         let (listener, address) = listen().await;
         let gateway = Self { server, port: address.port(), state: Arc::default() };
         let serving = gateway.clone();
-        serve_all(listener, None, || {}, move |stream| {
-            let gateway = serving.clone();
-            async move { drop(gateway.serve(stream).await) }
-        });
+        serve_all(
+            listener,
+            None,
+            || {},
+            move |stream| {
+                let gateway = serving.clone();
+                async move { drop(gateway.serve(stream).await) }
+            },
+        );
         gateway
     }
 
@@ -201,7 +206,8 @@ impl Gateway {
         let event = |(time, text): &(i64, String)| json!({ "timestamp": time, "message": text });
         for events in events.chunks(5_000) {
             let events: Vec<Value> = events.iter().map(event).collect();
-            let body = json!({ "logGroupName": group, "logStreamName": stream, "logEvents": events });
+            let body =
+                json!({ "logGroupName": group, "logStreamName": stream, "logEvents": events });
             self.call("PutLogEvents", &body);
         }
     }

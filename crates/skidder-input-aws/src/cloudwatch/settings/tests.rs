@@ -122,6 +122,7 @@ fn what_has_no_effect_is_said() {
         assert!(input.is_some() && problems.contains(expected), "{text}: {problems}");
     }
     // As templates write it.
-    let empty = format!("log_group_arn: '{ARN}', log_group_name: '', region_name: '', log_streams: []");
+    let empty =
+        format!("log_group_arn: '{ARN}', log_group_name: '', region_name: '', log_streams: []");
     assert_eq!(settings(&empty).groups, Groups::Arn(ARN.to_owned()));
 }
