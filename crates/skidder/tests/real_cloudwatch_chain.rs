@@ -82,16 +82,21 @@ impl Logs {
     }
 }
 
-/// The messages that a receiver has written. A line without an end is of a program that was killed.
-fn messages(place: &Place) -> Vec<String> {
+/// What a receiver has written. A line without an end is of a program that was killed.
+fn written(place: &Place) -> Vec<Value> {
     let mut all = Vec::new();
     let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return all };
     for file in listed {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        all.extend(events.map(|event| event["message"].as_str().unwrap().to_owned()));
+        all.extend(text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()));
     }
     all
+}
+
+/// The messages of these events.
+fn messages(place: &Place) -> Vec<String> {
+    let text = |event: &Value| event["message"].as_str().unwrap().to_owned();
+    written(place).iter().map(text).collect()
 }
 
 #[test]
@@ -104,6 +109,10 @@ fn a_group_is_read_once_with_once() {
     let received = to.once(&[]).succeeded().ledger();
     assert_eq!(received, Ledger { read: LINES, delivered: LINES, ..Ledger::default() });
     accept("a log group to a file", judge(&[("a", LINES)], &messages(&to)), 0);
+    for event in written(&to) {
+        let id = event["@metadata"]["_id"].as_str().unwrap();
+        assert_eq!(event["event"]["id"], id);
+    }
     assert_eq!(to.once(&[]).succeeded().ledger(), Ledger::default(), "all of them are known");
 }
 

@@ -211,6 +211,7 @@ impl Reading {
         if low > end {
             return Ok(false);
         }
+        self.window.begin();
         self.scan = Some(Scan {
             start: low,
             end,

@@ -12,9 +12,10 @@
 //!  at again     │ came late, and is new       │ what is known
 //! ```
 //!
-//! The text of a cursor is `low front until received ids`: the first four are milliseconds since 1970-01-01 UTC, `ids` are
-//! base64 of eight bytes each. `until` and `received` stand for ids that did not fit: events before the time `until` that
-//! the service received until `received` are known.
+//! The text of a cursor is `low front before until new ids`: the first four are milliseconds since 1970-01-01 UTC, `ids` are
+//! base64 of eight bytes each. `before` and `until` stand for ids that did not fit: events before the time `before` that
+//! the service received until `until` are known. The last `new` ids were sent by a scan that has not come to `front`: other
+//! events that came late, and were received before these, may be still to come.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -46,6 +47,10 @@ pub(crate) struct Window {
     low: Milliseconds,
     /// Everything before this time was there when it was asked for.
     front: Milliseconds,
+    /// Where the scan under way is: it has sent what was new before this time.
+    place: Milliseconds,
+    /// [`Window::front`] when it began.
+    read: Milliseconds,
     /// Events that are known without their ids, after a restart.
     received: Option<Received>,
     /// Events from `low` on that were sent.
@@ -65,6 +70,8 @@ struct Received {
 struct Known {
     time: Milliseconds,
     received: Milliseconds,
+    /// It was sent by the scan under way.
+    is_new: bool,
 }
 
 /// A time in milliseconds.
@@ -86,7 +93,18 @@ fn received(event: &LogEvent) -> Milliseconds {
 impl Window {
     /// Nothing was read; the first scan begins at this time.
     pub(crate) fn starting_at(low: Milliseconds) -> Self {
-        Self { low, front: low, ..Self::default() }
+        Self { low, front: low, place: low, read: low, ..Self::default() }
+    }
+
+    /// A scan begins.
+    pub(crate) fn begin(&mut self) {
+        // One that was interrupted before that has not shown all that came late.
+        if self.place >= self.read {
+            for known in self.known.values_mut() {
+                known.is_new = false;
+            }
+        }
+        (self.place, self.read) = (self.low, self.front);
     }
 
     /// The first time of the next scan.
@@ -101,27 +119,27 @@ impl Window {
 
     /// Whether an event was sent. Call it for every event of a scan.
     pub(crate) fn knows(&mut self, event: &LogEvent) -> bool {
-        let seen = Known { time: milliseconds(event.time), received: received(event) };
+        let (time, received) = (milliseconds(event.time), received(event));
         if let Some(known) = self.known.get_mut(&id_of(event)) {
             // A cursor has no times.
-            *known = seen;
+            (known.time, known.received) = (time, received);
             return true;
         }
-        let is_in = |all: Received| seen.time < all.before && seen.received <= all.until;
-        self.received.is_some_and(is_in)
+        self.received.is_some_and(|all| time < all.before && received <= all.until)
     }
 
     /// An event is sent.
     pub(crate) fn add(&mut self, event: &LogEvent) {
         // There are so many only if they are all of one time. A restart in the middle of them repeats some anyway.
         if self.known.len() < 4 * KNOWN_MAX {
-            let known = Known { time: milliseconds(event.time), received: received(event) };
-            self.known.insert(id_of(event), known);
+            let (time, received) = (milliseconds(event.time), received(event));
+            self.known.insert(id_of(event), Known { time, received, is_new: true });
         }
     }
 
     /// A scan until the time `end` has come to this time: everything that it shows before that was sent.
     pub(crate) fn advance(&mut self, place: Milliseconds, end: Milliseconds) {
+        self.place = self.place.max(place);
         self.front = self.front.max(place);
         let look_back = LOOK_BACK.as_millis() as Milliseconds;
         let mut low = end.saturating_add(1).saturating_sub(look_back);
@@ -161,45 +179,58 @@ impl Window {
 
     /// The text of the cursor.
     pub(crate) fn cursor(&self) -> String {
+        // Behind what was read before, all that was received is known.
+        let is_behind = self.place >= self.read;
+        let (mut new, mut old) = (Vec::new(), Vec::new());
+        for (id, known) in &self.known {
+            let list = if known.is_new && !is_behind { &mut new } else { &mut old };
+            list.push((*id, *known));
+        }
+        // A restart repeats the others.
+        let room = KEPT_MAX.saturating_sub(old.len()).max(KEPT_MAX / 2);
+        new.truncate(room);
+        let room = KEPT_MAX - new.len();
         let mut received = self.received;
-        let mut kept: Vec<(u64, Known)> =
-            self.known.iter().map(|(id, known)| (*id, *known)).collect();
-        if kept.len() > KEPT_MAX {
-            // Those of the time that is being read are known by nothing else. A restart repeats those that do not fit.
+        if old.len() > room {
+            // Those of the time that is being read are known by nothing else, and a restart repeats what does not fit.
             let rank =
                 |known: &Known| std::cmp::Reverse((known.time >= self.front, known.received));
-            kept.select_nth_unstable_by_key(KEPT_MAX, |(_, known)| rank(known));
-            let is_before = |known: &Known| known.time < self.front && known.received != UNKNOWN;
-            let left_out = kept.drain(KEPT_MAX..).filter(|(_, known)| is_before(known));
+            old.select_nth_unstable_by_key(room, |(_, known)| rank(known));
+            let is_read = |known: &Known| known.time < self.front && known.received != UNKNOWN;
+            let left_out = old.drain(room..).filter(|(_, known)| is_read(known));
             let until = left_out.map(|(_, known)| known.received).max();
             let until = until.max(received.map(|all| all.until));
             received = until.map(|until| Received { before: self.front, until });
         }
-        let mut ids = Vec::with_capacity(kept.len() * ID_BYTES);
-        for (id, _) in kept {
+        let mut ids = Vec::with_capacity((old.len() + new.len()) * ID_BYTES);
+        for (id, _) in old.iter().chain(&new) {
             ids.extend_from_slice(&id.to_le_bytes());
         }
         let Received { before, until } =
             received.unwrap_or(Received { before: Milliseconds::MIN, until: Milliseconds::MIN });
-        let ids = STANDARD_NO_PAD.encode(ids);
-        format!("{} {} {before} {until} {ids}", self.low, self.front)
+        let (ids, new) = (STANDARD_NO_PAD.encode(ids), new.len());
+        format!("{} {} {before} {until} {new} {ids}", self.low, self.front)
     }
 
     /// Reads the text of a cursor. Nothing if it is none of this version.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(' ');
-        let mut time = || parts.next()?.parse::<Milliseconds>().ok();
-        let (low, front, before, until) = (time()?, time()?, time()?, time()?);
+        let mut number = || parts.next()?.parse::<Milliseconds>().ok();
+        let (low, front, before, until) = (number()?, number()?, number()?, number()?);
+        let new = usize::try_from(number()?).ok()?;
         let ids = STANDARD_NO_PAD.decode(parts.next()?).ok()?;
-        if parts.next().is_some() || !ids.len().is_multiple_of(ID_BYTES) {
+        let count = ids.len() / ID_BYTES;
+        if parts.next().is_some() || !ids.len().is_multiple_of(ID_BYTES) || new > count {
             return None;
         }
         // They get their times with the next scan, which shows them again.
-        let known = Known { time: front, received: UNKNOWN };
-        let ids = ids.chunks_exact(ID_BYTES).filter_map(|bytes| bytes.try_into().ok());
-        let known = ids.map(|bytes| (u64::from_le_bytes(bytes), known)).collect();
+        let known = |place| Known { time: front, received: UNKNOWN, is_new: place >= count - new };
+        let ids = ids.chunks_exact(ID_BYTES).enumerate();
+        let ids = ids.filter_map(|(place, bytes)| {
+            Some((u64::from_le_bytes(bytes.try_into().ok()?), known(place)))
+        });
         let received = (before > low).then_some(Received { before, until });
-        Some(Self { low, front, received, known })
+        Some(Self { low, front, place: low, read: front, received, known: ids.collect() })
     }
 }
 

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 10] = [
+    "aws-cloudwatch.md",
+    "aws-s3.md",
     "filestream.md",
     "inputs.md",
     "mqtt.md",

@@ -35,6 +35,7 @@ impl Service {
         now: Milliseconds,
         (batch, batches): (usize, usize),
     ) -> Vec<String> {
+        window.begin();
         let mut new = self.show(now, window.low(), now);
         new.retain(|event| !window.knows(event));
         let mut sent = Vec::new();
@@ -47,8 +48,6 @@ impl Service {
                 sent.push(event.id.clone());
             }
             window.advance(milliseconds(events[events.len() - 1].time), now);
-            // Each batch has a cursor, with which a restart goes on.
-            *window = again(window);
         }
         window.complete(now);
         sent
@@ -165,6 +164,7 @@ fn a_busy_group_is_looked_at_again_for_less_long() {
     let mut sent = 0;
     for scan in 1..=4_i64 {
         let now = scan * MINUTE;
+        window.begin();
         let service = Service(((scan - 2) * 60..scan * 60).flat_map(second).collect());
         let count = service.show(now, window.low(), now);
         for events in count.chunks(1000) {
@@ -190,11 +190,47 @@ fn a_busy_group_is_looked_at_again_for_less_long() {
 }
 
 #[test]
+fn more_late_events_than_a_cursor_has_room_for_are_not_lost_with_a_restart_among_them() {
+    let now = 100 * MINUTE;
+    let mut all: Vec<LogEvent> = (0..8_000)
+        .map(|id| {
+            event(id, now - 60_000 + id as Milliseconds * 7, now - 59_000 + id as Milliseconds * 7)
+        })
+        .collect();
+    let mut window = Window::starting_at(0);
+    let mut sent = Service(all.clone()).scan(&mut window, now, (1_000, 99));
+    assert_eq!(sent.len(), 8_000);
+    // They are received in another order than that of their times.
+    all.extend((8_000..18_000).map(|id| {
+        let place = id as Milliseconds - 8_000;
+        event(id, now - 200_000 + place * 18, now + 1 + (place * 7_919) % 10_000)
+    }));
+    let service = Service(all);
+    sent.extend(service.scan(&mut window, now + MINUTE, (1_000, 4)));
+    window = again(&window);
+    sent.extend(service.scan(&mut window, now + MINUTE, (1_000, 99)));
+    let (count, mut ids) = (sent.len(), sent);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 18_000);
+    assert!(count <= 18_000 + 8_000, "{count}");
+}
+
+#[test]
 fn a_text_that_is_no_cursor_is_none() {
     let window = Window::starting_at(-5);
     assert_eq!(again(&window), window);
-    for text in ["", "1 2 3 4", "1 2 3 x ", "1 2 3 4 ?", "1 2 3 4 AAAA", "1 2 3 4  5"] {
+    for text in [
+        "",
+        "1 2 3 4",
+        "1 2 3 4 0",
+        "1 2 3 x 0 ",
+        "1 2 3 4 0 ?",
+        "1 2 3 4 0 AAAA",
+        "1 2 3 4 0  5",
+        "1 2 3 4 1 ",
+    ] {
         assert_eq!(Window::parse(text), None, "{text}");
     }
-    assert!(Window::parse("1 2 3 4 ").is_some());
+    assert!(Window::parse("1 2 3 4 0 ").is_some());
 }
