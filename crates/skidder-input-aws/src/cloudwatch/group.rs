@@ -3,12 +3,14 @@
 use super::calls::{CallError, Calls, Shared};
 use super::events::{batch_of, fields};
 use super::settings::{Groups, Streams};
+use super::slice::Slice;
 use super::window::{LOOK_BACK, Milliseconds, VERSION, Window, milliseconds};
 use skidder_amazon::{EVENTS_MAX, EventFilter, LogEvent, LogGroup, LogStreams};
 use skidder_event::{Batch, Progress, SourcePart};
 use skidder_input::Source;
-use skidder_os::Timestamp;
+use skidder_os::{Monotonic, Timestamp};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Pages of a turn: then other groups are read that wait for a worker.
 const PAGES_OF_TURN: usize = 20;
@@ -18,6 +20,8 @@ const BATCH_EVENTS_MAX: usize = 1_024;
 const BATCH_BYTES: usize = 256 << 10;
 /// The cursor of a group without events is saved so often: a restart looks for events from there on.
 const SAVE_EVERY: Milliseconds = 10 * 60 * 1000;
+/// How long a group that is gone stays.
+const GONE_AFTER: Duration = Duration::from_mins(10);
 /// A cursor may be so far ahead of the clock.
 const AHEAD_MAX: Milliseconds = 60 * 1000;
 
@@ -30,6 +34,8 @@ pub(crate) struct Group {
     reading: Option<Reading>,
     /// Scans in a row that failed.
     failures: u32,
+    /// The last listing did not have it, nor others since this time.
+    gone_since: Option<Monotonic>,
 }
 
 /// What became of a turn.
@@ -51,32 +57,63 @@ struct Reading {
     /// The front of the cursor that was sent last.
     saved: Option<Milliseconds>,
     scan: Option<Scan>,
+    /// How long the next slice is; nothing for one that is as long as the scan.
+    span: Option<Milliseconds>,
     /// A warning of events that come late was written.
     has_warned: bool,
 }
 
 /// A scan under way.
 struct Scan {
-    start: Milliseconds,
     end: Milliseconds,
-    /// Of the next page; nothing for the first one.
+    slice: Slice,
+    /// Of the next page; nothing for the first one of the slice.
     token: Option<String>,
-    /// The latest time of an event so far.
-    place: Milliseconds,
-    /// Each event was as late as those before it, or later.
-    is_ordered: bool,
+    /// Events of the slice so far, known ones too.
+    count: usize,
+    /// Some of them were sent.
     has_sent: bool,
+}
+
+impl Scan {
+    /// Begins at the first slice.
+    fn new(slice: Slice, end: Milliseconds) -> Self {
+        Self { end, slice, token: None, count: 0, has_sent: false }
+    }
 }
 
 impl Group {
     pub(crate) fn new(id: String, shared: &Shared) -> Self {
         let name = shared.settings.source_name(&id);
-        Self { id, name, reading: None, failures: 0 }
+        Self { id, name, reading: None, failures: 0, gone_since: None }
     }
 
-    /// The name of its source.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// Whether it is to be read.
+    pub(crate) fn is_there(&self) -> bool {
+        self.gone_since.is_none()
+    }
+
+    /// It is there, or there again.
+    pub(crate) fn set_found(&mut self) {
+        self.gone_since = None;
+    }
+
+    /// It is not there. It stays for some time: of one that comes back, events may be on their way.
+    pub(crate) fn set_gone(&mut self, shared: &Shared) {
+        if self.gone_since.is_none() {
+            self.gone_since = Some(shared.intake.clock().monotonic());
+            self.failures = 0;
+            if let Some(reading) = &mut self.reading {
+                reading.scan = None;
+            }
+            tracing::info!(group = self.name, "a log group is gone");
+            shared.intake.metrics().set_trouble_of(&self.name, None);
+        }
+    }
+
+    /// Whether it was not there for so long that it is forgotten.
+    pub(crate) fn is_over(&self, now: Monotonic) -> bool {
+        self.gone_since.is_some_and(|since| now.since(since) >= GONE_AFTER)
     }
 
     /// Reads some pages.
@@ -189,7 +226,7 @@ impl Reading {
                 (window, Some(front))
             }
         };
-        Ok(Self { source, window, saved, scan: None, has_warned: false })
+        Ok(Self { source, window, saved, scan: None, span: None, has_warned: false })
     }
 
     /// Begins a scan if none is under way. Returns whether there is anything to read.
@@ -198,8 +235,9 @@ impl Reading {
             return Ok(true);
         }
         let now = shared.intake.clock().wall();
-        let (end, low) = (milliseconds(now.earlier_by(shared.settings.latency)), self.window.low());
-        let ahead = low - milliseconds(now);
+        let (end, front) =
+            (milliseconds(now.earlier_by(shared.settings.latency)), self.window.front());
+        let ahead = front - milliseconds(now);
         if ahead > AHEAD_MAX {
             return Err(CallError::Failed(format!(
                 "the group was read until {} s ahead of this machine's clock: correct the clock; if it is right now, forget \
@@ -208,18 +246,11 @@ impl Reading {
                 self.source.about().name
             )));
         }
-        if low > end {
+        if front > end {
             return Ok(false);
         }
-        self.window.begin();
-        self.scan = Some(Scan {
-            start: low,
-            end,
-            token: None,
-            place: low,
-            is_ordered: true,
-            has_sent: false,
-        });
+        let slice = Slice::new(self.window.low(), front, end, self.span);
+        self.scan = Some(Scan::new(slice, end));
         Ok(true)
     }
 
@@ -241,28 +272,46 @@ impl Reading {
                 Streams::Prefix(prefix) => LogStreams::Prefix(prefix),
             },
             pattern: "",
-            start: Some(time(scan.start)),
-            end: Some(time(scan.end)),
+            start: Some(time(scan.slice.start)),
+            end: Some(time(scan.slice.end)),
             events_max: EVENTS_MAX,
             token: scan.token.as_deref(),
         };
         let source = &self.source;
         let page = calls.events(name, filter, &|| source.requested()).await?;
-        self.send_new(page.items, id, &shared).await?;
         let Some(scan) = &mut self.scan else { return Ok(true) };
-        if page.next.is_some() {
-            scan.token = page.next;
-            return Ok(false);
+        if scan.token.is_none() && page.next.is_some() {
+            let times = page.items.iter().map(|event| milliseconds(event.time));
+            if let Some(shorter) = scan.slice.shorter(times.collect(), self.window.front()) {
+                scan.slice = shorter;
+                return Ok(false);
+            }
         }
-        let (end, has_sent) = (scan.end, scan.has_sent);
-        self.scan = None;
-        self.window.complete(end);
+        scan.count += page.items.len();
+        scan.token = page.next;
+        let is_last = scan.token.is_none();
+        self.send_new(page.items, id, &shared).await?;
+        if is_last { self.end_slice(&shared).await } else { Ok(false) }
+    }
+
+    /// The last page of a slice was sent. Returns whether it was the last slice of the scan.
+    async fn end_slice(&mut self, shared: &Shared) -> Result<bool, CallError> {
+        let Some(Scan { end, slice, count, has_sent, .. }) = self.scan.take() else {
+            return Ok(true);
+        };
+        self.window.complete(slice.end, end);
+        self.span = Some(slice.next_span(count));
+        let is_last = slice.end >= end;
+        if !is_last {
+            let next = slice.end + 1;
+            self.scan = Some(Scan::new(Slice::new(next, next, end, self.span), end));
+        }
         let is_due = self.saved.is_none_or(|saved| self.window.front() - saved >= SAVE_EVERY);
         if has_sent || is_due {
             let batch = self.source.batch(Vec::new(), 0);
-            self.send(batch, 0, &shared).await?;
+            self.send(batch, 0, shared).await?;
         }
-        Ok(true)
+        Ok(is_last)
     }
 
     /// Sends the events of a page that were not sent before.
@@ -274,7 +323,6 @@ impl Reading {
     ) -> Result<(), CallError> {
         let (mut new, mut bytes) = (Vec::new(), 0);
         for event in events {
-            self.check_order(milliseconds(event.time), shared);
             if self.window.knows(&event) {
                 continue;
             }
@@ -303,9 +351,6 @@ impl Reading {
     ) -> Result<(), CallError> {
         if let Some(scan) = &mut self.scan {
             scan.has_sent = true;
-            if scan.is_ordered {
-                self.window.advance(scan.place, scan.end);
-            }
         }
         let now = shared.intake.clock().wall();
         let (batch, bytes) = batch_of(&mut self.source, events, (id, now));
@@ -327,21 +372,6 @@ impl Reading {
             // What no output has taken is read again by the next run.
             () = shared.intake.stopped() => Err(CallError::Stopped),
         }
-    }
-
-    /// Notes the place of a scan. An answer that is not in order moves the cursor only at its end.
-    fn check_order(&mut self, time: Milliseconds, shared: &Shared) {
-        let Some(scan) = &mut self.scan else { return };
-        if time < scan.place && std::mem::replace(&mut scan.is_ordered, false) {
-            let server = &shared.service.target.authority;
-            let group = &*self.source.about().name;
-            tracing::warn!(
-                group,
-                server,
-                "the server does not sort events by their time, as Amazon does: a restart during a scan may lose some"
-            );
-        }
-        scan.place = scan.place.max(time);
     }
 
     /// Warns once of events that appear nearly as late as they may.

@@ -15,6 +15,7 @@ mod group;
 mod pace;
 mod run;
 mod settings;
+mod slice;
 mod window;
 
 pub use settings::{AWS_CLOUDWATCH_INPUT, read};

@@ -112,7 +112,7 @@ async fn list_with_prefix(
     }
 }
 
-/// Takes up new groups, and drops those that are gone.
+/// Takes up new groups, and leaves out those that are gone.
 fn listed(shared: &Arc<Shared>, found: BTreeSet<String>, groups: &mut All) {
     let metrics = shared.intake.metrics();
     let part = shared.settings.address();
@@ -125,16 +125,13 @@ fn listed(shared: &Arc<Shared>, found: BTreeSet<String>, groups: &mut All) {
     } else {
         metrics.set_trouble_of(&part, None);
     }
-    groups.retain(|id, group| {
-        let is_there = found.contains(id);
-        if !is_there {
-            tracing::info!(group = group.name(), "a log group is gone");
-            metrics.set_trouble_of(group.name(), None);
-        }
-        is_there
-    });
+    for (_, group) in groups.iter_mut().filter(|(id, _)| !found.contains(*id)) {
+        group.set_gone(shared);
+    }
+    let now = shared.intake.clock().monotonic();
+    groups.retain(|_, group| !group.is_over(now));
     for id in found {
-        groups.entry(id.clone()).or_insert_with(|| Group::new(id, shared));
+        groups.entry(id.clone()).or_insert_with(|| Group::new(id, shared)).set_found();
     }
 }
 
@@ -150,11 +147,13 @@ fn report(shared: &Shared, error: &str, message: &'static str) {
     }
 }
 
-/// Scans all groups once. Returns those that are there.
+/// Scans all groups once. Returns them.
 async fn scan(shared: &Arc<Shared>, groups: All) -> All {
-    let workers = shared.settings.workers.min(groups.len());
+    let (there, gone): (All, All) = groups.into_iter().partition(|(_, group)| group.is_there());
+    let workers = shared.settings.workers.min(there.len());
     let work = Arc::new(Work::default());
-    work.waiting().extend(groups);
+    work.waiting().extend(there);
+    work.done().extend(gone);
     let mut working = JoinSet::new();
     for _ in 0..workers {
         let (shared, work) = (Arc::clone(shared), Arc::clone(&work));
@@ -174,8 +173,8 @@ async fn read(shared: &Arc<Shared>, work: &Work) {
             Turn::More => work.waiting().push_back((id, group)),
             Turn::Done => drop(work.done().insert(id, group)),
             Turn::Gone => {
-                tracing::info!(group = group.name(), "a log group is gone");
-                shared.intake.metrics().set_trouble_of(group.name(), None);
+                group.set_gone(shared);
+                work.done().insert(id, group);
             }
             Turn::Stopped => return,
         }

@@ -1,9 +1,11 @@
 //! What was read of a log group, and the cursor that says so.
 //!
-//! CloudWatch gives the events between two times, sorted by their time, then by when it received them
+//! CloudWatch gives the events between two times, by their own time
 //! (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html>). It gives no order of
-//! arrival: an event may appear behind others that are younger. So each scan begins some time before the end of the scan
-//! before, and leaves out what it knows, by the ids of the events.
+//! arrival: an event may appear among others that were read. So each scan begins some time before the end of the scan
+//! before, and leaves out what it knows, by the ids of the events. Nor is the documented order by time always kept
+//! (<https://github.com/aws/aws-sdk-js/issues/3994>): a scan is cut into slices of time, and only one whose last page was
+//! read moves the cursor beyond ids.
 //!
 //! ```text
 //!              low                          front
@@ -14,8 +16,8 @@
 //!
 //! The text of a cursor is `low front before until new ids`: the first four are milliseconds since 1970-01-01 UTC, `ids` are
 //! base64 of eight bytes each. `before` and `until` stand for ids that did not fit: events before the time `before` that
-//! the service received until `until` are known. The last `new` ids were sent by a scan that has not come to `front`: other
-//! events that came late, and were received before these, may be still to come.
+//! the service received until `until` are known. The last `new` ids were sent by the slice under way: others that the
+//! service received before these may be still to come.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -47,10 +49,6 @@ pub(crate) struct Window {
     low: Milliseconds,
     /// Everything before this time was there when it was asked for.
     front: Milliseconds,
-    /// Where the scan under way is: it has sent what was new before this time.
-    place: Milliseconds,
-    /// [`Window::front`] when it began.
-    read: Milliseconds,
     /// Events that are known without their ids, after a restart.
     received: Option<Received>,
     /// Events from `low` on that were sent.
@@ -70,7 +68,7 @@ struct Received {
 struct Known {
     time: Milliseconds,
     received: Milliseconds,
-    /// It was sent by the scan under way.
+    /// It was sent by the slice under way.
     is_new: bool,
 }
 
@@ -93,18 +91,7 @@ fn received(event: &LogEvent) -> Milliseconds {
 impl Window {
     /// Nothing was read; the first scan begins at this time.
     pub(crate) fn starting_at(low: Milliseconds) -> Self {
-        Self { low, front: low, place: low, read: low, ..Self::default() }
-    }
-
-    /// A scan begins.
-    pub(crate) fn begin(&mut self) {
-        // One that was interrupted before that has not shown all that came late.
-        if self.place >= self.read {
-            for known in self.known.values_mut() {
-                known.is_new = false;
-            }
-        }
-        (self.place, self.read) = (self.low, self.front);
+        Self { low, front: low, ..Self::default() }
     }
 
     /// The first time of the next scan.
@@ -117,7 +104,7 @@ impl Window {
         self.front
     }
 
-    /// Whether an event was sent. Call it for every event of a scan.
+    /// Whether an event was sent. Call it for every event that the service shows.
     pub(crate) fn knows(&mut self, event: &LogEvent) -> bool {
         let (time, received) = (milliseconds(event.time), received(event));
         if let Some(known) = self.known.get_mut(&id_of(event)) {
@@ -137,21 +124,16 @@ impl Window {
         }
     }
 
-    /// A scan until the time `end` has come to this time: everything that it shows before that was sent.
-    pub(crate) fn advance(&mut self, place: Milliseconds, end: Milliseconds) {
-        self.place = self.place.max(place);
-        self.front = self.front.max(place);
-        let look_back = LOOK_BACK.as_millis() as Milliseconds;
-        let mut low = end.saturating_add(1).saturating_sub(look_back);
-        if self.known.len() > 2 * KNOWN_MAX {
-            low = low.max(self.busy_low());
+    /// A slice until the time `until`, and not before [`Window::front`], of a scan until `end`, has ended: everything that
+    /// the service shows until then was sent.
+    pub(crate) fn complete(&mut self, until: Milliseconds, end: Milliseconds) {
+        for known in self.known.values_mut() {
+            known.is_new = false;
         }
-        self.raise(low.min(place));
-    }
-
-    /// A scan until the time `end` has ended: everything until then was sent.
-    pub(crate) fn complete(&mut self, end: Milliseconds) {
-        self.advance(end.saturating_add(1), end);
+        let next = until.saturating_add(1);
+        self.front = self.front.max(next);
+        let look_back = LOOK_BACK.as_millis() as Milliseconds;
+        self.raise(next.min(end.saturating_add(1).saturating_sub(look_back)));
         if self.known.len() > KNOWN_MAX {
             self.raise(self.busy_low());
         }
@@ -179,12 +161,10 @@ impl Window {
 
     /// The text of the cursor.
     pub(crate) fn cursor(&self) -> String {
-        // Behind what was read before, all that was received is known.
-        let is_behind = self.place >= self.read;
         let (mut new, mut old) = (Vec::new(), Vec::new());
         for (id, known) in &self.known {
-            let list = if known.is_new && !is_behind { &mut new } else { &mut old };
-            list.push((*id, *known));
+            let list = if known.is_new { &mut new } else { &mut old };
+            list.push((*id, known.received));
         }
         // A restart repeats the others.
         let room = KEPT_MAX.saturating_sub(old.len()).max(KEPT_MAX / 2);
@@ -192,13 +172,9 @@ impl Window {
         let room = KEPT_MAX - new.len();
         let mut received = self.received;
         if old.len() > room {
-            // Those of the time that is being read are known by nothing else, and a restart repeats what does not fit.
-            let rank =
-                |known: &Known| std::cmp::Reverse((known.time >= self.front, known.received));
-            old.select_nth_unstable_by_key(room, |(_, known)| rank(known));
-            let is_read = |known: &Known| known.time < self.front && known.received != UNKNOWN;
-            let left_out = old.drain(room..).filter(|(_, known)| is_read(known));
-            let until = left_out.map(|(_, known)| known.received).max();
+            old.select_nth_unstable_by_key(room, |(_, received)| std::cmp::Reverse(*received));
+            let left_out = old.drain(room..).map(|(_, received)| received);
+            let until = left_out.filter(|received| *received != UNKNOWN).max();
             let until = until.max(received.map(|all| all.until));
             received = until.map(|until| Received { before: self.front, until });
         }
@@ -230,7 +206,7 @@ impl Window {
             Some((u64::from_le_bytes(bytes.try_into().ok()?), known(place)))
         });
         let received = (before > low).then_some(Received { before, until });
-        Some(Self { low, front, place: low, read: front, received, known: ids.collect() })
+        Some(Self { low, front, received, known: ids.collect() })
     }
 }
 

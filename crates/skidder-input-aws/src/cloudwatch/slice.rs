@@ -1,0 +1,85 @@
+//! The part of a scan that is read at once: as long as its events are about as many as a cursor has ids for.
+
+use super::window::Milliseconds;
+
+/// Events of a slice, about.
+const EVENTS: usize = 4_000;
+/// A slice is at most so many times as long as the one before.
+const GROWTH_MAX: i64 = 16;
+
+/// Events from one time until another one, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) start: Milliseconds,
+    pub(crate) end: Milliseconds,
+}
+
+impl Slice {
+    /// Of a scan until `end`: as long as `span`, but until `front`. Nothing: the whole scan.
+    pub(crate) fn new(
+        start: Milliseconds,
+        front: Milliseconds,
+        end: Milliseconds,
+        span: Option<Milliseconds>,
+    ) -> Self {
+        let until = span.map_or(end, |span| start.saturating_add(span.max(1) - 1));
+        Self { start, end: until.max(front).min(end) }
+    }
+
+    /// One that has fewer events, since this one has more than the first page, whose events have these times. Nothing if
+    /// there is none.
+    pub(crate) fn shorter(self, mut times: Vec<Milliseconds>, front: Milliseconds) -> Option<Self> {
+        let place = EVENTS.min(times.len() * 3 / 4);
+        if place >= times.len() {
+            return None;
+        }
+        let (_, time, _) = times.select_nth_unstable(place);
+        let end = (*time).max(front).max(self.start);
+        (end < self.end).then_some(Self { end, ..self })
+    }
+
+    /// How long the next one is, if this one had so many events.
+    pub(crate) fn next_span(self, count: usize) -> Milliseconds {
+        let span = self.end.saturating_sub(self.start).saturating_add(1);
+        let count = i64::try_from(count.max(1)).unwrap_or(i64::MAX);
+        let next = span.saturating_mul(EVENTS as i64) / count;
+        next.min(span.saturating_mul(GROWTH_MAX)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_reaches_the_front_and_ends_with_the_scan() {
+        assert_eq!(Slice::new(0, 0, 100, None), Slice { start: 0, end: 100 });
+        assert_eq!(Slice::new(10, 10, 100, Some(5)), Slice { start: 10, end: 14 });
+        assert_eq!(Slice::new(10, 50, 100, Some(5)), Slice { start: 10, end: 50 });
+        assert_eq!(Slice::new(10, 10, 100, Some(i64::MAX)), Slice { start: 10, end: 100 });
+    }
+
+    #[test]
+    fn a_slice_with_too_many_events_gets_shorter_until_it_is_a_millisecond() {
+        let slice = Slice { start: 0, end: 1_000_000 };
+        let shorter = slice.shorter((0..10_000).rev().collect(), 0);
+        assert_eq!(shorter, Some(Slice { start: 0, end: 4_000 }));
+        assert_eq!(slice.shorter((0..100).collect(), 0), Some(Slice { start: 0, end: 75 }));
+        assert_eq!(slice.shorter((0..100).collect(), 90), Some(Slice { start: 0, end: 90 }));
+        assert_eq!(slice.shorter(vec![], 0), None);
+        let one = Slice { start: 7, end: 9 }.shorter(vec![7; 10_000], 0);
+        assert_eq!(one, Some(Slice { start: 7, end: 7 }));
+        assert_eq!(one.and_then(|one| one.shorter(vec![7; 10_000], 0)), None);
+    }
+
+    #[test]
+    fn the_next_slice_has_about_as_many_events_as_wanted() {
+        let slice = Slice { start: 0, end: 999 };
+        assert_eq!(slice.next_span(4_000), 1_000);
+        assert_eq!(slice.next_span(8_000), 500);
+        assert_eq!(slice.next_span(2_000), 2_000);
+        assert_eq!(slice.next_span(0), 16_000);
+        assert_eq!(Slice { start: 0, end: 0 }.next_span(1_000_000), 1);
+        assert_eq!(Slice { start: 0, end: i64::MAX }.next_span(0), i64::MAX);
+    }
+}
