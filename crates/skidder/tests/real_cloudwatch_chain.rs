@@ -143,3 +143,25 @@ fn a_reader_of_a_group_that_is_killed_again_and_again_loses_no_event() {
     // Nothing comes again.
     assert_eq!(to.once(&[]).succeeded().ledger(), Ledger::default());
 }
+
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn how_often_and_how_far_a_group_was_read_is_shown() {
+    let logs = Logs::start();
+    logs.put("one", 0..10, 0);
+    let to = logs.receiver("log_group_name: /app/a");
+    to.open_endpoint();
+    let mut program = to.start(&[]);
+    program.await_that("all are there", || messages(&to).len() == 10);
+    let metrics = to.get("/metrics");
+    let number = |name: &str| -> f64 {
+        let line = metrics.lines().find(|line| line.starts_with(&format!("{name}{{")));
+        let line = line.unwrap_or_else(|| panic!("no {name}"));
+        assert!(line.contains(&format!("source=\"{REGION}:/app/a\"")), "{line}");
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(number("skidder_source_requests_total") >= 1.0);
+    let age = number("skidder_source_newest_age_seconds");
+    assert!((55.0..120.0).contains(&age), "{age}");
+    program.terminate().succeeded();
+}

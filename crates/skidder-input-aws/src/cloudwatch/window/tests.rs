@@ -25,7 +25,7 @@ impl Service {
             received(event) <= now && (slice.start..=slice.end).contains(&time)
         };
         let mut all: Vec<LogEvent> = self.0.iter().filter(is_shown).cloned().collect();
-        all.sort_by_key(id_of);
+        all.sort_by_cached_key(id_of);
         all
     }
 
