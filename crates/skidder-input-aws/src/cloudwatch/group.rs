@@ -3,7 +3,7 @@
 use super::calls::{CallError, Calls, Shared};
 use super::events::{batch_of, fields};
 use super::settings::{Groups, Streams};
-use super::slice::Slice;
+use super::slice::{Shown, Slice};
 use super::window::{LOOK_BACK, Milliseconds, VERSION, Window, milliseconds};
 use skidder_amazon::{EVENTS_MAX, EventFilter, LogEvent, LogGroup, LogStreams};
 use skidder_event::{Batch, Progress, SourcePart};
@@ -69,16 +69,16 @@ struct Scan {
     slice: Slice,
     /// Of the next page; nothing for the first one of the slice.
     token: Option<String>,
-    /// Events of the slice so far, known ones too.
-    count: usize,
-    /// Some of them were sent.
+    /// What the service showed of the slice so far.
+    shown: Shown,
+    /// Some of that was sent.
     has_sent: bool,
 }
 
 impl Scan {
     /// Begins at the first slice.
     fn new(slice: Slice, end: Milliseconds) -> Self {
-        Self { end, slice, token: None, count: 0, has_sent: false }
+        Self { end, slice, token: None, shown: Shown::default(), has_sent: false }
     }
 }
 
@@ -280,14 +280,17 @@ impl Reading {
         let source = &self.source;
         let page = calls.events(name, filter, &|| source.requested()).await?;
         let Some(scan) = &mut self.scan else { return Ok(true) };
-        if scan.token.is_none() && page.next.is_some() {
-            let times = page.items.iter().map(|event| milliseconds(event.time));
-            if let Some(shorter) = scan.slice.shorter(times.collect(), self.window.front()) {
-                scan.slice = shorter;
-                return Ok(false);
-            }
+        for event in &page.items {
+            scan.shown.add(milliseconds(event.time), event.message.len());
         }
-        scan.count += page.items.len();
+        if page.next.is_some()
+            && let Some(shorter) = scan.shown.shorter(scan.slice, self.window.front())
+        {
+            // What was sent of it is known.
+            let has_sent = scan.has_sent;
+            *scan = Scan { has_sent, ..Scan::new(shorter, scan.end) };
+            return Ok(false);
+        }
         scan.token = page.next;
         let is_last = scan.token.is_none();
         self.send_new(page.items, id, &shared).await?;
@@ -296,11 +299,11 @@ impl Reading {
 
     /// The last page of a slice was sent. Returns whether it was the last slice of the scan.
     async fn end_slice(&mut self, shared: &Shared) -> Result<bool, CallError> {
-        let Some(Scan { end, slice, count, has_sent, .. }) = self.scan.take() else {
+        let Some(Scan { end, slice, shown, has_sent, .. }) = self.scan.take() else {
             return Ok(true);
         };
         self.window.complete(slice.end, end);
-        self.span = Some(slice.next_span(count));
+        self.span = Some(slice.next_span(shown.count()));
         let is_last = slice.end >= end;
         if !is_last {
             let next = slice.end + 1;

@@ -35,9 +35,10 @@ impl Work {
 /// Reads until the input ends.
 pub(crate) async fn run(settings: Arc<Settings>, intake: Intake) -> Result<(), InputError> {
     let now = intake.clock().wall();
-    let start = match settings.from_end {
-        true => now.earlier_by(settings.latency).earlier_by(settings.scan_frequency),
-        false => skidder_os::Timestamp(0),
+    let start = if settings.from_end {
+        now.earlier_by(settings.latency).earlier_by(settings.scan_frequency)
+    } else {
+        skidder_os::Timestamp(0)
     };
     let shared = Arc::new(Shared {
         pace: Pace::new(settings.api_sleep, Arc::clone(intake.clock())),
@@ -100,9 +101,8 @@ async fn list_with_prefix(
     let (mut found, mut token) = (BTreeSet::new(), None);
     loop {
         let page = calls.groups(names, token.as_deref()).await?;
-        let id = |group: skidder_amazon::FoundGroup| match group.arn.is_empty() {
-            true => group.name,
-            false => group.arn,
+        let id = |group: skidder_amazon::FoundGroup| {
+            if group.arn.is_empty() { group.name } else { group.arn }
         };
         found.extend(page.items.into_iter().map(id));
         token = page.next;

@@ -154,9 +154,10 @@ impl Groups {
 impl Settings {
     /// The name of the source of a group, in the registry and for people: other streams of it are another source.
     pub(crate) fn source_name(&self, group: &str) -> String {
-        let mut name = match group.starts_with("arn:") {
-            true => group.to_owned(),
-            false => format!("{}:{group}", self.servers.region),
+        let mut name = if group.starts_with("arn:") {
+            group.to_owned()
+        } else {
+            format!("{}:{group}", self.servers.region)
         };
         match &self.streams {
             Streams::All => {}
@@ -167,7 +168,7 @@ impl Settings {
                 let mut list = names.join(",");
                 if list.len() > LIST_BYTES_MAX {
                     let hash = skidder_aws::digest([list.as_bytes()]);
-                    list = hash.get(..HASH_DIGITS).unwrap_or_default().to_owned();
+                    hash.get(..HASH_DIGITS).unwrap_or_default().clone_into(&mut list);
                 }
                 name += &format!(" [{list}]");
             }
@@ -246,10 +247,9 @@ pub fn read(
 
 /// The groups, and the region where they are. `None`, and the problem is reported, if that is not clear.
 fn read_groups(section: &Section<'_>) -> Option<(Groups, String)> {
-    let arn = section.get(&LOG_GROUP_ARN).try_map(|text| match text.is_empty() {
-        true => Ok(None),
-        false => parse_arn(&text).map(Some),
-    });
+    let arn = section
+        .get(&LOG_GROUP_ARN)
+        .try_map(|text| if text.is_empty() { Ok(None) } else { parse_arn(&text).map(Some) });
     let is_wrong = arn.is_wrong();
     let arn = arn.optional().flatten();
     let name = section.get(&LOG_GROUP_NAME).check(|name| check_group(name));

@@ -4,6 +4,10 @@ use super::window::Milliseconds;
 
 /// Events of a slice, about.
 const EVENTS: usize = 4_000;
+/// A slice with fewer events is not cut: a page may have few, or none, although there are more.
+const EVENTS_MIN: usize = 1_000;
+/// Nor one with fewer bytes of messages; a page has at most 1 MB.
+const BYTES_MIN: usize = 256 << 10;
 /// A slice is at most so many times as long as the one before.
 const GROWTH_MAX: i64 = 16;
 
@@ -26,24 +30,55 @@ impl Slice {
         Self { start, end: until.max(front).min(end) }
     }
 
-    /// One that has fewer events, since this one has more than the first page, whose events have these times. Nothing if
-    /// there is none.
-    pub(crate) fn shorter(self, mut times: Vec<Milliseconds>, front: Milliseconds) -> Option<Self> {
-        let place = EVENTS.min(times.len() * 3 / 4);
-        if place >= times.len() {
-            return None;
-        }
-        let (_, time, _) = times.select_nth_unstable(place);
-        let end = (*time).max(front).max(self.start);
-        (end < self.end).then_some(Self { end, ..self })
-    }
-
     /// How long the next one is, if this one had so many events.
     pub(crate) fn next_span(self, count: usize) -> Milliseconds {
         let span = self.end.saturating_sub(self.start).saturating_add(1);
         let count = i64::try_from(count.max(1)).unwrap_or(i64::MAX);
         let next = span.saturating_mul(EVENTS as i64) / count;
         next.min(span.saturating_mul(GROWTH_MAX)).max(1)
+    }
+}
+
+/// What the service showed of a slice so far.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    count: usize,
+    bytes: usize,
+    /// Of the events, as long as the slice may be cut.
+    times: Vec<Milliseconds>,
+    /// The slice cannot be cut.
+    is_whole: bool,
+}
+
+impl Shown {
+    /// An event of this time, with so many bytes.
+    pub(crate) fn add(&mut self, time: Milliseconds, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes;
+        if !self.is_whole {
+            self.times.push(time);
+        }
+    }
+
+    /// Events.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The beginning of the slice, if that has many events and there are more. It ends not before `front`.
+    pub(crate) fn shorter(&mut self, slice: Slice, front: Milliseconds) -> Option<Slice> {
+        if self.is_whole || self.count < EVENTS_MIN && self.bytes < BYTES_MIN {
+            return None;
+        }
+        let mut times = std::mem::take(&mut self.times);
+        self.is_whole = true;
+        let place = EVENTS.min(times.len() * 3 / 4);
+        if place >= times.len() {
+            return None;
+        }
+        let (_, time, _) = times.select_nth_unstable(place);
+        let end = (*time).max(front).max(slice.start);
+        (end < slice.end).then_some(Slice { end, ..slice })
     }
 }
 
@@ -61,15 +96,29 @@ mod tests {
 
     #[test]
     fn a_slice_with_too_many_events_gets_shorter_until_it_is_a_millisecond() {
+        let shorter = |slice, times: &[Milliseconds], bytes, front| {
+            let mut shown = Shown::default();
+            for time in times {
+                shown.add(*time, bytes);
+            }
+            assert_eq!(shown.count(), times.len());
+            let shorter = shown.shorter(slice, front);
+            assert_eq!(shown.shorter(slice, front), None, "once");
+            shorter
+        };
         let slice = Slice { start: 0, end: 1_000_000 };
-        let shorter = slice.shorter((0..10_000).rev().collect(), 0);
-        assert_eq!(shorter, Some(Slice { start: 0, end: 4_000 }));
-        assert_eq!(slice.shorter((0..100).collect(), 0), Some(Slice { start: 0, end: 75 }));
-        assert_eq!(slice.shorter((0..100).collect(), 90), Some(Slice { start: 0, end: 90 }));
-        assert_eq!(slice.shorter(vec![], 0), None);
-        let one = Slice { start: 7, end: 9 }.shorter(vec![7; 10_000], 0);
+        let until = |end| Some(Slice { start: 0, end });
+        let many: Vec<Milliseconds> = (0..10_000).rev().collect();
+        let few: Vec<Milliseconds> = (0..100).collect();
+        assert_eq!(shorter(slice, &many, 10, 0), until(4_000));
+        assert_eq!(shorter(slice, &few, 10_000, 0), until(75));
+        assert_eq!(shorter(slice, &few, 10_000, 90), until(90));
+        assert_eq!(shorter(slice, &few, 10, 0), None, "a page may have few");
+        assert_eq!(shorter(slice, &[], 0, 0), None);
+        let same = [7; 10_000];
+        let one = shorter(Slice { start: 7, end: 9 }, &same, 10, 0);
         assert_eq!(one, Some(Slice { start: 7, end: 7 }));
-        assert_eq!(one.and_then(|one| one.shorter(vec![7; 10_000], 0)), None);
+        assert_eq!(one.and_then(|one| shorter(one, &same, 10, 0)), None);
     }
 
     #[test]
