@@ -205,6 +205,11 @@ impl Streams {
     }
 }
 
+/// Events of the next slice, about.
+fn wanted(window: &Window) -> usize {
+    window.room() / 5 * 4
+}
+
 impl Reading {
     /// Where an earlier run was settled, or at the start.
     fn open(id: &str, name: &str, shared: &Shared) -> Result<Self, CallError> {
@@ -283,8 +288,9 @@ impl Reading {
         for event in &page.items {
             scan.shown.add(milliseconds(event.time), event.message.len());
         }
+        let wanted = wanted(&self.window);
         if page.next.is_some()
-            && let Some(shorter) = scan.shown.shorter(scan.slice, self.window.front())
+            && let Some(shorter) = scan.shown.shorter(scan.slice, self.window.front(), wanted)
         {
             // What was sent of it is known.
             let has_sent = scan.has_sent;
@@ -303,7 +309,7 @@ impl Reading {
             return Ok(true);
         };
         self.window.complete(slice.end, end);
-        self.span = Some(slice.next_span(shown.count()));
+        self.span = Some(slice.next_span(shown.count(), wanted(&self.window)));
         let is_last = slice.end >= end;
         if !is_last {
             let next = slice.end + 1;

@@ -2,8 +2,6 @@
 
 use super::window::Milliseconds;
 
-/// Events of a slice, about.
-const EVENTS: usize = 4_000;
 /// A slice with fewer events is not cut: a page may have few, or none, although there are more.
 const EVENTS_MIN: usize = 1_000;
 /// Nor one with fewer bytes of messages; a page has at most 1 MB.
@@ -30,11 +28,11 @@ impl Slice {
         Self { start, end: until.max(front).min(end) }
     }
 
-    /// How long the next one is, if this one had so many events.
-    pub(crate) fn next_span(self, count: usize) -> Milliseconds {
+    /// How long the next one is to have so many events as `wanted`, if this one had `count`.
+    pub(crate) fn next_span(self, count: usize, wanted: usize) -> Milliseconds {
         let span = self.end.saturating_sub(self.start).saturating_add(1);
         let count = i64::try_from(count.max(1)).unwrap_or(i64::MAX);
-        let next = span.saturating_mul(EVENTS as i64) / count;
+        let next = span.saturating_mul(wanted as i64) / count;
         next.min(span.saturating_mul(GROWTH_MAX)).max(1)
     }
 }
@@ -65,14 +63,20 @@ impl Shown {
         self.count
     }
 
-    /// The beginning of the slice, if that has many events and there are more. It ends not before `front`.
-    pub(crate) fn shorter(&mut self, slice: Slice, front: Milliseconds) -> Option<Slice> {
+    /// The beginning of the slice with so many events as `wanted`, if it has many and there are more. It ends not before
+    /// `front`.
+    pub(crate) fn shorter(
+        &mut self,
+        slice: Slice,
+        front: Milliseconds,
+        wanted: usize,
+    ) -> Option<Slice> {
         if self.is_whole || self.count < EVENTS_MIN && self.bytes < BYTES_MIN {
             return None;
         }
         let mut times = std::mem::take(&mut self.times);
         self.is_whole = true;
-        let place = EVENTS.min(times.len() * 3 / 4);
+        let place = wanted.min(times.len() * 3 / 4);
         if place >= times.len() {
             return None;
         }
@@ -102,8 +106,8 @@ mod tests {
                 shown.add(*time, bytes);
             }
             assert_eq!(shown.count(), times.len());
-            let shorter = shown.shorter(slice, front);
-            assert_eq!(shown.shorter(slice, front), None, "once");
+            let shorter = shown.shorter(slice, front, 4_000);
+            assert_eq!(shown.shorter(slice, front, 4_000), None, "once");
             shorter
         };
         let slice = Slice { start: 0, end: 1_000_000 };
@@ -124,11 +128,11 @@ mod tests {
     #[test]
     fn the_next_slice_has_about_as_many_events_as_wanted() {
         let slice = Slice { start: 0, end: 999 };
-        assert_eq!(slice.next_span(4_000), 1_000);
-        assert_eq!(slice.next_span(8_000), 500);
-        assert_eq!(slice.next_span(2_000), 2_000);
-        assert_eq!(slice.next_span(0), 16_000);
-        assert_eq!(Slice { start: 0, end: 0 }.next_span(1_000_000), 1);
-        assert_eq!(Slice { start: 0, end: i64::MAX }.next_span(0), i64::MAX);
+        assert_eq!(slice.next_span(4_000, 4_000), 1_000);
+        assert_eq!(slice.next_span(8_000, 4_000), 500);
+        assert_eq!(slice.next_span(2_000, 4_000), 2_000);
+        assert_eq!(slice.next_span(0, 4_000), 16_000);
+        assert_eq!(Slice { start: 0, end: 0 }.next_span(1_000_000, 4_000), 1);
+        assert_eq!(Slice { start: 0, end: i64::MAX }.next_span(0, 4_000), i64::MAX);
     }
 }

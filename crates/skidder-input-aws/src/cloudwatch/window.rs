@@ -104,6 +104,12 @@ impl Window {
         self.front
     }
 
+    /// How many events a slice may send whose ids are all in the cursor.
+    pub(crate) fn room(&self) -> usize {
+        let old = self.known.values().filter(|known| !known.is_new).count();
+        KEPT_MAX.saturating_sub(old).max(KEPT_MAX / 2)
+    }
+
     /// Whether an event was sent. Call it for every event that the service shows.
     pub(crate) fn knows(&mut self, event: &LogEvent) -> bool {
         let (time, received) = (milliseconds(event.time), received(event));
