@@ -133,7 +133,7 @@ impl Poller<'_> {
             let Listing { objects, next } = page;
             for listed in objects {
                 let wanted = self.wanted(listed);
-                names.insert(self.hasher.hash_one(&name_of(&wanted)));
+                names.insert(self.hasher.hash_one(name_of(&wanted)));
                 if !self.read(wanted, filter, &mut reading).await {
                     break;
                 }
