@@ -132,6 +132,8 @@ impl Logs {
         assert!((1..=EVENTS_MAX).contains(&filter.events_max), "{} events", filter.events_max);
         let mut input = group_input(filter.group);
         input["limit"] = filter.events_max.into();
+        // Amazon always does so; servers that look like it sort by stream without it.
+        input["interleaved"] = true.into();
         match filter.streams {
             LogStreams::All => {}
             LogStreams::Named(names) => {

@@ -165,7 +165,7 @@ async fn events_of_logs_are_read_page_by_page() {
     assert_eq!(sent.header("content-type"), "application/x-amz-json-1.1");
     let expected = json!({
         "logGroupIdentifier": "arn:aws:logs:x:1:log-group:/g", "logStreamNames": ["s", "t"],
-        "filterPattern": "ERROR", "startTime": 1, "endTime": 2, "limit": 100,
+        "filterPattern": "ERROR", "startTime": 1, "endTime": 2, "limit": 100, "interleaved": true,
     });
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&sent.body).unwrap(), expected);
     let filter = EventFilter {

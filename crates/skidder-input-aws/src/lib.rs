@@ -1,4 +1,5 @@
-//! The input `aws-s3`: objects of buckets, as a queue announces them or a listing shows them.
+//! The inputs `aws-s3`, objects of buckets, as a queue announces them or a listing shows them, and `aws-cloudwatch`
+//! ([`cloudwatch`]), events of log groups.
 //!
 //! ```text
 //! queue of SQS ─▶ notifications ─┐
@@ -12,6 +13,7 @@
 //! `docs/decisions/0038-amazon-without-its-sdk.md`.
 
 mod backup;
+pub mod cloudwatch;
 mod ids;
 mod messages;
 mod metadata;

@@ -186,6 +186,22 @@ impl Servers {
         self.service("sqs", region, Target::at(server, &self.proxy))
     }
 
+    /// CloudWatch Logs (<https://docs.aws.amazon.com/general/latest/gr/cwl_region.html>).
+    pub(crate) fn logs(&self) -> Service {
+        let region = &*self.region;
+        // In the regions of the government of the United States, all servers are for FIPS.
+        let is_fips = self.fips && !region.starts_with("us-gov-");
+        let name = if is_fips { "logs-fips" } else { "logs" };
+        let url = match &self.endpoint {
+            Some(Endpoint::Url(url)) => url.clone(),
+            Some(Endpoint::Domain(domain)) => {
+                HostUrl { name: format!("{name}.{region}.{domain}"), ..service_url(name, region) }
+            }
+            None => service_url(name, region),
+        };
+        self.service("logs", region, Target::at(url, &self.proxy))
+    }
+
     fn service(&self, name: &'static str, region: &str, target: Target) -> Service {
         Service {
             name,
@@ -321,6 +337,24 @@ mod tests {
             let servers = Servers { fips, ..servers(None) };
             let service = servers.queue(&QueueUrl::parse(text).unwrap());
             assert_eq!((&*service.target.authority, &*service.region), (authority, region));
+        }
+    }
+
+    #[test]
+    fn logs_are_in_their_region() {
+        let table = [
+            (None, false, "eu-west-1", "logs.eu-west-1.amazonaws.com"),
+            (None, true, "us-east-2", "logs-fips.us-east-2.amazonaws.com"),
+            (None, true, "us-gov-west-1", "logs.us-gov-west-1.amazonaws.com"),
+            (Some("amazonaws.com.cn"), false, "cn-north-1", "logs.cn-north-1.amazonaws.com.cn"),
+            (None, false, "cn-north-1", "logs.cn-north-1.amazonaws.com.cn"),
+            (Some("http://127.0.0.1:4566"), false, "eu-west-1", "127.0.0.1:4566"),
+        ];
+        for (endpoint, fips, region, expected) in table {
+            let servers = Servers { fips, region: region.to_owned(), ..servers(endpoint) };
+            let service = servers.logs();
+            assert_eq!((service.name, &*service.target.authority), ("logs", expected));
+            assert_eq!(service.region, region);
         }
     }
 

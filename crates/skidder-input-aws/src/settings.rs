@@ -225,7 +225,7 @@ pub fn read(
 }
 
 /// What encrypts connections; nothing if none is encrypted. The mistake is reported.
-fn connect_with(
+pub(crate) fn connect_with(
     section: &Section<'_>,
     tls: TlsSettings,
     needs_tls: bool,

@@ -24,6 +24,10 @@ pub struct SourceFacts {
     opened: Timestamp,
     rate: Mutex<Rate>,
     behind: OnceLock<Behind>,
+    /// Requests to the far side, of a source that is asked.
+    requests: Counter,
+    /// Nanoseconds since 1970-01-01 UTC; 0 if there is none.
+    newest: AtomicI64,
 }
 
 /// Computes how far a source is behind.
@@ -71,6 +75,10 @@ pub struct SourceStatus {
     /// What the far side has beyond the last event with a verdict, in its own unit: records of a partition. `None` if it is
     /// not known.
     pub behind: Option<u64>,
+    /// Requests to the far side; `None` of a source that is not asked, or was not yet.
+    pub requests: Option<u64>,
+    /// The time of the newest event that was read; `None` if there is none, or the source does not tell.
+    pub newest: Option<Timestamp>,
 }
 
 /// The sources that an input has open.
@@ -89,7 +97,19 @@ impl SourceFacts {
             last_activity: AtomicI64::new(0),
             last_error: Mutex::new(None),
             behind: OnceLock::new(),
+            requests: Counter::default(),
+            newest: AtomicI64::new(0),
         }
+    }
+
+    /// Counts a request to the far side.
+    pub(crate) fn requested(&self) {
+        self.requests.add(1);
+    }
+
+    /// Takes note of the time of an event that was read.
+    pub(crate) fn read_until(&self, time: Timestamp) {
+        self.newest.fetch_max(time.0, Ordering::Relaxed);
     }
 
     /// How [`SourceStatus::behind`] is computed. The first one stays.
@@ -105,7 +125,10 @@ impl SourceFacts {
     pub(crate) fn received(&self, events: u64, bytes: u64, now: Timestamp) {
         self.events.add(events);
         self.bytes.add(bytes);
-        self.last_activity.store(now.0, Ordering::Relaxed);
+        // A batch without events moves a cursor.
+        if events > 0 {
+            self.last_activity.store(now.0, Ordering::Relaxed);
+        }
     }
 
     /// Takes note of what went wrong.
@@ -116,6 +139,7 @@ impl SourceFacts {
 
     fn status(&self, number: u64, now: Monotonic) -> SourceStatus {
         let at = self.last_activity.load(Ordering::Relaxed);
+        let (requests, newest) = (self.requests.get(), self.newest.load(Ordering::Relaxed));
         let last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         let (events, bytes) = (self.events.get(), self.bytes.get());
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,6 +154,8 @@ impl SourceFacts {
             last_error: last_error.as_ref().map(|(_, error)| error.to_string()),
             last_error_at: last_error.as_ref().map(|(at, _)| *at),
             behind: self.behind(),
+            requests: (requests > 0).then_some(requests),
+            newest: (newest != 0).then_some(Timestamp(newest)),
         }
     }
 }
@@ -174,6 +200,21 @@ impl OpenSources {
         let all = self.lock();
         let known = all.values().filter_map(|of| Some((Arc::clone(&of.name), of.behind()?)));
         known.collect()
+    }
+
+    /// The name of each source that is asked, and how often it was.
+    pub fn requests(&self) -> Vec<(Arc<str>, u64)> {
+        let all = self.lock();
+        let all = all.values().map(|of| (Arc::clone(&of.name), of.requests.get()));
+        all.filter(|(_, requests)| *requests > 0).collect()
+    }
+
+    /// The name of each source that tells the time of its newest event, and that time.
+    pub fn newest(&self) -> Vec<(Arc<str>, Timestamp)> {
+        let all = self.lock();
+        let newest = |of: &Arc<SourceFacts>| of.newest.load(Ordering::Relaxed);
+        let all = all.values().map(|of| (Arc::clone(&of.name), Timestamp(newest(of))));
+        all.filter(|(_, newest)| newest.0 != 0).collect()
     }
 
     fn numbered(&self) -> Vec<(u64, Arc<SourceFacts>)> {
@@ -225,6 +266,15 @@ mod tests {
         facts[1].set_behind(|| None);
         assert_eq!(sources.behind(), [(Arc::from("s0"), 5)]);
         assert_eq!(sources.all(now)[0].behind, Some(5));
+        assert_eq!((sources.requests().len(), sources.newest().len()), (0, 0));
+        facts[1].requested();
+        for time in [7, 9, 8] {
+            facts[1].read_until(Timestamp(time));
+        }
+        let status = &sources.all(now)[1];
+        assert_eq!((status.requests, status.newest), (Some(1), Some(Timestamp(9))));
+        assert_eq!(sources.requests(), [(Arc::from("s1"), 1)]);
+        assert_eq!(sources.newest(), [(Arc::from("s1"), Timestamp(9))]);
         sources.end(2);
         assert_eq!(sources.list(9, now).1, 2);
         let all = sources.all(now);

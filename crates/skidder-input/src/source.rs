@@ -7,6 +7,7 @@ use crate::metrics::WaitingBatch;
 use skidder_event::{
     Batch, Bound, DropReason, Map, Parts, Progress, Provenance, Row, SourceId, Text,
 };
+use skidder_os::Timestamp;
 use skidder_pipeline::Queue;
 use skidder_registry::{CURSOR_BYTES_MAX, SourceAbout, SourceCursor};
 use std::future::poll_fn;
@@ -98,6 +99,16 @@ impl Source {
     /// How the status page learns what the far side has beyond the last event with a verdict; `None` while it is not known.
     pub fn set_behind(&self, behind: impl Fn() -> Option<u64> + Send + Sync + 'static) {
         self.facts.set_behind(behind);
+    }
+
+    /// Counts a request to the far side, for the status page.
+    pub fn requested(&self) {
+        self.facts.requested();
+    }
+
+    /// An event of this time was read: how old the newest one is is on the status page.
+    pub fn read_until(&self, time: Timestamp) {
+        self.facts.read_until(time);
     }
 
     /// Its name.

@@ -77,6 +77,14 @@ export class Sources {
   }
 }
 
+/** How many events it is behind; or the age of the newest one, of a source that is asked for its events. */
+function behind(source) {
+  if (source.behind !== null) return count(source.behind);
+  if (source.newest_ms === undefined) return '–';
+  const title = `age of the newest event; ${count(source.requests ?? 0)} requests`;
+  return make('span', { title }, span(source.newest_ms));
+}
+
 function row(source) {
   const number = (head, text) => cell(head, 'number', text);
   const kind = source.input ? make('span', { class: 'dim' }, ` ${source.type}`) : null;
@@ -87,7 +95,7 @@ function row(source) {
     number('bytes/s', source.bytes_rate === null ? '–' : `${bytes(source.bytes_rate)}/s`),
     number('events', count(source.events)),
     number('bytes', bytes(source.bytes)),
-    number('behind', source.behind === null ? '–' : count(source.behind)),
+    number('behind', behind(source)),
     number('last activity', source.silent_ms === null ? 'never' : make('span', { title: clock(source.last_activity, true) }, `${span(source.silent_ms)} ago`)),
     number('open for', make('span', { title: clock(source.opened, true) }, span(source.open_ms))),
     cell('last error', 'text', source.last_error || '–'));

@@ -7,7 +7,10 @@ use crate::names::{
     process_metrics,
 };
 use crate::snapshot::Snapshot;
+use skidder_input::OpenSources;
+use skidder_os::Timestamp;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// The `Content-Type` header.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -43,27 +46,58 @@ pub fn prometheus(snapshot: &Snapshot) -> String {
             line(&mut out, name, &labels, &value);
         }
     }
-    write_behind(&mut out, snapshot);
+    write_sources(&mut out, snapshot);
     for metric in process_metrics() {
         write(&mut out, &mut family, metric, snapshot, None);
     }
     out
 }
 
-/// How far each source is behind of which it is known.
-fn write_behind(out: &mut String, snapshot: &Snapshot) {
-    const NAME: &str = "skidder_source_behind_events";
-    const HELP: &str = "Records of a partition from the offset that is committed next to the end at the last look.";
+/// What is known of sources: of each one how far it is behind, or how often it was asked and how old its newest event is.
+fn write_sources(out: &mut String, snapshot: &Snapshot) {
+    let age = |time: Timestamp| Value::Real(snapshot.time.since(time).as_secs_f64());
+    let count = |(source, count): (Arc<str>, u64)| (source, Value::Count(count));
+    write_each(
+        out,
+        snapshot,
+        ("skidder_source_behind_events", "gauge"),
+        "Records of a partition from the offset that is committed next to the end at the last look.",
+        |sources| sources.behind().into_iter().map(count).collect(),
+    );
+    write_each(
+        out,
+        snapshot,
+        ("skidder_source_requests_total", "counter"),
+        "Requests for the events of a source, as a log group.",
+        |sources| sources.requests().into_iter().map(count).collect(),
+    );
+    write_each(
+        out,
+        snapshot,
+        ("skidder_source_newest_age_seconds", "gauge"),
+        "Age of the newest event that was read of a source, as a log group.",
+        |sources| sources.newest().into_iter().map(|(source, time)| (source, age(time))).collect(),
+    );
+}
+
+/// One number of each source that has it.
+fn write_each(
+    out: &mut String,
+    snapshot: &Snapshot,
+    (name, kind): (&str, &str),
+    help: &str,
+    values: impl Fn(&OpenSources) -> Vec<(Arc<str>, Value)>,
+) {
     let mut has_head = false;
     for input in &snapshot.inputs {
         let Some(task) = &input.task else { continue };
-        for (source, events) in task.metrics().sources.behind() {
+        for (source, value) in values(&task.metrics().sources) {
             if !std::mem::replace(&mut has_head, true) {
-                head(out, NAME, "gauge", HELP);
+                head(out, name, kind, help);
             }
             let mut labels = vec![(LABEL_INPUT, &*input.name), (LABEL_SOURCE, &*source)];
             labels.extend(input.output.as_deref().map(|id| (LABEL_OUTPUT, id)));
-            line(out, NAME, &labels, &Value::Count(events));
+            line(out, name, &labels, &value);
         }
     }
 }

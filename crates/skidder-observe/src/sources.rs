@@ -145,7 +145,7 @@ impl Found<'_> {
 pub(crate) fn source_json(input: &InputSource, status: &SourceStatus, now: Timestamp) -> Json {
     let since = |then: Timestamp| u64::try_from((now.0 - then.0) / 1_000_000).unwrap_or(0);
     let (events_rate, bytes_rate) = status.rate.unzip();
-    json!({
+    let mut source = json!({
         "input": input.id,
         "input_name": input.title,
         "input_number": input.number,
@@ -163,5 +163,12 @@ pub(crate) fn source_json(input: &InputSource, status: &SourceStatus, now: Times
         "last_error": status.last_error,
         "last_error_ms": status.last_error_at.map(since),
         "behind": status.behind,
-    })
+    });
+    if let Some(requests) = status.requests {
+        source["requests"] = requests.into();
+    }
+    if let Some(newest) = status.newest {
+        source["newest_ms"] = since(newest).into();
+    }
+    source
 }

@@ -141,6 +141,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (AWS_S3, &filestream::aws_s3::AWS_S3),
             #[cfg(feature = "azure")]
             (AZURE_BLOB_STORAGE, &filestream::azure_blob_storage::AZURE_BLOB_STORAGE),
+            #[cfg(feature = "aws")]
+            (AWS_CLOUDWATCH, &filestream::aws_cloudwatch::AWS_CLOUDWATCH),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -175,6 +177,10 @@ const REDIS: &str = skidder_input_redis::KIND;
 #[cfg(feature = "aws")]
 const AWS_S3: &str = skidder_input_aws::KIND;
 
+/// A type of the same crate.
+#[cfg(feature = "aws")]
+const AWS_CLOUDWATCH: &str = skidder_input_aws::cloudwatch::KIND;
+
 /// The same for containers of Azure.
 #[cfg(feature = "azure")]
 const AZURE_BLOB_STORAGE: &str = skidder_input_azure::KIND;
@@ -185,9 +191,10 @@ const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    16 + cfg!(not(feature = "aws")) as usize
+    15 + 2 * cfg!(not(feature = "aws")) as usize
         + cfg!(not(feature = "azure")) as usize
         + cfg!(not(feature = "kafka")) as usize] = [
+    #[cfg(not(feature = "aws"))]
     "aws-cloudwatch",
     #[cfg(not(feature = "aws"))]
     "aws-s3",
@@ -252,6 +259,10 @@ pub(crate) fn read(
     #[cfg(feature = "aws")]
     if *kind == *AWS_S3 {
         return filestream::aws_s3::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "aws")]
+    if *kind == *AWS_CLOUDWATCH {
+        return filestream::aws_cloudwatch::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "azure")]
     if *kind == *AZURE_BLOB_STORAGE {
@@ -344,7 +355,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     files
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
-        .chain(cfg!(feature = "aws").then_some("aws-s3"))
+        .chain(cfg!(feature = "aws").then_some(["aws-cloudwatch", "aws-s3"]).into_iter().flatten())
         .chain(cfg!(feature = "azure").then_some("azure-blob-storage"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }

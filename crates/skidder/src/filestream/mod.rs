@@ -1,6 +1,8 @@
 //! Reading the settings of a `filestream` input.
 
 #[cfg(feature = "aws")]
+pub(crate) mod aws_cloudwatch;
+#[cfg(feature = "aws")]
 pub(crate) mod aws_s3;
 #[cfg(feature = "azure")]
 pub(crate) mod azure_blob_storage;

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
+    "aws-cloudwatch.md",
+    "aws-s3.md",
     "azure-blob-storage.md",
     "filestream.md",
     "inputs.md",
