@@ -13,6 +13,7 @@ mod parsed;
 mod records;
 mod rest;
 mod resume;
+mod scratch;
 mod tail;
 mod target;
 
@@ -21,7 +22,7 @@ use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
-use skidder_decode::{Checkpoint, Codec, Decoder, DecoderPool};
+use skidder_decode::{Checkpoint, Decoder, DecoderPool};
 use skidder_event::{Batch, Map, Recycle, ResumePoint, SourceId, Tail};
 use skidder_event::{Bind, Bound};
 use skidder_os::sabotage::{self, Sabotage};
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 pub(crate) use records::Framing;
 pub(crate) use rest::Rest;
+pub use scratch::Scratch;
 pub use target::{ShownPrint, Target};
 
 /// Bytes before a cursor that are checked when a file is read on.
@@ -48,9 +50,6 @@ const PLAIN_BYTES_MIN: usize = 4 << 10;
 
 /// Decompressed bytes that one turn skips at most on the way to a cursor, so that others get a turn.
 const SKIP_BYTES_PER_TURN: u64 = 64 << 20;
-
-/// Compressed bytes that are read at once.
-const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Everything that the readers of one input share.
 pub struct InputContext {
@@ -70,37 +69,6 @@ pub struct InputContext {
     pub decoders: DecoderPool,
     /// Most lines of a batch, but for half as many more where a file ends.
     pub rows_max: usize,
-}
-
-/// Memory that a worker lends to every reader that it gives a turn.
-#[derive(Debug)]
-pub struct Scratch {
-    compressed: Vec<u8>,
-    skipped: Vec<u8>,
-    lines: Vec<crate::given_lines::Span>,
-    /// For sources that keep nothing of theirs between two turns.
-    parsing: Option<Box<skidder_parse::chain::State>>,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        let (skipped, lines) = (Vec::new(), Vec::new());
-        Self { compressed: vec![0; SCRATCH_BYTES], skipped, lines, parsing: None }
-    }
-}
-
-impl Scratch {
-    /// The first bytes of a compressed file; how many there are.
-    pub(crate) fn head_of(
-        &mut self,
-        file: &dyn File,
-        codec: Codec,
-        head: &mut [u8],
-        context: &InputContext,
-    ) -> usize {
-        let read = skidder_decode::head(file, codec, &mut self.compressed, head, &context.decoders);
-        read.map_or(0, |(count, _)| count)
-    }
 }
 
 /// How a turn ended.

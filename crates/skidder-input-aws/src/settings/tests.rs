@@ -1,3 +1,5 @@
+//! The settings of `aws-s3`.
+
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;

@@ -1,3 +1,5 @@
+//! Slices of time with events that come late, twice and in any order.
+
 use super::*;
 use crate::cloudwatch::slice::Slice;
 use skidder_os::Timestamp;
