@@ -1,3 +1,5 @@
+//! Settings of `aws-cloudwatch`: defaults, mistakes and remedies.
+
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;

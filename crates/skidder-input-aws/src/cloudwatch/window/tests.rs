@@ -1,3 +1,5 @@
+//! Scans of a service that shows events late and in no order, with restarts among them.
+
 use super::*;
 use crate::cloudwatch::slice::Slice;
 use skidder_os::Timestamp;
