@@ -1,4 +1,4 @@
-//! The settings of `aws-cloudwatch`.
+//! Settings of `aws-cloudwatch`: defaults, mistakes and remedies.
 
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};

@@ -1,4 +1,4 @@
-//! Slices of time with events that come late, twice and in any order.
+//! Scans of a service that shows events late and in no order, with restarts among them.
 
 use super::*;
 use crate::cloudwatch::slice::Slice;
