@@ -179,7 +179,7 @@ fn survives_kills(name: &str, store: &Store, input: &str, is_done: impl Fn() -> 
 }
 
 /// Lines of the tests that kill.
-const LINES: usize = 200_000;
+const LINES: usize = 100_000;
 
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]

@@ -212,6 +212,7 @@ fn settings() -> PollSettings {
     }
 }
 
+#[expect(clippy::unnecessary_box_returns, reason = "as inputs are started")]
 fn lister(shelf: &Arc<Shelf>, settings: PollSettings) -> Box<Lister> {
     Box::new(Lister { shelf: Arc::clone(shelf), settings, patterns: Vec::new() })
 }
