@@ -44,7 +44,7 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 14] = [
+const STARTED_BY_TESTS: [&str; 15] = [
     "docker.sh",
     "journald.sh",
     "lumberjack.sh",
@@ -52,6 +52,7 @@ const STARTED_BY_TESTS: [&str; 14] = [
     "mosquitto.sh",
     "moto.sh",
     "otelcol.sh",
+    "pubsub.sh",
     "redis.sh",
     "rsyslog.sh",
     "softflowd.sh",

@@ -2,6 +2,8 @@
 //! in `type` to the function that reads the settings.
 
 use crate::filestream::{self, InputContext, log};
+#[cfg(feature = "gcp-pubsub")]
+use crate::gcp_pubsub;
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
 use crate::input_settings::{EVERY_INPUT, TYPE};
@@ -139,6 +141,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (REDIS, &redis_input::REDIS),
             #[cfg(feature = "aws")]
             (AWS_S3, &filestream::aws_s3::AWS_S3),
+            #[cfg(feature = "gcp-pubsub")]
+            (GCP_PUBSUB, &gcp_pubsub::GCP_PUBSUB),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -173,13 +177,19 @@ const REDIS: &str = skidder_input_redis::KIND;
 #[cfg(feature = "aws")]
 const AWS_S3: &str = skidder_input_aws::KIND;
 
+/// A type with a crate of its own.
+#[cfg(feature = "gcp-pubsub")]
+const GCP_PUBSUB: &str = skidder_input_pubsub::KIND;
+
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    17 + cfg!(not(feature = "aws")) as usize + cfg!(not(feature = "kafka")) as usize] = [
+    16 + cfg!(not(feature = "aws")) as usize
+        + cfg!(not(feature = "gcp-pubsub")) as usize
+        + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     #[cfg(not(feature = "aws"))]
     "aws-s3",
@@ -190,6 +200,7 @@ const NOT_HERE: [&str;
     "cometd",
     "entity-analytics",
     "etw",
+    #[cfg(not(feature = "gcp-pubsub"))]
     "gcp-pubsub",
     "gcs",
     "httpjson",
@@ -204,10 +215,11 @@ const NOT_HERE: [&str;
 ];
 
 /// Protocols that are no types of their own, and inputs of others, with where they are.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 10] = [
     ("beats", "set `type: lumberjack`"),
     ("elasticsearch", "set `type: http_endpoint` and `accept: elasticsearch`"),
     ("file", "set `type: filestream`"),
+    ("google-pubsub", "set `type: gcp-pubsub`"),
     ("ipfix", "set `type: netflow`"),
     ("loki", "set `type: http_endpoint` and `accept: loki`"),
     ("otlp", "set `type: http_endpoint` and `accept: otlp`"),
@@ -243,6 +255,10 @@ pub(crate) fn read(
     #[cfg(feature = "aws")]
     if *kind == *AWS_S3 {
         return filestream::aws_s3::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "gcp-pubsub")]
+    if *kind == *GCP_PUBSUB {
+        return gcp_pubsub::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -332,6 +348,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "aws").then_some("aws-s3"))
+        .chain(cfg!(feature = "gcp-pubsub").then_some("gcp-pubsub"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 
