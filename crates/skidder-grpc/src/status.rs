@@ -147,7 +147,11 @@ impl fmt::Display for Status {
 impl Status {
     /// The status in trailers, or in headers without a body; `None` if it is in neither. The texts of the server are cut to
     /// `bytes_max` bytes.
-    pub(crate) fn read(headers: &HeaderMap, trailers: &HeaderMap, bytes_max: usize) -> Option<Self> {
+    pub(crate) fn read(
+        headers: &HeaderMap,
+        trailers: &HeaderMap,
+        bytes_max: usize,
+    ) -> Option<Self> {
         let field = |name| {
             let value = trailers.get(name).or_else(|| headers.get(name));
             value.and_then(|value| value.to_str().ok())
@@ -289,7 +293,12 @@ mod tests {
             assert!(status.to_string().starts_with("NOT_FOUND: no such"), "{status}");
         }
         assert_eq!(Status::read(&empty, &empty, 99), None);
-        for (text, expected) in [("0", Code::Ok), ("16", Code::Unauthenticated), ("17", Code::Unknown), ("x", Code::Unknown)] {
+        for (text, expected) in [
+            ("0", Code::Ok),
+            ("16", Code::Unauthenticated),
+            ("17", Code::Unknown),
+            ("x", Code::Unknown),
+        ] {
             let status = Status::read(&map(&[("grpc-status", text)]), &empty, 99).unwrap();
             assert_eq!((status.code, status.message.as_str()), (expected, ""), "{text}");
         }
@@ -314,7 +323,8 @@ mod tests {
         ];
         let status = RpcStatus { code: 14, message: String::new(), details };
         let text = STANDARD.encode(status.encode_to_vec());
-        let fields = map(&[("grpc-status", "14"), ("grpc-status-details-bin", text.trim_end_matches('='))]);
+        let fields =
+            map(&[("grpc-status", "14"), ("grpc-status-details-bin", text.trim_end_matches('='))]);
         let read = Status::read(&HeaderMap::new(), &fields, 99).unwrap();
         assert_eq!(read.details.retry_delay(), Some(Duration::from_millis(1500)));
         assert_eq!(read.details.error_info(), Some(info));

@@ -60,8 +60,15 @@ pub struct Answers<A> {
 
 enum State {
     Head(Head),
-    Body { body: Incoming, status: u16, headers: HeaderMap, trailers: HeaderMap },
+    Body { body: Incoming, status: u16, fields: Box<Fields> },
     Ended,
+}
+
+/// What an answer has besides its messages.
+#[derive(Default)]
+struct Fields {
+    headers: HeaderMap,
+    trailers: HeaderMap,
 }
 
 impl<A> fmt::Debug for Answers<A> {
@@ -145,8 +152,9 @@ impl<A: Message + Default> Answers<A> {
 
     fn take_head(&mut self, answer: Response<Incoming>) {
         let (head, body) = answer.into_parts();
-        let (status, headers) = (head.status.as_u16(), head.headers);
-        self.state = State::Body { body, status, headers, trailers: HeaderMap::new() };
+        let fields = Fields { headers: head.headers, ..Fields::default() };
+        let status = head.status.as_u16();
+        self.state = State::Body { body, status, fields: Box::new(fields) };
     }
 
     fn broken(&mut self, error: hyper::Error) -> CallError {
@@ -173,7 +181,7 @@ impl<A: Message + Default> Answers<A> {
 
     /// Takes what has come.
     fn poll_data(&mut self, context: &mut Context<'_>) -> Data {
-        let State::Body { body, status, trailers, .. } = &mut self.state else { return Data::End };
+        let State::Body { body, status, fields } = &mut self.state else { return Data::End };
         match Pin::new(body).poll_frame(context) {
             Poll::Pending => Data::Pending,
             Poll::Ready(None) => Data::End,
@@ -186,8 +194,8 @@ impl<A: Message + Default> Answers<A> {
                     }
                     Ok(data) => self.frames.push(&data),
                     Err(frame) => {
-                        if let Ok(fields) = frame.into_trailers() {
-                            *trailers = fields;
+                        if let Ok(trailers) = frame.into_trailers() {
+                            fields.trailers = trailers;
                         }
                     }
                 }
@@ -199,9 +207,10 @@ impl<A: Message + Default> Answers<A> {
     /// The body is over: what the server says.
     fn end(&mut self) -> Result<Option<A>, CallError> {
         let state = std::mem::replace(&mut self.state, State::Ended);
-        let State::Body { status, mut headers, mut trailers, .. } = state else {
+        let State::Body { status, fields, .. } = state else {
             return Err(CallError::Connection(ConnectionError::Lost));
         };
+        let Fields { mut headers, mut trailers } = *fields;
         for fields in [&mut headers, &mut trailers] {
             self.redactor.hide_in_header(fields, "grpc-message");
         }
@@ -214,7 +223,8 @@ impl<A: Message + Default> Answers<A> {
             None => {
                 let mut said = self.frames.rest().to_vec();
                 self.redactor.hide(&mut said);
-                let said = if status == 200 { String::new() } else { excerpt(&said, SHOWN_BYTES_MAX) };
+                let said =
+                    if status == 200 { String::new() } else { excerpt(&said, SHOWN_BYTES_MAX) };
                 Err(CallError::Foreign { status, said })
             }
         }

@@ -123,8 +123,7 @@ async fn calls_run_beside_each_other_over_one_connection() {
     let channel = channel().await;
     let headers = HeaderMap::new();
     let question = note("x");
-    let silent =
-        channel.call::<Note>("/s/Silent", &headers, &question, Duration::from_millis(300));
+    let silent = channel.call::<Note>("/s/Silent", &headers, &question, Duration::from_millis(300));
     let echoes = async {
         for number in 0..100 {
             let text = format!("{number}").repeat(1 + number * 100);

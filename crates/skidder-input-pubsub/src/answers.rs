@@ -59,12 +59,14 @@ mod tests {
     use skidder_grpc::{Detail, ErrorInfo, RpcStatus, Status};
 
     fn named(ids: &[&str]) -> Vec<Named> {
-        let named = |(number, id): (usize, &&str)| Named { number: number as u64, ack_id: (*id).into() };
+        let named =
+            |(number, id): (usize, &&str)| Named { number: number as u64, ack_id: (*id).into() };
         ids.iter().enumerate().map(named).collect()
     }
 
     fn exactly_once(failed: &[(&str, &str)]) -> CallError {
-        let metadata = failed.iter().map(|(id, why)| ((*id).to_owned(), (*why).to_owned())).collect();
+        let metadata =
+            failed.iter().map(|(id, why)| ((*id).to_owned(), (*why).to_owned())).collect();
         let info = ErrorInfo { reason: String::new(), domain: String::new(), metadata };
         let type_url = "type.googleapis.com/google.rpc.ErrorInfo".to_owned();
         let details = vec![Detail { type_url, value: info.encode_to_vec() }];

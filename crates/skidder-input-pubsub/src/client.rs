@@ -1,11 +1,12 @@
 //! The way to the server: connections, and what each call has besides its message.
 
-use crate::token::Token;
+use crate::settings::Settings;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use prost::Message;
-use skidder_grpc::{CallError, Channel, Code, Origin};
-use skidder_net::{ConnectionError, Route, percent_encoded};
+use skidder_grpc::{CallError, Channel, Code};
+use skidder_net::{ConnectionError, percent_encoded};
+use skidder_os::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -17,11 +18,9 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 const ROUTING: HeaderName = HeaderName::from_static("x-goog-request-params");
 
 /// The server.
-#[derive(Clone, Debug)]
 pub(crate) struct Server {
-    pub(crate) route: Route,
-    pub(crate) origin: Arc<Origin>,
-    pub(crate) token: Arc<dyn Token>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// Why a call has no answer.
@@ -41,7 +40,8 @@ impl From<ConnectionError> for AskError {
 impl Server {
     /// Opens a connection.
     pub(crate) async fn open(&self) -> Result<Channel, ConnectionError> {
-        Channel::open(&self.route, &self.origin, TIMEOUT).await
+        let Settings { route, origin, .. } = &*self.settings;
+        Channel::open(route, origin, TIMEOUT).await
     }
 
     /// The headers of a call about `name`, which its message has as `field`.
@@ -49,8 +49,9 @@ impl Server {
         let mut headers = HeaderMap::new();
         let routing = HeaderValue::try_from(format!("{field}={}", percent_encoded(name)));
         headers.insert(ROUTING, routing.map_err(|error| AskError::Token(error.to_string()))?);
-        // Of a hundred calls one makes a new one.
-        let token = tokio::time::timeout(TIMEOUT, self.token.header()).await;
+        // It is kept: few calls wait for a new one.
+        let login = self.settings.login.header(&self.clock);
+        let token = tokio::time::timeout(TIMEOUT, login).await;
         let late = || Err(format!("it did not come within {} s", TIMEOUT.as_secs()));
         if let Some(token) = token.unwrap_or_else(|_| late()).map_err(AskError::Token)? {
             headers.insert(AUTHORIZATION, token);
@@ -68,17 +69,21 @@ impl Server {
     ) -> Result<A, AskError> {
         let headers = self.headers(about.0, about.1).await?;
         let answer = channel.call(path, &headers, message, TIMEOUT).await;
-        answer.map_err(|error| {
-            if error.code() == Some(Code::Unauthenticated) {
-                self.token.refused();
-            }
-            AskError::Call(error)
-        })
+        if let Err(error) = &answer {
+            self.note_refusal(error, &headers).await;
+        }
+        answer.map_err(AskError::Call)
+    }
+
+    /// A call with these headers failed: if its token was refused, the next one is new.
+    pub(crate) async fn note_refusal(&self, error: &CallError, headers: &HeaderMap) {
+        if error.code() == Some(Code::Unauthenticated) {
+            self.settings.login.refused(headers).await;
+        }
     }
 }
 
 /// A connection for calls, which is opened when it is needed.
-#[derive(Debug)]
 pub(crate) struct Link {
     server: Arc<Server>,
     channel: Mutex<Option<Channel>>,

@@ -8,6 +8,7 @@ use crate::messages::{
 };
 use crate::remedy::{Asked, text};
 use crate::run::{DEADLINE, Run};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,8 +45,12 @@ pub(crate) struct Keeper {
 
 /// Works until it is dropped: acknowledges messages, and gives them back.
 pub(crate) async fn answer(run: Arc<Run>, link: Arc<Link>) {
-    let mut acknowledging =
-        Keeper { run: Arc::clone(&run), link: Arc::clone(&link), call: Call::Acknowledge, failures: 0 };
+    let mut acknowledging = Keeper {
+        run: Arc::clone(&run),
+        link: Arc::clone(&link),
+        call: Call::Acknowledge,
+        failures: 0,
+    };
     let mut returning = Keeper { run: Arc::clone(&run), link, call: Call::Return, failures: 0 };
     loop {
         tokio::select! {
@@ -112,7 +117,7 @@ impl Keeper {
     /// Asks the server; returns the fate of each message, and an error if it could not be asked about all of them.
     async fn tell(&self, named: &[Named]) -> (Vec<Fate>, Option<String>) {
         let mut fates = vec![Fate::Again; named.len()];
-        let mut left = vec![0..named.len()];
+        let mut left: Vec<Range<usize>> = std::iter::once(0..named.len()).collect();
         while let Some(range) = left.pop() {
             let some = &named[range.clone()];
             let error = match self.ask(some).await {
@@ -163,7 +168,11 @@ impl Keeper {
         let Some(error) = error else {
             if self.failures > 0 {
                 metrics.set_trouble_of(&part, None);
-                tracing::info!(subscription = name, failures = self.failures, "the server can be told again what became of messages");
+                tracing::info!(
+                    subscription = name,
+                    failures = self.failures,
+                    "the server can be told again what became of messages"
+                );
                 self.failures = 0;
             }
             return None;
@@ -172,8 +181,12 @@ impl Keeper {
         metrics.failed(name, &error);
         metrics.set_trouble_of(&part, Some(&error));
         if self.failures.is_power_of_two() {
-            tracing::warn!(subscription = name, error, failures = self.failures,
-                "the server could not be told what became of messages; trying again");
+            tracing::warn!(
+                subscription = name,
+                error,
+                failures = self.failures,
+                "the server could not be told what became of messages; trying again"
+            );
         }
         if self.call == Call::Extend {
             return Some(EXTEND_PAUSE);
@@ -206,7 +219,7 @@ impl Keeper {
                     counts.acknowledged.add(1);
                     counts.bytes.add(bytes);
                     let since = run.intake.clock().wall().0.saturating_sub(published);
-                    counts.processing_time.add(u64::try_from(since).unwrap_or(0));
+                    counts.processing_time.add(u64::try_from(since).unwrap_or(0), 1);
                 }
             }
             (Call::Acknowledge, Fate::Lost) => {

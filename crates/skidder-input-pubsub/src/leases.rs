@@ -92,10 +92,6 @@ impl ToSay {
         let count = self.now.len().min(most);
         self.now.drain(..count).collect()
     }
-
-    fn is_empty(&self) -> bool {
-        self.now.is_empty() && self.later.is_empty()
-    }
 }
 
 /// The messages of a batch.
@@ -286,7 +282,8 @@ impl Leases {
         }
     }
 
-    fn has_room(&self) -> bool {
+    /// Whether there is room for more.
+    pub(crate) fn has_room(&self) -> bool {
         let state = self.lock();
         let has_place = self.messages_max.is_none_or(|most| state.held.len() < most);
         has_place && state.bytes < self.bytes_max
@@ -305,12 +302,6 @@ impl Leases {
     /// Whether events wait for verdicts.
     pub(crate) fn is_waiting(&self) -> bool {
         self.lock().under_way > 0
-    }
-
-    /// Whether there is something to say to the server, now or later.
-    pub(crate) fn has_to_say(&self) -> bool {
-        let state = self.lock();
-        !(state.to_acknowledge.is_empty() && state.to_return.is_empty())
     }
 
     /// When the oldest message was published that is held: nanoseconds since 1970-01-01 UTC.
@@ -347,18 +338,19 @@ mod tests {
         let leases = Leases::new(None, 100);
         let numbers: Vec<u64> =
             ["a", "b", "c"].into_iter().filter_map(|id| held(&leases, id, id)).collect();
-        let (one, rest) = (leases.batch(numbers[..1].to_vec()), leases.batch(numbers[1..].to_vec()));
-        assert!(leases.take_settled(9, at(0)).is_empty() && !leases.has_to_say());
+        let (one, rest) =
+            (leases.batch(numbers[..1].to_vec()), leases.batch(numbers[1..].to_vec()));
+        assert!(leases.take_settled(9, at(0)).is_empty() && leases.is_waiting());
         one.accept();
         drop(rest);
-        assert!(!leases.is_waiting() && leases.has_to_say());
+        assert!(!leases.is_waiting());
         let settled = leases.take_settled(9, at(0));
         assert_eq!(ids(&settled), ["a"]);
         assert_eq!(ids(&leases.take_returned(1, at(0))), ["b"]);
         assert_eq!(ids(&leases.take_returned(9, at(0))), ["c"]);
         assert!(leases.take_settled(9, at(0)).is_empty(), "each is taken once");
         leases.say_again(&settled[0], at(5));
-        assert!(leases.take_settled(9, at(4)).is_empty() && leases.has_to_say());
+        assert!(leases.take_settled(9, at(4)).is_empty());
         assert_eq!(leases.take_settled(9, at(5)), settled);
         assert_eq!(leases.len(), 3);
         assert_eq!(leases.done(&settled[0]), Some((7, 10)));

@@ -22,7 +22,6 @@ mod settings;
 mod token;
 
 pub use settings::{GCP_PUBSUB_INPUT, read};
-pub use token::{NoToken, Token, TokenFuture};
 
 use settings::Settings;
 use skidder_input::{Input, InputFuture, Intake};

@@ -134,11 +134,13 @@ mod tests {
     fn what_is_not_needed_of_an_answer_is_passed_over() {
         // Field 3 of the answer, and fields 3 of a received message and 5 of its message, as the `.proto` file has them.
         let message = [&[0x0a, 1][..], b"d", &[0x2a, 1], b"k", &[0x1a, 2], b"17"].concat();
-        let received = [&[0x0a, 1][..], b"a", &[0x12, message.len() as u8], &message, &[0x18, 4]].concat();
+        let received =
+            [&[0x0a, 1][..], b"a", &[0x12, message.len() as u8], &message, &[0x18, 4]].concat();
         let answer =
-            [&[0x1a, 0][..], &[0x22, 2, 0x08, 1], &[0x0a, received.len() as u8], &received].concat();
+            [&[0x1a, 0][..], &[0x22, 2, 0x08, 1], &[0x0a, received.len() as u8], &received]
+                .concat();
         let answer = StreamingPullResponse::decode(&*answer).unwrap();
-        assert_eq!(answer.subscription_properties.unwrap().exactly_once_delivery_enabled, true);
+        assert!(answer.subscription_properties.unwrap().exactly_once_delivery_enabled);
         let received = &answer.received_messages[0];
         assert_eq!(received.ack_id, "a");
         let message = received.message.as_ref().unwrap();

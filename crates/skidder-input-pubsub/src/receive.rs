@@ -14,6 +14,7 @@ use crate::messages::{
 };
 use crate::remedy::{Asked, PullError};
 use crate::run::{DEADLINE, Run, STOP_WAIT};
+use http::HeaderMap;
 use skidder_event::{Map, Progress};
 use skidder_grpc::{Answers, Channel, Code, Requests};
 use skidder_input::Source;
@@ -54,6 +55,8 @@ struct Pull {
     ticks: Interval,
     opened: Instant,
     is_exactly_once: bool,
+    /// Of the call.
+    headers: HeaderMap,
     _channel: Channel,
 }
 
@@ -130,7 +133,7 @@ impl Receiver {
                 () = run.stopped() => return Ok(()),
                 () = run.leases.await_room() => {}
                 _ = pull.ticks.tick() => {
-                    pull.sign_of_life().await;
+                    sign_of_life(&pull.requests).await;
                     continue;
                 }
             }
@@ -140,9 +143,12 @@ impl Receiver {
                 answer = pull.answers.next() => match answer {
                     Ok(Some(answer)) => self.take(&mut pull, answer).await?,
                     Ok(None) => return Err(PullError::Ended),
-                    Err(error) => return Err(self.error(Asked::Pull, AskError::Call(error))),
+                    Err(error) => {
+                        run.server.note_refusal(&error, &pull.headers).await;
+                        return Err(self.error(Asked::Pull, AskError::Call(error)));
+                    }
                 },
-                _ = pull.ticks.tick() => pull.sign_of_life().await,
+                _ = pull.ticks.tick() => sign_of_life(&pull.requests).await,
                 () = tokio::time::sleep_until(works), if now < works => self.succeeded(),
             }
         }
@@ -168,7 +174,8 @@ impl Receiver {
         let mut ticks = tokio::time::interval_at(Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let opened = Instant::now();
-        Ok(Pull { requests, answers, ticks, opened, is_exactly_once: false, _channel: channel })
+        let is_exactly_once = false;
+        Ok(Pull { requests, answers, ticks, opened, is_exactly_once, headers, _channel: channel })
     }
 
     /// Sends the events of an answer on, with those of answers that are there as well.
@@ -212,7 +219,7 @@ impl Receiver {
                 sent = &mut sending => return Ok(sent?),
                 // What finds no room for so long is given back when this is dropped.
                 () = run.stopped_for(STOP_WAIT / 2) => return Ok(()),
-                _ = pull.ticks.tick() => pull.sign_of_life().await,
+                _ = pull.ticks.tick() => sign_of_life(&pull.requests).await,
             }
         }
     }
@@ -272,11 +279,7 @@ impl Receiver {
         match error {
             AskError::Call(error) => {
                 let names = self.run.settings.names.clone();
-                let error = PullError::Call { asked, error, names };
-                if error.is_login() {
-                    self.run.server.token.refused();
-                }
-                error
+                PullError::Call { asked, error, names }
             }
             AskError::Token(error) => PullError::Token(error),
         }
@@ -303,7 +306,12 @@ impl Receiver {
         self.run.intake.metrics().set_trouble_of(&self.name, Some(&text));
         if self.failures.is_power_of_two() {
             let failures = self.failures;
-            tracing::error!(stream = self.name, error = text, failures, "cannot receive messages; trying again");
+            tracing::error!(
+                stream = self.name,
+                error = text,
+                failures,
+                "cannot receive messages; trying again"
+            );
         }
         tokio::select! {
             biased;
@@ -313,9 +321,7 @@ impl Receiver {
     }
 }
 
-impl Pull {
-    /// Shows the server that somebody listens. If the stream is over, its answers say why.
-    async fn sign_of_life(&self) {
-        let _is_over = self.requests.send(&StreamingPullRequest::default()).await;
-    }
+/// Shows the server that somebody listens. If the stream is over, its answers say why.
+async fn sign_of_life(requests: &Requests<StreamingPullRequest>) {
+    let _is_over = requests.send(&StreamingPullRequest::default()).await;
 }

@@ -46,11 +46,6 @@ impl PullError {
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Call { asked: Asked::Pull, error, .. } if error.code() == Some(Code::NotFound))
     }
-
-    /// Whether the access token was refused.
-    pub(crate) fn is_login(&self) -> bool {
-        matches!(self, Self::Call { error, .. } if error.code() == Some(Code::Unauthenticated))
-    }
 }
 
 /// An error with what to do, for people.
@@ -79,7 +74,8 @@ pub(crate) fn text(asked: &Asked, error: &CallError, names: &Names) -> String {
              `project_id`"
         ),
         (Some(Code::Unauthenticated), _) => {
-            "see `credentials_file` and `credentials_json`; is the clock of this host right?".to_owned()
+            "see `credentials_file` and `credentials_json`; is the clock of this host right?"
+                .to_owned()
         }
         (Some(Code::InvalidArgument), Asked::Answer) => String::new(),
         (Some(Code::InvalidArgument), _) => {
@@ -127,7 +123,10 @@ pub(crate) mod tests {
         for (asked, code, names, expected) in table {
             let text = text(&asked, &refused(code), names).to_lowercase();
             assert!(text.contains(&expected.to_lowercase()), "{text}");
-            assert!(text.starts_with(&format!("the server answered {code}: no").to_lowercase()), "{text}");
+            assert!(
+                text.starts_with(&format!("the server answered {code}: no").to_lowercase()),
+                "{text}"
+            );
         }
         let unavailable = text(&Asked::Pull, &refused(Code::Unavailable), &names);
         assert_eq!(unavailable, "the server answered UNAVAILABLE: no");
@@ -144,6 +143,5 @@ pub(crate) mod tests {
         assert!(!error(Asked::Create, Code::Unavailable).is_usual());
         assert!(error(Asked::Pull, Code::NotFound).is_missing());
         assert!(!error(Asked::Create, Code::NotFound).is_missing());
-        assert!(error(Asked::Create, Code::Unauthenticated).is_login());
     }
 }

@@ -77,7 +77,8 @@ pub(crate) async fn run(intake: Intake, settings: Arc<Settings>) -> Result<(), I
     counts.set_held(move || (of_counts.len() as u64, of_counts.oldest()));
     let names = &settings.names;
     let prefix: Arc<str> = id_prefix(&names.project, &names.topic_id).into();
-    let server = Arc::new(settings.server.clone());
+    let clock = Arc::clone(intake.clock());
+    let server = Arc::new(Server { settings: Arc::clone(&settings), clock });
     let client_id = format!("skidder-{}-{}", std::process::id(), intake.clock().wall().0);
     let run = Arc::new(Run {
         settings: Arc::clone(&settings),

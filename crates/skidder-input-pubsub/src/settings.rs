@@ -1,8 +1,9 @@
 //! Settings of the input `gcp-pubsub`, as Filebeat has them (`x-pack/filebeat/input/gcppubsub/config.go`).
 
+mod credentials;
+
 use crate::PubSub;
-use crate::client::Server;
-use crate::token::{NoToken, Token};
+use crate::token::Login;
 use skidder_config::{Group, Key, Section, settings};
 use skidder_grpc::Origin;
 use skidder_net::{HTTPS, Host, PROXY, ProxyChoice, Route, WithoutTls, read_address, read_https};
@@ -26,9 +27,9 @@ const MESSAGES_MAX: i64 = 1_000_000;
 const EMULATOR: &str = "PUBSUB_EMULATOR_HOST";
 
 settings! {
-    /// Settings of `gcp-pubsub`, but for those of credentials.
+    /// Settings of `gcp-pubsub`.
     pub static GCP_PUBSUB_INPUT = Group::new("input.gcp-pubsub.subscriber", "Messages of a subscription of Google Cloud Pub/Sub.")
-        .include(&[&PROXY, &HTTPS])
+        .include(&[&credentials::CREDENTIALS, &PROXY, &HTTPS])
         .called_elsewhere(&[
             ("project", "project_id", ""),
             ("subscription_name", "subscription.name", ""),
@@ -109,20 +110,20 @@ impl Names {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) names: Names,
-    pub(crate) server: Server,
+    pub(crate) route: Route,
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) login: Login,
     pub(crate) streams: usize,
     /// Nothing for no limit.
     pub(crate) messages_max: Option<usize>,
     pub(crate) bytes_max: u64,
 }
 
-/// Reads the settings of [`GCP_PUBSUB_INPUT`]; `variable` gives the value of one of the environment, and `token` reads the
-/// credentials: it is told whether they are needed, and returns nothing after a mistake, which it reports. `None`, and the
+/// Reads the settings of [`GCP_PUBSUB_INPUT`]; `variable` gives the value of one of the environment. `None`, and the
 /// problems are reported, if something is wrong.
 pub fn read(
     section: &Section<'_>,
     fs: &Arc<dyn Fs>,
-    token: impl FnOnce(bool) -> Option<Arc<dyn Token>>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Option<PubSub> {
     let project = section.get(&PROJECT_ID).check(|text| check_name(text)).required();
@@ -134,18 +135,22 @@ pub fn read(
     let proxy = ProxyChoice::read(section, &variable);
     let place = read_place(section, &proxy, &variable);
     let tls = read_https(section);
-    let is_emulator = matches!(&place, Some(Place { https: false, .. }));
-    let token: Option<Arc<dyn Token>> =
-        if is_emulator { token(false).map(|_| Arc::new(NoToken) as _) } else { token(true) };
+    let is_needed = !matches!(&place, Some(Place { https: false, .. }));
+    let login = credentials::read(section, fs, is_needed, &variable);
     let Place { host, https } = place?;
     let client = if !https {
+        warn_of_plain(section, &host);
         None
     } else if tls.enabled {
         let client = TlsClient::new(&tls, Arc::clone(fs));
         Some(client.map_err(|error| section.problem_named(error.setting(), &error)).ok()?)
     } else {
         let message = "Google's server needs TLS, but `ssl.enabled` is false";
-        section.problem("ssl.enabled", message, "leave it out, or set `alternative_host` to a server without TLS");
+        section.problem(
+            "ssl.enabled",
+            message,
+            "leave it out, or set `alternative_host` to a server without TLS",
+        );
         return None;
     };
     let route = Route {
@@ -157,13 +162,15 @@ pub fn read(
     };
     let origin = Arc::new(Origin { https, authority: host.to_string() });
     let names_are_wrong = [&project, &topic, &subscription].iter().any(|name| name.is_empty());
-    let token = token?;
+    let login = login?;
     if names_are_wrong {
         return None;
     }
     let settings = Settings {
         names: Names::new(&project, &topic, &subscription, is_created),
-        server: Server { route, origin, token },
+        route,
+        origin,
+        login,
         streams,
         messages_max: match usize::try_from(messages_max) {
             Ok(0) => Some(MESSAGES_OF_ZERO),
@@ -173,6 +180,21 @@ pub fn read(
         bytes_max: HELD_BYTES_MAX,
     };
     Some(PubSub::new(settings))
+}
+
+/// What has no effect at a server without TLS and credentials.
+fn warn_of_plain(section: &Section<'_>, host: &Host) {
+    for name in ["credentials_file", "credentials_json", "proxy_url", "ssl"] {
+        if section.has(name) {
+            let message =
+                format!("no effect: {host} is reached directly, without TLS and credentials");
+            section.warning(
+                name,
+                message,
+                "leave it out, or use `api_endpoint` for a server of Google's",
+            );
+        }
+    }
 }
 
 /// Where the server is.
@@ -201,7 +223,11 @@ fn read_place(
     if other.is_some() {
         if matches!(proxy, ProxyChoice::Always(_)) {
             let message = "`alternative_host` and `proxy_url` are both set";
-            section.problem("proxy_url", message, "an emulator is reached directly: leave one of them out");
+            section.problem(
+                "proxy_url",
+                message,
+                "an emulator is reached directly: leave one of them out",
+            );
             return None;
         }
         if endpoint.is_some() {
@@ -216,12 +242,15 @@ fn read_place(
     if let Some(text) = emulator {
         return match host(text) {
             Ok(host) => {
-                let message = format!("the environment variable {EMULATOR} is set: {host} is asked in place of Google's server");
+                let message = format!(
+                    "the environment variable {EMULATOR} is set: {host} is asked in place of Google's server"
+                );
                 section.warning("", message, format!("unset {EMULATOR} for messages of Google's"));
                 Some(Place { host, https: false })
             }
             Err(error) => {
-                let message = format!("the environment variable {EMULATOR} is no `host:port`: {error}");
+                let message =
+                    format!("the environment variable {EMULATOR} is no `host:port`: {error}");
                 section.problem("", message, "as in `localhost:8085`");
                 None
             }

@@ -1,31 +1,37 @@
 //! Where the access token of a call comes from.
 
-use http::HeaderValue;
-use std::fmt;
-use std::pin::Pin;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use skidder_os::Clock;
+use std::sync::Arc;
 
-/// The value of `authorization` of a call; the error is for people, and says what to do.
-pub type TokenFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<Option<HeaderValue>, String>> + Send + 'a>>;
-
-/// Hands out access tokens.
-pub trait Token: Send + Sync + fmt::Debug {
-    /// The value of `authorization` now; nothing if the server wants none. It is asked for before each call, so that it
-    /// must be kept as long as it is good.
-    fn header(&self) -> TokenFuture<'_>;
-
-    /// The server did not take the last one: the next one must be new.
-    fn refused(&self);
+/// How calls log in.
+#[derive(Clone, Debug)]
+pub(crate) enum Login {
+    /// Not at all, as at emulators.
+    None,
 }
 
-/// None, as for emulators.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoToken;
-
-impl Token for NoToken {
-    fn header(&self) -> TokenFuture<'_> {
-        Box::pin(async { Ok(None) })
+impl Login {
+    /// The value of `authorization` now; nothing if the server wants none. It is kept as long as it is good.
+    ///
+    /// # Errors
+    ///
+    /// There is none; the text is for people.
+    pub(crate) async fn header(
+        &self,
+        _clock: &Arc<dyn Clock>,
+    ) -> Result<Option<HeaderValue>, String> {
+        match self {
+            Self::None => Ok(None),
+        }
     }
 
-    fn refused(&self) {}
+    /// The server did not take what a call with these headers had: the next token is a new one.
+    pub(crate) async fn refused(&self, headers: &HeaderMap) {
+        let Some(_header) = headers.get(AUTHORIZATION) else { return };
+        match self {
+            Self::None => {}
+        }
+    }
 }
