@@ -1,9 +1,9 @@
 //! What becomes of objects behind the verdict of their last line: they are copied, and perhaps deleted.
 
-use crate::objects::{Objects, Sent};
+use crate::objects::Sent;
 use crate::servers::BucketName;
 use crate::settings::Backup;
-use crate::store::{ObjectPlace, store_error};
+use crate::store::{Clients, ObjectPlace, store_error};
 use skidder_amazon::{Bucket, Failure, ObjectName};
 
 /// Why an object is not copied or not deleted. It may be tried again.
@@ -17,16 +17,16 @@ pub(crate) struct BackupError {
 
 /// Copies an object, and deletes it if the settings say so. One that is gone was deleted by an earlier try.
 pub(crate) async fn back_up(
-    objects: &Objects,
+    clients: &Clients,
     backup: &Backup,
     sent: &Sent,
 ) -> Result<(), BackupError> {
-    let Sent { place, etag, .. } = sent;
+    let (place, etag) = (&sent.wanted.place, &sent.version);
     let to = BucketName::Bucket(backup.bucket.clone());
     let key = format!("{}{}", backup.prefix, place.key);
-    let mut client = objects.clients.take(&to, &place.region);
+    let mut client = clients.take(&to, &place.region);
     let copied = copy(&mut client, place, etag, &key).await;
-    objects.clients.give_back(&to, &place.region, client);
+    clients.give_back(&to, &place.region, client);
     match copied {
         Ok(()) => {}
         Err(Failure::Refused(refused)) if refused.is_missing() && backup.delete => return Ok(()),
@@ -35,9 +35,9 @@ pub(crate) async fn back_up(
     if !backup.delete {
         return Ok(());
     }
-    let mut client = objects.clients.take(&place.bucket, &place.region);
+    let mut client = clients.take(&place.bucket, &place.region);
     let deleted = client.delete(name(place)).await;
-    objects.clients.give_back(&place.bucket, &place.region, client);
+    clients.give_back(&place.bucket, &place.region, client);
     deleted.map_err(|failure| error("delete", &failure, place))
 }
 

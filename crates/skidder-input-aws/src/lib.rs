@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! queue of SQS ─▶ notifications ─┐
-//!                                ├─▶ one object (`objects.rs`) ─▶ skidder-input-objects ─▶ events
-//! bucket ─▶ listing (`polling.rs`)┘        │
-//!                                          └ bytes (`store.rs`) ─ skidder-amazon ─ S3
+//!                                ├─▶ skidder-input-objects ─▶ events
+//! bucket ─▶ pages (`polling.rs`) ─┘        │
+//!                                          └ first answer (`objects.rs`), bytes (`store.rs`) ─ skidder-amazon ─ S3
 //! ```
 //!
 //! An object is known in the registry by bucket, name, content and time, and goes on where it was settled, whatever named it.
@@ -12,7 +12,6 @@
 //! `docs/decisions/0038-amazon-without-its-sdk.md`.
 
 mod backup;
-mod hand;
 mod ids;
 mod messages;
 mod metadata;
@@ -26,12 +25,13 @@ mod store;
 
 pub use settings::{AWS_S3_INPUT, AWS_S3_OBJECT, Selector, read};
 
-use objects::Objects;
+use objects::{Objects, S3};
 use settings::{Place, Settings};
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_os::Fs;
 use std::fmt;
 use std::sync::Arc;
+use store::Clients;
 
 /// The name of the type.
 pub const KIND: &str = "aws-s3";
@@ -81,10 +81,18 @@ impl Input for AwsS3 {
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
             let Self { settings, fs, .. } = *self;
-            let objects = Objects::new(intake, Arc::clone(&settings), fs)?;
+            let (metrics, clock) = (Arc::clone(intake.metrics()), Arc::clone(intake.clock()));
+            let clients = Clients::new(settings.servers.clone(), metrics, clock, settings.workers);
+            let selectors = settings.selectors.iter().map(|selector| selector.of.clone());
+            let selectors: Vec<_> = selectors.collect();
+            let s3 = Arc::new(S3 { settings: Arc::clone(&settings), clients });
+            let objects = Objects::new(intake, s3, selectors, fs)?;
             match &settings.place {
                 Place::Queue(queue) => queue::run(objects, queue).await,
-                Place::Bucket(bucket) => polling::run(objects, bucket).await,
+                Place::Bucket(bucket) => {
+                    polling::run(objects, Arc::clone(bucket)).await;
+                    Ok(())
+                }
             }
         })
     }

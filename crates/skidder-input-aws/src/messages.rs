@@ -187,6 +187,7 @@ fn asked(number: u64, held: &Held) -> Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::Wanted;
     use crate::servers::BucketName;
     use crate::store::ObjectPlace;
     use tokio::sync::Semaphore;
@@ -204,7 +205,8 @@ mod tests {
             key: "a".to_owned(),
             version: None,
         };
-        Sent { source: source.map(SourceId), place, etag: String::new() }
+        let wanted = Wanted { place, arn: String::new(), listed: None };
+        Sent { source: source.map(SourceId), wanted, version: String::new() }
     }
 
     fn held(messages: &Messages, room: &Arc<Semaphore>, id: &str) -> u64 {

@@ -82,7 +82,7 @@ enum MessageError {
 /// Reads from a queue until the input ends.
 pub(crate) async fn run(objects: Arc<Objects>, settings: &QueueSettings) -> Result<(), InputError> {
     let intake = objects.intake.clone();
-    let (text, workers) = (settings.url.text.clone(), objects.settings.workers);
+    let (text, workers) = (settings.url.text.clone(), objects.cloud.settings.workers);
     let name = text.rsplit('/').next().unwrap_or(&text).to_owned();
     let run = Arc::new(QueueRun {
         objects,
@@ -115,7 +115,7 @@ pub(crate) async fn run(objects: Arc<Objects>, settings: &QueueSettings) -> Resu
 /// Receives messages until the input ends, each for a task of its own.
 async fn receive(run: &Arc<QueueRun>, settings: &QueueSettings, working: &mut JoinSet<()>) {
     let intake = &run.objects.intake;
-    let taken = Arc::new(Semaphore::new(run.objects.settings.workers + WAITING_MAX));
+    let taken = Arc::new(Semaphore::new(run.objects.cloud.settings.workers + WAITING_MAX));
     let room = Arc::new(Semaphore::new(HELD_MAX));
     let mut queue = run.client();
     let wait = if intake.is_once() { settings.wait.min(WAIT_ONCE) } else { settings.wait };
@@ -208,14 +208,14 @@ impl QueueRun {
     /// A client without a connection yet.
     pub(crate) fn client(&self) -> Queue {
         let url = &self.settings().url;
-        let service = self.objects.settings.servers.queue(url);
+        let service = self.objects.cloud.settings.servers.queue(url);
         let clock = Arc::clone(self.intake().clock());
         Queue::new(service.client(Arc::new(()), clock), url)
     }
 
     /// The settings of the queue.
     pub(crate) fn settings(&self) -> &QueueSettings {
-        match &self.objects.settings.place {
+        match &self.objects.cloud.settings.place {
             Place::Queue(settings) => settings,
             Place::Bucket(_) => unreachable!("the input reads a queue"),
         }
@@ -305,7 +305,7 @@ impl QueueRun {
         if let Err(error) = check_bucket(&noted.bucket) {
             return Err(ObjectError::Failed(error));
         }
-        let region = self.objects.settings.servers.region_of(&noted.region);
+        let region = self.objects.cloud.settings.servers.region_of(&noted.region);
         let Noted { bucket, arn, key, other_key, version, .. } = noted;
         let place = ObjectPlace { bucket: BucketName::Bucket(bucket), region, key, version };
         let mut wanted = Wanted { place, arn, listed: None };

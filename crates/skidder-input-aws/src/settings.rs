@@ -8,7 +8,6 @@ use crate::servers::{
     BucketArn, BucketName, Endpoint, Servers, check_bucket, check_region, provider_of,
 };
 pub(crate) use backup::Backup;
-pub(crate) use selector::is_json;
 pub use selector::{AWS_S3_OBJECT, Selector};
 use skidder_amazon::{CREDENTIALS, Provider, QueueUrl, Source, VISIBILITY_MAX, WAIT_MAX};
 use skidder_aws::time_of;
@@ -133,7 +132,7 @@ const WORKERS_MAX: usize = 512;
 #[derive(Debug)]
 pub(crate) enum Place {
     Queue(QueueSettings),
-    Bucket(BucketSettings),
+    Bucket(Arc<BucketSettings>),
 }
 
 /// A queue.
@@ -287,7 +286,7 @@ fn read_place(section: &Section<'_>, timeout: Duration) -> Option<(Place, Option
         (arn, name)
     });
     let (BucketArn { bucket, region }, arn) = bucket.or(point).or(other)?;
-    Some((Place::Bucket(BucketSettings { bucket, arn, ..listing }), region))
+    Some((Place::Bucket(Arc::new(BucketSettings { bucket, arn, ..listing })), region))
 }
 
 /// Settings of a queue only.
@@ -388,7 +387,7 @@ fn check_servers(
     }
     let is_point = matches!(
         place,
-        Place::Bucket(BucketSettings { bucket: BucketName::AccessPoint { .. }, .. })
+        Place::Bucket(from) if matches!(from.bucket, BucketName::AccessPoint { .. })
     );
     if is_point && has_url {
         let message = "an access point is Amazon's, and `endpoint` is another server";

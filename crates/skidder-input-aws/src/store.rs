@@ -75,9 +75,6 @@ pub(crate) struct ObjectStore {
     pub(crate) clients: Arc<Clients>,
     pub(crate) place: ObjectPlace,
     pub(crate) etag: String,
-    pub(crate) size: u64,
-    /// The first answer, which begins at the first byte.
-    pub(crate) first: Mutex<Option<Pieces>>,
 }
 
 impl Clients {
@@ -222,26 +219,9 @@ impl Body for Pieces {
     }
 }
 
-/// The end of an object.
-struct Nothing;
-
-impl Body for Nothing {
-    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
 impl Store for ObjectStore {
     fn get(&self, range: Range) -> StoreFuture<'_, Box<dyn Body>> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
-            // A part that begins at the end is refused.
-            if range.from >= self.size {
-                return Ok(Box::new(Nothing) as Box<dyn Body>);
-            }
-            if let Some(pieces) = first.filter(|_| range == Range { from: 0, to: None }) {
-                return Ok(Box::new(pieces) as Box<dyn Body>);
-            }
             let began = self.clients.begin(&self.place, range, Some(&self.etag)).await?;
             Ok(Box::new(began.pieces) as Box<dyn Body>)
         })

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 
 /// What a store answers later.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -44,4 +45,41 @@ pub trait Store: Send + Sync {
 pub trait Body: Send {
     /// The next piece; nothing at the end of the range. An answer that ends before is [`StoreError::Passing`].
     fn next(&mut self) -> StoreFuture<'_, Option<Bytes>>;
+}
+
+/// An object whose first answer is there already: `rest` is asked for what that does not have.
+pub struct AfterFirst<S> {
+    size: u64,
+    first: Mutex<Option<Box<dyn Body>>>,
+    rest: S,
+}
+
+impl<S> AfterFirst<S> {
+    /// `first` has all bytes of an object of `size` bytes.
+    pub fn new(size: u64, first: Box<dyn Body>, rest: S) -> Self {
+        Self { size, first: Mutex::new(Some(first)), rest }
+    }
+}
+
+impl<S: Store> Store for AfterFirst<S> {
+    fn get(&self, range: Range) -> StoreFuture<'_, Box<dyn Body>> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A part that begins at the end is refused by most services.
+        if range.from >= self.size {
+            return Box::pin(async { Ok(Box::new(Nothing) as Box<dyn Body>) });
+        }
+        match first.filter(|_| range == Range { from: 0, to: None }) {
+            Some(first) => Box::pin(async { Ok(first) }),
+            None => self.rest.get(range),
+        }
+    }
+}
+
+/// The end of an object.
+struct Nothing;
+
+impl Body for Nothing {
+    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async { Ok(None) })
+    }
 }

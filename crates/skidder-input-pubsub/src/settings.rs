@@ -136,7 +136,7 @@ pub fn read(
     let place = read_place(section, &proxy, &variable);
     let tls = read_https(section);
     let is_needed = !matches!(&place, Some(Place { https: false, .. }));
-    let login = credentials::read(section, fs, is_needed, &variable);
+    let login = credentials::read(section, fs, (is_needed, &proxy), &variable);
     let Place { host, https } = place?;
     let client = if !https {
         warn_of_plain(section, &host);

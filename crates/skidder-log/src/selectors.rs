@@ -40,7 +40,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("redis", &["skidder_outputs.redis", "skidder_input_redis", "skidder_redis"]),
     ("registrar", &["skidder_registry", "skidder_pipeline.registrar"]),
     ("registry", &["skidder_registry"]),
-    ("s3", &["skidder_output_s3", "skidder_input_aws"]),
+    ("s3", &["skidder_output_s3", "skidder_input_aws", "skidder_input_objects"]),
     ("service", &["skidder"]),
     ("sqs", &["skidder_input_aws"]),
     ("template", &["skidder_output_elasticsearch"]),

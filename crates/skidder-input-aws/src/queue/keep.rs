@@ -1,9 +1,9 @@
 //! Keeps messages hidden from others while their objects are read and settled, and deletes them behind that.
 
 use super::QueueRun;
-use crate::backup::back_up;
 use crate::messages::Asked;
 use skidder_amazon::{BATCH_MAX, EntryError, EntryResults, Failure, Queue};
+use skidder_input_objects::Cloud as _;
 use skidder_os::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Keeper {
         let run = &self.run;
         let settle = &run.objects.settle;
         let settled = run.messages.take_settled(|source| settle.is_settled(source));
-        let has_backup = run.objects.settings.backup.is_some();
+        let has_backup = run.objects.cloud.has_backup();
         for (asked, objects) in settled {
             if has_backup && !objects.is_empty() {
                 self.to_copy.push_back((asked, objects));
@@ -101,11 +101,9 @@ impl Keeper {
         {
             let run = Arc::clone(&self.run);
             let work = async move {
-                let Some(backup) = &run.objects.settings.backup else { return };
                 for one in &sent {
-                    if let Err(error) = back_up(&run.objects, backup, one).await {
-                        let text = error.to_string();
-                        run.intake().metrics().failed(&one.place.key, &text);
+                    if let Err(text) = run.objects.cloud.back_up(one).await {
+                        run.intake().metrics().failed(&one.wanted.place.key, &text);
                         tracing::error!(
                             queue = run.name,
                             id = &*asked.id,
@@ -225,8 +223,7 @@ pub(super) async fn tidy(run: Arc<QueueRun>) {
     loop {
         look(&run, &mut queue).await;
         let clock = run.intake().clock();
-        let settle = &run.objects.settle;
-        run.objects.hand.forget(clock.monotonic(), |source| settle.is_settled(source));
+        run.objects.forget_settled(clock.monotonic());
         if ticks.is_multiple_of((TIDY_EVERY.as_secs() / LOOK_EVERY.as_secs()) as u32) {
             forget_old(&run).await;
         }

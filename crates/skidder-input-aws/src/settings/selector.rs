@@ -2,6 +2,7 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
+use skidder_input_objects::is_json;
 use skidder_read::{FilestreamSettings, InputKind};
 
 /// Why there is no `expand_event_list_from_field`.
@@ -34,13 +35,9 @@ settings! {
 /// How some objects are read.
 #[derive(Debug)]
 pub struct Selector {
-    /// Which: those whose names it finds; nothing for all.
-    pub(crate) regex: Option<Regex>,
-    /// Whether a type is set, so that there is none to warn of.
-    pub(crate) has_type: bool,
+    pub(crate) of: skidder_input_objects::Selector,
     /// In lower case.
     pub(crate) metadata: Vec<String>,
-    pub(crate) reading: FilestreamSettings,
 }
 
 impl Selector {
@@ -60,26 +57,17 @@ impl Selector {
             let hint = "the same if each line is one value, as in NDJSON; else leave the input to Filebeat";
             section.warning(CONTENT_TYPE.name(), message, hint);
         }
-        Self {
-            regex,
+        let of = skidder_input_objects::Selector {
+            patterns: regex.into_iter().collect(),
             has_type: content_type.is_some(),
-            metadata: names.into_iter().map(|name| name.to_ascii_lowercase()).collect(),
             reading,
-        }
+        };
+        let metadata = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
+        Self { of, metadata }
     }
 
     /// Whether it is for some objects only.
     pub fn has_regex(&self) -> bool {
-        self.regex.is_some()
+        !self.of.patterns.is_empty()
     }
-
-    /// Whether it is for an object of this name.
-    pub(crate) fn selects(&self, key: &str) -> bool {
-        self.regex.as_ref().is_none_or(|regex| regex.is_match(key.as_bytes()))
-    }
-}
-
-/// Whether objects of this type may have values over several lines. `application/x-ndjson` has none.
-pub(crate) fn is_json(content_type: &str) -> bool {
-    content_type.trim_start().to_ascii_lowercase().starts_with("application/json")
 }

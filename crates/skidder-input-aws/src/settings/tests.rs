@@ -157,11 +157,11 @@ fn a_selector_finds_names_of_objects() {
     let (input, _) = read_in(&format!("{BUCKET}, include_s3_metadata: [Last-Modified]"), &[]);
     let selector = &input.expect("no problem").settings.selectors[0];
     assert_eq!(selector.metadata, ["last-modified"]);
-    assert!(selector.selects("anything"));
+    assert!(selector.of.selects("anything"));
     let regex = regex::bytes::Regex::new("\\.gz$").expect("a pattern");
     let reading = FilestreamSettings::new("", ScanSettings::default());
     let problems = Problems::new();
     let yaml = Yaml::parse("x", "{}").expect("YAML");
     let selector = Selector::read(&yaml.root(&problems), Some(regex), reading);
-    assert!(selector.selects("a/b.gz") && !selector.selects("a/b.gz.tmp"));
+    assert!(selector.of.selects("a/b.gz") && !selector.of.selects("a/b.gz.tmp"));
 }

@@ -1,7 +1,9 @@
 //! Settings of credentials: a file, the text of one, or what the environment has.
 
 use crate::token::Login;
-use skidder_config::{Any, Group, Key, Section, Value, settings};
+use skidder_config::{Any, Group, Key, Secret, Section, Value, settings};
+use skidder_google::{Source, Tokens};
+use skidder_net::ProxyChoice;
 use skidder_os::Fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,28 +21,39 @@ settings! {
         .about("the same in place of a file, as a text or as a map; `credentials_file` wins");
 }
 
-/// Reads the credentials. `None`, and the problem is reported, if there are none.
+/// What a token is good for.
+const SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
+
+/// Reads the credentials, if they are needed; `proxy` is for the service that hands out tokens. `None`, and the problem is
+/// reported, if something is wrong with them.
 pub(super) fn read(
     section: &Section<'_>,
-    _fs: &Arc<dyn Fs>,
-    is_needed: bool,
-    _variable: &impl Fn(&str) -> Option<String>,
+    fs: &Arc<dyn Fs>,
+    (is_needed, proxy): (bool, &ProxyChoice),
+    variable: &impl Fn(&str) -> Option<String>,
 ) -> Option<Login> {
     let file = section.get(&CREDENTIALS_FILE).optional();
     let text = section.any(&CREDENTIALS_JSON).map(|item| match item.value() {
-        Value::String(text) => text,
-        value => serde_json::Value::from(&value).to_string(),
+        Value::String(text) => Secret::new(text),
+        value => Secret::new(serde_json::Value::from(&value).to_string()),
     });
     if !is_needed {
         return Some(Login::None);
     }
-    let key = if file.is_some() { CREDENTIALS_FILE.name() } else { CREDENTIALS_JSON.name() };
-    drop(text);
-    let message = "credentials of Google cannot be used by this build yet";
-    section.problem(
-        key,
-        message,
-        "set `alternative_host` to an emulator, or leave this input to Filebeat",
-    );
-    None
+    let (key, source) = match (file, text) {
+        (Some(path), _) => (CREDENTIALS_FILE.name(), Source::of_file(&**fs, path)),
+        (None, Some(text)) => (CREDENTIALS_JSON.name(), Source::of_text(&text)),
+        (None, None) => ("", Source::of_environment(&**fs, variable)),
+    };
+    let tokens = match source {
+        Ok(source) => Tokens::new(source, SCOPE, proxy.clone(), Arc::clone(fs)),
+        Err(error) => {
+            let hint =
+                "it is the JSON of a key that the console of Google makes for a service account";
+            section.problem(key, error.to_string(), hint);
+            return None;
+        }
+    };
+    let tokens = tokens.map_err(|error| section.problem_named(error.setting(), &error)).ok()?;
+    Some(Login::Google(Arc::new(tokens)))
 }

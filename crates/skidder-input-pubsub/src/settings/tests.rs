@@ -92,6 +92,17 @@ fn mistakes_are_found_with_a_remedy() {
         let (_, problems) = read_in(&format!("{LOGIN}, {text}"), &[]);
         assert!(problems.contains("error: ") && problems.contains(expected), "{text}: {problems}");
     }
+    for (login, expected) in [
+        ("credentials_json: {type: authorized_user}", "error: x:1:"),
+        ("credentials_json: '{\"a\":'", "error: x:1:"),
+        ("credentials_file: /none/key.json", "cannot read `/none/key.json`"),
+    ] {
+        let (input, problems) = read_in(&format!("{NAMES}, {login}"), &[]);
+        assert!(input.is_none() && problems.contains(expected), "{login}: {problems}");
+    }
+    let variables = [("GOOGLE_APPLICATION_CREDENTIALS", "/none/other.json")];
+    let (input, problems) = read_in(NAMES, &variables);
+    assert!(input.is_none() && problems.contains("/none/other.json"), "{problems}");
     let (input, problems) = read_in(NAMES, &[(EMULATOR, ":x")]);
     assert!(input.is_none() && problems.contains("is no `host:port`"), "{problems}");
     let text =
