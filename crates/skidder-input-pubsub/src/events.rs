@@ -76,6 +76,11 @@ impl Gathered {
         self.facts.len() >= BATCH_EVENTS_MAX || self.bytes.len() >= BATCH_BYTES
     }
 
+    /// The numbers of the messages, which are no events.
+    pub(crate) fn into_numbers(self) -> Vec<u64> {
+        self.numbers
+    }
+
     /// Adds a message; `now` is the time of one that has none.
     pub(crate) fn push(&mut self, number: u64, message: PubsubMessage, now: i64) {
         let PubsubMessage { data, attributes, message_id, publish_time } = message;

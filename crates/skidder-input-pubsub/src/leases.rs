@@ -294,11 +294,6 @@ impl Leases {
         self.lock().held.len()
     }
 
-    /// Whether nothing is held.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Whether events wait for verdicts.
     pub(crate) fn is_waiting(&self) -> bool {
         self.lock().under_way > 0
@@ -372,7 +367,7 @@ mod tests {
         assert_eq!(leases.done(&first[0]), None);
         let second = leases.take_settled(9, at(0));
         assert_eq!(ids(&second), ["a:3"]);
-        assert!(leases.done(&second[0]).is_some() && leases.is_empty());
+        assert!(leases.done(&second[0]).is_some() && leases.len() == 0);
         assert!(leases.lock().by_message.is_empty());
         // What was given back is another event.
         let number = held(&leases, "a:4", "a").unwrap();

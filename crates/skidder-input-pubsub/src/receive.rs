@@ -13,7 +13,7 @@ use crate::messages::{
     StreamingPullResponse, Subscription,
 };
 use crate::remedy::{Asked, PullError};
-use crate::run::{DEADLINE, Run, STOP_WAIT};
+use crate::run::{DEADLINE, Run};
 use http::HeaderMap;
 use skidder_event::{Map, Progress};
 use skidder_grpc::{Answers, Channel, Code, Requests};
@@ -29,6 +29,10 @@ const ALIVE_EVERY: Duration = Duration::from_secs(30);
 const WORKS_AFTER: Duration = Duration::from_secs(5);
 /// One that was open for so long is opened again at once when it ends.
 const AT_ONCE_AFTER: Duration = Duration::from_secs(30);
+/// How long what was read may take to find room in the queue after a stop.
+const SEND_WAIT: Duration = Duration::from_millis(500);
+/// How long the rest of a stream is waited for, to give it back.
+const DRAIN_WAIT: Duration = Duration::from_millis(300);
 /// First pause after a failure; doubled with each that follows.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest of these.
@@ -45,6 +49,9 @@ pub(crate) struct Receiver {
     name: String,
     /// What ids of its events begin with.
     prefix: Arc<str>,
+    /// The stream that is open works.
+    works: bool,
+    /// Failures in a row.
     failures: u32,
 }
 
@@ -68,7 +75,7 @@ impl Receiver {
             number => format!("{} #{}", run.name(), number + 1),
         };
         let source = run.intake.open(&name, Map::new());
-        Self { run, link, source, name, prefix, failures: 0 }
+        Self { run, link, source, name, prefix, works: false, failures: 0 }
     }
 
     /// Receives until the input ends. Returns the source, which must stay open until its events have their verdicts.
@@ -76,11 +83,11 @@ impl Receiver {
         loop {
             let run = Arc::clone(&self.run);
             let opened = Instant::now();
+            self.works = false;
             let ended = tokio::select! {
                 biased;
                 ended = self.session() => ended,
-                // What it sends has some time to find room.
-                () = run.stopped_for(STOP_WAIT / 2) => return self.source,
+                () = run.stopped_for(SEND_WAIT + DRAIN_WAIT) => return self.source,
             };
             self.run.opened.store(false, Ordering::Relaxed);
             let error = match ended {
@@ -88,30 +95,20 @@ impl Receiver {
                 Err(error) => error,
             };
             let was_long = opened.elapsed() >= AT_ONCE_AFTER;
-            if was_long && error.is_usual() {
+            if error.is_usual() && (was_long || self.works) {
                 tracing::debug!(stream = self.name, %error, "the stream is opened again");
+                let pause = if was_long { Duration::ZERO } else { PAUSE_FIRST };
+                if !self.pause(pause).await {
+                    return self.source;
+                }
                 continue;
             }
-            if error.is_missing() && self.run.settings.names.is_created {
-                match self.create().await {
-                    Ok(is_new) if is_new || self.failures == 0 => {
-                        self.failures = self.failures.saturating_add(1);
-                        continue;
-                    }
-                    // It is said to be there, and is not found.
-                    Ok(_) => {}
-                    Err(error) => {
-                        if !self.failed(&error).await {
-                            return self.source;
-                        }
-                        continue;
-                    }
-                }
-            }
-            if was_long {
-                self.failures = 0;
-            }
-            if !self.failed(&error).await {
+            let goes_on = match self.create_missing(&error).await {
+                Ok(true) => true,
+                Ok(false) => self.failed(&error).await,
+                Err(error) => self.failed(&error).await,
+            };
+            if !goes_on {
                 return self.source;
             }
         }
@@ -125,12 +122,15 @@ impl Receiver {
             () = run.stopped() => return Ok(()),
             opened = self.open() => opened?,
         };
-        loop {
+        let error = loop {
             let now = Instant::now();
             let works = pull.opened + WORKS_AFTER;
             tokio::select! {
                 biased;
-                () = run.stopped() => return Ok(()),
+                () = run.stopped() => {
+                    self.drain(pull).await;
+                    return Ok(());
+                }
                 () = run.leases.await_room() => {}
                 _ = pull.ticks.tick() => {
                     sign_of_life(&pull.requests).await;
@@ -139,18 +139,34 @@ impl Receiver {
             }
             tokio::select! {
                 biased;
-                () = run.stopped() => return Ok(()),
+                // The next look ends it.
+                () = run.stopped() => {}
                 answer = pull.answers.next() => match answer {
                     Ok(Some(answer)) => self.take(&mut pull, answer).await?,
                     Ok(None) => return Err(PullError::Ended),
-                    Err(error) => {
-                        run.server.note_refusal(&error, &pull.headers).await;
-                        return Err(self.error(Asked::Pull, AskError::Call(error)));
-                    }
+                    Err(error) => break error,
                 },
                 _ = pull.ticks.tick() => sign_of_life(&pull.requests).await,
                 () = tokio::time::sleep_until(works), if now < works => self.succeeded(),
             }
+        };
+        run.server.note_refusal(&error, &pull.headers).await;
+        Err(self.error(Asked::Pull, AskError::Call(error)))
+    }
+
+    /// Ends a stream at a stop, and gives back what is on its way: the server would wait for its deadline.
+    async fn drain(&self, pull: Pull) {
+        let Pull { requests, mut answers, .. } = pull;
+        // The server gives out no more, and ends its half behind what it has sent.
+        drop(requests);
+        let limit = Instant::now() + DRAIN_WAIT;
+        while let Ok(Ok(Some(answer))) = tokio::time::timeout_at(limit, answers.next()).await {
+            let mut unread = Gathered::default();
+            for message in answer.received_messages {
+                self.gather(message, &mut unread, 0);
+            }
+            // Without a verdict.
+            drop(self.run.leases.batch(unread.into_numbers()));
         }
     }
 
@@ -218,7 +234,7 @@ impl Receiver {
                 biased;
                 sent = &mut sending => return Ok(sent?),
                 // What finds no room for so long is given back when this is dropped.
-                () = run.stopped_for(STOP_WAIT / 2) => return Ok(()),
+                () = run.stopped_for(SEND_WAIT) => return Ok(()),
                 _ = pull.ticks.tick() => sign_of_life(&pull.requests).await,
             }
         }
@@ -254,6 +270,19 @@ impl Receiver {
         all.filter(|(_, fate)| *fate != Fate::Lost).map(|(message, _)| message).collect()
     }
 
+    /// Creates the subscription if it is missing, and may be created. Returns whether it is worth a try at once.
+    async fn create_missing(&mut self, error: &PullError) -> Result<bool, PullError> {
+        if !error.is_missing() || !self.run.settings.names.is_created {
+            return Ok(false);
+        }
+        // One that is said to be there, and is not found, is no reason for haste.
+        let goes_on = self.create().await? || self.failures == 0;
+        if goes_on {
+            self.failures = self.failures.saturating_add(1);
+        }
+        Ok(goes_on)
+    }
+
     /// Creates the subscription; returns whether it was not there.
     async fn create(&self) -> Result<bool, PullError> {
         let names = &self.run.settings.names;
@@ -287,6 +316,7 @@ impl Receiver {
 
     /// It works.
     fn succeeded(&mut self) {
+        self.works = true;
         self.run.opened.store(true, Ordering::Relaxed);
         if self.failures == 0 {
             return;
@@ -313,6 +343,11 @@ impl Receiver {
                 "cannot receive messages; trying again"
             );
         }
+        self.pause(pause).await
+    }
+
+    /// Waits until it is time to try again. Returns whether that is so; `false`: the input ends.
+    async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {
             biased;
             () = self.run.stopped() => false,

@@ -18,10 +18,11 @@ use tracing::Instrument as _;
 /// How long the server gives a message to nobody else: after `kill -9` it comes again so much later. With exactly-once
 /// delivery a minute is the least that Google advises.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
-/// How long a stop waits for verdicts.
-pub(crate) const STOP_WAIT: Duration = Duration::from_secs(2);
+/// How long a stop waits for verdicts. The program leaves an input alone that takes more than three seconds in all, while an
+/// output is stuck.
+const STOP_WAIT: Duration = Duration::from_millis(1200);
 /// How long a stop takes besides, to tell the server.
-const STOP_CALLS: Duration = Duration::from_secs(2);
+const STOP_CALLS: Duration = Duration::from_millis(900);
 /// Pause between two looks at what is left, at a stop.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long no message may come before what is there counts as read, if it is read once.
@@ -134,7 +135,7 @@ async fn end(run: &Run) {
         tracing::info!(subscription, messages, "messages without a verdict are given back");
     }
     let limit = Instant::now() + STOP_CALLS;
-    while !run.leases.is_empty() && Instant::now() < limit {
+    while run.leases.len() > 0 && Instant::now() < limit {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     let messages = run.leases.len();

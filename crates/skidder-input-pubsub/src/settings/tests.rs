@@ -23,7 +23,7 @@ fn read_in(text: &str, variables: &[(&str, &str)]) -> (Option<PubSub>, String) {
 }
 
 fn settings(text: &str) -> Arc<Settings> {
-    let login = if text.contains("alternative_host") { "" } else { LOGIN };
+    let login = if text.contains("alternative_host") { "subscription.create: true" } else { LOGIN };
     let (input, problems) = read_in(&format!("{NAMES}, {login}, {text}"), &[]);
     assert_eq!(problems, "");
     input.expect("no problem").settings

@@ -51,7 +51,7 @@ impl Cloud {
 
     /// Publishes numbered messages to a topic; attributes stand behind its name.
     pub(crate) fn publish(&self, topic: &str, range: Range<usize>) {
-        let body: String = numbers(range).iter().map(|line| format!("{line}\n")).collect();
+        let body = numbers(range).join("\n");
         self.ask("POST", &format!("/publish?topic={topic}"), &body).unwrap();
     }
 
@@ -66,6 +66,19 @@ impl Cloud {
         let answer = self.ask("GET", "/messages", "").unwrap();
         let counts: Value = serde_json::from_str(&answer).unwrap();
         counts[name].as_u64().unwrap_or(0) as usize
+    }
+
+    /// Takes events until a condition holds, for longer than the deadline of messages that were on their way when a
+    /// connection broke.
+    pub(crate) async fn patiently(bench: &mut Bench, what: &str, holds: impl Fn(&Bench) -> bool) {
+        for _ in 0..1200 {
+            bench.take();
+            if holds(bench) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{what}: {} events", bench.events.len());
     }
 
     /// Waits until a number of the server's is this one.
@@ -92,19 +105,23 @@ impl Cloud {
         subscription: &str,
         settings: &str,
     ) -> Box<dyn Input> {
-        let text = format!(
-            "{{project_id: test, topic: logs, subscription.name: {subscription}, alternative_host: '{address}', \
-             {settings}}}"
-        );
-        let problems = Problems::new();
-        let yaml = Settings::parse("x", &text).expect("YAML");
-        let section = yaml.root(&problems);
-        section.declared_by(&GCP_PUBSUB_INPUT);
-        let fs: Arc<dyn Fs> = Arc::new(RealFs);
-        let read = skidder_input_pubsub::read(&section, &fs, |_| None);
-        section.finish();
-        Box::new(read.unwrap_or_else(|| panic!("{problems}")))
+        input_at(address, subscription, settings)
     }
+}
+
+/// The input with a subscription of the topic `logs`, at a server.
+pub(crate) fn input_at(address: &str, subscription: &str, settings: &str) -> Box<dyn Input> {
+    let text = format!(
+        "{{project_id: test, topic: logs, subscription.name: {subscription}, alternative_host: '{address}', {settings}}}"
+    );
+    let problems = Problems::new();
+    let yaml = Settings::parse("x", &text).expect("YAML");
+    let section = yaml.root(&problems);
+    section.declared_by(&GCP_PUBSUB_INPUT);
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let read = skidder_input_pubsub::read(&section, &fs, |_| None);
+    section.finish();
+    Box::new(read.unwrap_or_else(|| panic!("{problems}")))
 }
 
 /// Numbered texts, which sort as their numbers do.
