@@ -1,3 +1,5 @@
+//! Settings as Filebeat has them, and mistakes.
+
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;
