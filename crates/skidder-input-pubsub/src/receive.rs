@@ -182,8 +182,11 @@ impl Receiver {
             subscription: name.clone(),
             stream_ack_deadline_seconds: DEADLINE.as_secs() as i32,
             client_id: self.run.client_id.clone(),
-            max_outstanding_messages: settings.messages_max.map_or(0, |most| most as i64),
-            max_outstanding_bytes: settings.bytes_max as i64,
+            // It counts for each stream, and here for all of them.
+            max_outstanding_messages: settings
+                .messages_max
+                .map_or(0, |most| (most / settings.streams).max(1) as i64),
+            max_outstanding_bytes: (settings.bytes_max / settings.streams as u64) as i64,
         };
         // If it is over already, the answers say why.
         let _is_over = requests.send(&first).await;

@@ -111,9 +111,14 @@ impl Cloud {
 
 /// The input with a subscription of the topic `logs`, at a server.
 pub(crate) fn input_at(address: &str, subscription: &str, settings: &str) -> Box<dyn Input> {
-    let text = format!(
-        "{{project_id: test, topic: logs, subscription.name: {subscription}, alternative_host: '{address}', {settings}}}"
-    );
+    input_of(&format!(
+        "subscription.name: {subscription}, alternative_host: '{address}', {settings}"
+    ))
+}
+
+/// The input with these settings, for a subscription of the topic `logs`.
+pub(crate) fn input_of(settings: &str) -> Box<dyn Input> {
+    let text = format!("{{project_id: test, topic: logs, {settings}}}");
     let problems = Problems::new();
     let yaml = Settings::parse("x", &text).expect("YAML");
     let section = yaml.root(&problems);

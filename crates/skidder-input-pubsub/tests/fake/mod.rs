@@ -1,6 +1,7 @@
 //! A small server of Pub/Sub in memory: it counts what is not acknowledged, and gives each message to one stream at a time.
 
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, Incoming};
@@ -18,8 +19,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio_rustls::TlsAcceptor;
 
 /// Messages of a stream that broke come again so much later.
 const EXPIRES_AFTER: Duration = Duration::from_millis(500);
@@ -83,6 +86,8 @@ struct State {
     streams: u64,
     garbage: usize,
     deadlines: BTreeSet<i32>,
+    logins: BTreeSet<String>,
+    refused: Option<String>,
 }
 
 /// See the module's text. It ends with the runtime.
@@ -125,6 +130,11 @@ fn end(code: &'static str) -> Frame<Bytes> {
 
 impl Fake {
     pub(crate) fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// With TLS if there is something that accepts it.
+    pub(crate) fn start_with(tls: Option<TlsAcceptor>) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -135,14 +145,11 @@ impl Fake {
             let listener = TcpListener::from_std(listener).unwrap();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (of, mut breaks) = (of.clone(), of.breaks.subscribe());
+                let (of, tls) = (of.clone(), tls.clone());
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| of.clone().serve(request));
-                    let serving = http2::Builder::new(TokioExecutor::new())
-                        .serve_connection(TokioIo::new(stream), service);
-                    tokio::select! {
-                        _ = serving => {}
-                        _ = breaks.changed() => {}
+                    match tls {
+                        None => of.converse(stream).await,
+                        Some(tls) => of.converse(tls.accept(stream).await.unwrap()).await,
                     }
                 });
             }
@@ -190,9 +197,44 @@ impl Fake {
         self.state().deadlines.clone()
     }
 
+    async fn converse(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let mut breaks = self.breaks.subscribe();
+        let service = service_fn(move |request| self.clone().serve(request));
+        let serving = http2::Builder::new(TokioExecutor::new())
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            _ = serving => {}
+            _ = breaks.changed() => {}
+        }
+    }
+
+    /// The logins of calls so far, each once.
+    pub(crate) fn logins(&self) -> BTreeSet<String> {
+        self.state().logins.clone()
+    }
+
+    /// This login is good no more.
+    pub(crate) fn refuse(&self, login: &str) {
+        self.state().refused = Some(login.to_owned());
+    }
+
+    /// Whether the login of a call is good.
+    fn let_in(&self, request: &Request<Incoming>) -> bool {
+        let login = request.headers().get(AUTHORIZATION);
+        let login = login.map_or("", |login| login.to_str().unwrap()).to_owned();
+        let mut state = self.state();
+        let is_good = state.refused.as_ref() != Some(&login);
+        state.logins.insert(login);
+        is_good
+    }
+
     async fn serve(self, mut request: Request<Incoming>) -> Result<Response<Out>, Infallible> {
         let (out, frames) = mpsc::unbounded_channel();
         let path = request.uri().path().to_owned();
+        if !self.let_in(&request) {
+            drop(out.send(end("16")));
+            return Ok(Response::new(Out(frames)));
+        }
         if path.ends_with("/StreamingPull") {
             tokio::spawn(async move {
                 if let Some(number) = self.pull(request, out).await {
