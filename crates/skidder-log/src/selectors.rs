@@ -20,6 +20,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("eslegclient", &["skidder_output_elasticsearch", "skidder_net"]),
     ("file_watcher", &["skidder_read", "skidder_input_file.scanner"]),
     ("filestream", &["skidder_read"]),
+    ("gcs", &["skidder_input_gcs", "skidder_google", "skidder_input_objects"]),
     ("harvester", &["skidder_read"]),
     ("input", &["skidder_read"]),
     ("input.container", &["skidder_read", "skidder_parse"]),

@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "skidder-amazon",
         &["skidder-os", "skidder-config", "skidder-tls", "skidder-net", "skidder-aws"],
     ),
+    ("skidder-google", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     ("skidder-kibana", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     ("skidder-decode", &["skidder-os"]),
     ("skidder-journal", &["skidder-os"]),
@@ -181,6 +182,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "skidder-input-gcs",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-tls",
+            "skidder-net",
+            "skidder-google",
+            "skidder-parse",
+            "skidder-read",
+            "skidder-input",
+            "skidder-input-objects",
+        ],
+    ),
+    (
         "skidder-input-kafka",
         &[
             "skidder-event",
@@ -254,6 +270,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-s3",
             "skidder-output-kafka",
             "skidder-input-aws",
+            "skidder-input-gcs",
             "skidder-input-kafka",
             "skidder-input-redis",
             "skidder-profile",
