@@ -139,6 +139,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (REDIS, &redis_input::REDIS),
             #[cfg(feature = "aws")]
             (AWS_S3, &filestream::aws_s3::AWS_S3),
+            #[cfg(feature = "gcs")]
+            (GCS, &filestream::gcs::GCS),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -173,13 +175,19 @@ const REDIS: &str = skidder_input_redis::KIND;
 #[cfg(feature = "aws")]
 const AWS_S3: &str = skidder_input_aws::KIND;
 
+/// A third one, of Google's.
+#[cfg(feature = "gcs")]
+const GCS: &str = skidder_input_gcs::KIND;
+
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
 const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    17 + cfg!(not(feature = "aws")) as usize + cfg!(not(feature = "kafka")) as usize] = [
+    16 + cfg!(not(feature = "aws")) as usize
+        + cfg!(not(feature = "gcs")) as usize
+        + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     #[cfg(not(feature = "aws"))]
     "aws-s3",
@@ -191,6 +199,7 @@ const NOT_HERE: [&str;
     "entity-analytics",
     "etw",
     "gcp-pubsub",
+    #[cfg(not(feature = "gcs"))]
     "gcs",
     "httpjson",
     #[cfg(not(feature = "kafka"))]
@@ -243,6 +252,10 @@ pub(crate) fn read(
     #[cfg(feature = "aws")]
     if *kind == *AWS_S3 {
         return filestream::aws_s3::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "gcs")]
+    if *kind == *GCS {
+        return filestream::gcs::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -332,6 +345,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "aws").then_some("aws-s3"))
+        .chain(cfg!(feature = "gcs").then_some("gcs"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 
