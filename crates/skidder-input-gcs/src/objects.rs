@@ -70,7 +70,7 @@ impl Cloud for BucketObjects {
     }
 
     fn bind(&self, bind: Arc<dyn Bind>) -> Arc<dyn Bind> {
-        let is_parsed = self.bucket.reading.parse_json;
+        let is_parsed = self.bucket.listing.parse_json;
         Arc::new(WithJson::new(bind, is_parsed, &self.bucket.name))
     }
 }

@@ -69,10 +69,10 @@ settings! {
 }
 
 /// Settings of [`Reading`]: with one of them, a bucket has all of its own, and none of the input's.
-pub(crate) const OF_READING: [&str; 4] =
-    ["parse_json", "content_type", "override_content_type", "override_encoding"];
+pub(crate) const OF_READING: [&str; 3] =
+    ["content_type", "override_content_type", "override_encoding"];
 
-/// How a bucket is listed.
+/// How a bucket is listed, and what becomes of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// Objects read at once.
@@ -85,12 +85,12 @@ pub struct Listing {
     pub(crate) timeout: Duration,
     /// Objects must have been changed then or later, seconds.
     pub(crate) epoch: Option<i64>,
+    pub(crate) parse_json: bool,
 }
 
 /// How the objects of a bucket are read.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    pub(crate) parse_json: bool,
     /// Instead of none, or instead of any (`true`).
     content_type: Option<(String, bool)>,
     pub(crate) selector: Selector,
@@ -115,6 +115,7 @@ impl Listing {
             interval: section.get(&POLL_INTERVAL).value(),
             timeout: section.get(&BUCKET_TIMEOUT).value(),
             epoch: section.get(&TIMESTAMP_EPOCH).optional(),
+            parse_json: section.get(&PARSE_JSON).value(),
         };
         let Some(all) = of_input else { return own };
         let all = all.clone();
@@ -126,6 +127,7 @@ impl Listing {
             interval: if has(POLL_INTERVAL.name()) { own.interval } else { all.interval },
             timeout: if has(BUCKET_TIMEOUT.name()) { own.timeout } else { all.timeout },
             epoch: own.epoch.or(all.epoch),
+            parse_json: if has(PARSE_JSON.name()) { own.parse_json } else { all.parse_json },
         }
     }
 
@@ -159,7 +161,6 @@ impl Reading {
             section.warning(OVERRIDE_ENCODING.name(), message, "leave it out");
         }
         Self {
-            parse_json: section.get(&PARSE_JSON).value(),
             content_type: content_type.map(|name| (name, wins)),
             // What an object is, its first message shows (`json.rs`).
             selector: Selector { patterns: Vec::new(), has_type: true, reading },

@@ -59,9 +59,9 @@ fn the_defaults_are_those_of_filebeat() {
         interval: Duration::from_mins(5),
         timeout: Duration::from_mins(2),
         epoch: None,
+        parse_json: false,
     };
     assert_eq!(buckets[0].listing, expected);
-    assert!(!buckets[0].reading.parse_json);
     assert_eq!(buckets[0].reading.content_type_of("a/b"), "a/b");
     assert_eq!(buckets[0].listing.polling().start, None);
 }
@@ -71,7 +71,8 @@ fn a_bucket_has_the_settings_of_the_input_unless_it_has_its_own() {
     let problems = Problems::new();
     let yaml = Yaml::parse(
         "x",
-        "{max_workers: 7, batch_size: 9, poll: false, poll_interval: 10s, bucket_timeout: 7s, timestamp_epoch: 1630444800}",
+        "{max_workers: 7, batch_size: 9, poll: false, poll_interval: 10s, bucket_timeout: 7s, timestamp_epoch: 1630444800, \
+         parse_json: true}",
     );
     let yaml = yaml.expect("YAML");
     let all = Listing::read(&yaml.root(&problems), None);
@@ -81,7 +82,8 @@ fn a_bucket_has_the_settings_of_the_input_unless_it_has_its_own() {
     };
     assert_eq!(read("{}"), all);
     let own = read(
-        "{max_workers: 1, batch_size: 1, poll: true, poll_interval: 5m, bucket_timeout: 2m, timestamp_epoch: 0}",
+        "{max_workers: 1, batch_size: 1, poll: true, poll_interval: 5m, bucket_timeout: 2m, timestamp_epoch: 0, \
+         parse_json: false}",
     );
     let expected = Listing {
         workers: 1,
@@ -90,6 +92,7 @@ fn a_bucket_has_the_settings_of_the_input_unless_it_has_its_own() {
         interval: Duration::from_mins(5),
         timeout: Duration::from_mins(2),
         epoch: Some(0),
+        parse_json: false,
     };
     assert_eq!(own, expected);
     let start = all.polling().start;
@@ -133,7 +136,7 @@ fn a_type_stands_for_none_or_for_all() {
     assert_eq!(of("content_type: a/b", ""), "a/b");
     assert_eq!(of("content_type: a/b", "c/d"), "c/d");
     assert_eq!(of("content_type: a/b, override_content_type: true", "c/d"), "a/b");
-    assert!(settings("parse_json: true").buckets[0].reading.parse_json);
+    assert!(settings("parse_json: true").buckets[0].listing.parse_json);
 }
 
 #[test]

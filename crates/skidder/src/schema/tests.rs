@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "filestream.md",
+    "gcs.md",
     "inputs.md",
     "mqtt.md",
     "netflow.md",
