@@ -44,8 +44,9 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 15] = [
+const STARTED_BY_TESTS: [&str; 16] = [
     "docker.sh",
+    "gcs.sh",
     "journald.sh",
     "lumberjack.sh",
     "camel-lumberjack.sh",

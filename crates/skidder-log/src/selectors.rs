@@ -21,6 +21,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("file_watcher", &["skidder_read", "skidder_input_file.scanner"]),
     ("filestream", &["skidder_read"]),
     ("gcp.pubsub", &["skidder_input_pubsub", "skidder_grpc"]),
+    ("gcs", &["skidder_input_gcs", "skidder_google", "skidder_input_objects"]),
     ("harvester", &["skidder_read"]),
     ("input", &["skidder_read"]),
     ("input.container", &["skidder_read", "skidder_parse"]),

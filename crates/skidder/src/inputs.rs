@@ -143,6 +143,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (AWS_S3, &filestream::aws_s3::AWS_S3),
             #[cfg(feature = "gcp-pubsub")]
             (GCP_PUBSUB, &gcp_pubsub::GCP_PUBSUB),
+            #[cfg(feature = "gcs")]
+            (GCS, &filestream::gcs::GCS),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -177,6 +179,10 @@ const REDIS: &str = skidder_input_redis::KIND;
 #[cfg(feature = "aws")]
 const AWS_S3: &str = skidder_input_aws::KIND;
 
+/// A third one, of Google's.
+#[cfg(feature = "gcs")]
+const GCS: &str = skidder_input_gcs::KIND;
+
 /// A type with a crate of its own.
 #[cfg(feature = "gcp-pubsub")]
 const GCP_PUBSUB: &str = skidder_input_pubsub::KIND;
@@ -187,8 +193,9 @@ const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    16 + cfg!(not(feature = "aws")) as usize
+    15 + cfg!(not(feature = "aws")) as usize
         + cfg!(not(feature = "gcp-pubsub")) as usize
+        + cfg!(not(feature = "gcs")) as usize
         + cfg!(not(feature = "kafka")) as usize] = [
     "aws-cloudwatch",
     #[cfg(not(feature = "aws"))]
@@ -202,6 +209,7 @@ const NOT_HERE: [&str;
     "etw",
     #[cfg(not(feature = "gcp-pubsub"))]
     "gcp-pubsub",
+    #[cfg(not(feature = "gcs"))]
     "gcs",
     "httpjson",
     #[cfg(not(feature = "kafka"))]
@@ -259,6 +267,10 @@ pub(crate) fn read(
     #[cfg(feature = "gcp-pubsub")]
     if *kind == *GCP_PUBSUB {
         return gcp_pubsub::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "gcs")]
+    if *kind == *GCS {
+        return filestream::gcs::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -349,6 +361,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "aws").then_some("aws-s3"))
         .chain(cfg!(feature = "gcp-pubsub").then_some("gcp-pubsub"))
+        .chain(cfg!(feature = "gcs").then_some("gcs"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 

@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["skidder-os", "skidder-config", "skidder-tls", "skidder-net", "skidder-aws"],
     ),
     ("skidder-grpc", &["skidder-net"]),
+    ("skidder-google", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     ("skidder-kibana", &["skidder-os", "skidder-config", "skidder-tls", "skidder-net"]),
     ("skidder-decode", &["skidder-os"]),
     ("skidder-journal", &["skidder-os"]),
@@ -197,6 +198,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "skidder-input-gcs",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-tls",
+            "skidder-net",
+            "skidder-google",
+            "skidder-parse",
+            "skidder-read",
+            "skidder-input",
+            "skidder-input-objects",
+        ],
+    ),
+    (
         "skidder-input-kafka",
         &[
             "skidder-event",
@@ -270,6 +286,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-s3",
             "skidder-output-kafka",
             "skidder-input-aws",
+            "skidder-input-gcs",
             "skidder-input-kafka",
             "skidder-input-pubsub",
             "skidder-input-redis",

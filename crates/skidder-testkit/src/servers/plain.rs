@@ -64,6 +64,11 @@ impl Server {
         Self::start("pubsub.sh", false, settings)
     }
 
+    /// fake-gcs-server, a look-alike of Google's Cloud Storage without buckets, which takes any token.
+    pub fn own_gcs() -> Result<Self, ServerError> {
+        Self::start("gcs.sh", false, "")
+    }
+
     /// A SOCKS5 proxy for the user `test` with the password `secret`.
     pub fn own_socks() -> Result<Self, ServerError> {
         Self::start("socks.sh", false, "")

@@ -92,7 +92,7 @@ fn read_given(section: Section<'_>, keep_null: bool) -> Option<Selector> {
 fn read_selector(section: &Section<'_>, regex: Option<Regex>, keep_null: bool) -> Selector {
     let mut reading = FilestreamSettings::new("", ScanSettings::default());
     reading.keep_null = keep_null;
-    parsers::read_of_objects(section, &mut reading);
+    parsers::read_of_objects(section, &mut reading, &[]);
     Selector::read(section, regex, reading)
 }
 

@@ -3,6 +3,8 @@
 #[cfg(feature = "aws")]
 pub(crate) mod aws_s3;
 pub(crate) mod docker_logs;
+#[cfg(feature = "gcs")]
+pub(crate) mod gcs;
 mod identity;
 pub(crate) mod journald;
 #[cfg(feature = "kafka")]

@@ -100,10 +100,24 @@ pub(super) fn read_of_messages(section: &Section<'_>) -> (Chain, usize) {
     (settings.parsers, max_bytes)
 }
 
-/// Reads how lines of objects become events: the bound of a message holds without parsers, too.
-#[cfg(feature = "aws")]
-pub(super) fn read_of_objects(section: &Section<'_>, settings: &mut FilestreamSettings) {
-    read_text(section, settings);
+/// Reads how lines of objects become events: the bound of a message holds without parsers, too. `encoding` may be one of
+/// `codecs`, which says that objects are compressed.
+#[cfg(any(feature = "aws", feature = "gcs"))]
+pub(super) fn read_of_objects(
+    section: &Section<'_>,
+    settings: &mut FilestreamSettings,
+    codecs: &[&str],
+) {
+    let name = section.get(&ENCODING).optional().unwrap_or_default();
+    if codecs.contains(&&*name) {
+        let message = format!(
+            "`{name}` has no effect: objects are recognised as compressed by their first bytes"
+        );
+        section.warning(ENCODING.name(), message, "leave it out");
+        read_text_in(section, settings, "plain");
+    } else {
+        read_text_in(section, settings, &name);
+    }
     let max_bytes = section.get(&MAX_BYTES).value() as usize;
     settings.message_max_bytes = max_bytes;
     let items = section.items_of(&PARSERS);
@@ -181,7 +195,12 @@ fn stream_of(parser: &Parser) -> Option<Stream> {
 /// `encoding` and `line_terminator`.
 fn read_text(section: &Section<'_>, settings: &mut FilestreamSettings) {
     let name = section.get(&ENCODING).optional().unwrap_or_default();
-    match Encoding::find(&name) {
+    read_text_in(section, settings, &name);
+}
+
+/// The same in the encoding `name`.
+fn read_text_in(section: &Section<'_>, settings: &mut FilestreamSettings, name: &str) {
+    match Encoding::find(name) {
         // Bytes that are not UTF-8 are replaced when written.
         Some(encoding) if encoding == Encoding::find("utf-8").unwrap_or_default() => {}
         Some(encoding) => settings.encoding = encoding,

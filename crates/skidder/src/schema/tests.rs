@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "filestream.md",
     "gcp-pubsub.md",
+    "gcs.md",
     "inputs.md",
     "mqtt.md",
     "netflow.md",
