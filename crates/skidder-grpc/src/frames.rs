@@ -69,8 +69,8 @@ impl Frames {
         &self.bytes
     }
 
-    /// The length of the next message, if what stands before it is there.
-    fn length(&self) -> Result<Option<usize>, FrameError> {
+    /// The next message, if all of it is there.
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
         let Some(head) = self.bytes.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let [is_compressed, a, b, c, d] = *head;
         if is_compressed != 0 {
@@ -80,18 +80,6 @@ impl Frames {
         if length > self.bytes_max {
             return Err(FrameError::TooLong { length, most: self.bytes_max });
         }
-        Ok(Some(length))
-    }
-
-    /// Whether all of the next message is there.
-    pub(crate) fn has_next(&self) -> Result<bool, FrameError> {
-        let length = self.length()?;
-        Ok(length.is_some_and(|length| self.bytes.len() >= HEAD_BYTES + length))
-    }
-
-    /// The next message, if all of it is there.
-    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
-        let Some(length) = self.length()? else { return Ok(None) };
         if self.bytes.len() < HEAD_BYTES + length {
             self.bytes.reserve(HEAD_BYTES + length - self.bytes.len());
             return Ok(None);

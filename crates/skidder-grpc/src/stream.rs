@@ -52,6 +52,8 @@ pub struct Answers<A> {
     frames: Frames,
     /// An end that [`Answers::try_next`] has found.
     found: Option<Data>,
+    /// A message that cannot be read, which it has found.
+    unreadable: Option<CallError>,
     redactor: Redactor,
     /// The connection lives as long.
     _channel: Channel,
@@ -83,6 +85,7 @@ impl<A: Message + Default> Answers<A> {
             state: State::Head(head),
             frames: Frames::new(MESSAGE_BYTES_MAX),
             found: None,
+            unreadable: None,
             redactor,
             _channel: channel,
             messages: PhantomData,
@@ -103,11 +106,16 @@ impl<A: Message + Default> Answers<A> {
     pub fn try_next(&mut self) -> Option<A> {
         let mut context = Context::from_waker(Waker::noop());
         loop {
-            // A message that cannot be read is found again.
-            match self.peek_message() {
-                Ok(true) => return self.message().ok().flatten(),
-                Ok(false) => {}
-                Err(_) => return None,
+            if self.unreadable.is_some() {
+                return None;
+            }
+            match self.message() {
+                Ok(None) => {}
+                Ok(message) => return message,
+                Err(error) => {
+                    self.unreadable = Some(error);
+                    return None;
+                }
             }
             if self.found.is_some() || !matches!(self.state, State::Body { .. }) {
                 return None;
@@ -121,6 +129,10 @@ impl<A: Message + Default> Answers<A> {
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<A>, CallError>> {
+        if let Some(error) = self.unreadable.take() {
+            self.state = State::Ended;
+            return Poll::Ready(Err(error));
+        }
         loop {
             if let State::Head(head) = &mut self.state {
                 match head.as_mut().poll(context) {
@@ -162,16 +174,10 @@ impl<A: Message + Default> Answers<A> {
         CallError::Connection(ConnectionError::Broken(error))
     }
 
-    /// Whether a message is there as a whole.
-    fn peek_message(&self) -> Result<bool, CallError> {
-        let is_grpc = matches!(&self.state, State::Body { status: 200, .. });
-        Ok(is_grpc && self.frames.has_next()?)
-    }
-
     /// A message that is there as a whole.
     fn message(&mut self) -> Result<Option<A>, CallError> {
-        // What a proxy says is none.
-        if matches!(&self.state, State::Body { status, .. } if *status != 200) {
+        // What a proxy says is none, nor is what stands behind an error.
+        if !matches!(self.state, State::Body { status: 200, .. }) {
             return Ok(None);
         }
         let Some(bytes) = self.frames.next()? else { return Ok(None) };

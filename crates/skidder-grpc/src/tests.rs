@@ -88,6 +88,12 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Out>, Infalli
             out.send(Frame::data(Bytes::from_static(b"\0\0\0\0\x09a"))).unwrap();
             out.send(Frame::trailers(trailers("0", ""))).unwrap();
         }
+        "/s/Garbage" => {
+            out.send(framed("one")).unwrap();
+            out.send(Frame::data(Bytes::from_static(b"\0\0\0\0\x02\xff\xff"))).unwrap();
+            out.send(framed("two")).unwrap();
+            out.send(Frame::trailers(trailers("0", ""))).unwrap();
+        }
         "/s/Silent" => {
             tokio::time::sleep(Duration::from_hours(1)).await;
         }
@@ -199,6 +205,23 @@ async fn messages_before_the_end_come_first_and_the_end_is_found_once() {
     let error = answers.next().await.unwrap_err();
     assert_eq!(error.code(), Some(Code::Unavailable));
     assert_eq!(error.to_string(), "the server answered UNAVAILABLE: later");
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_an_error_whoever_finds_it() {
+    for tries in [0, 20] {
+        let channel = channel().await;
+        let (_requests, mut answers): (Requests<Note>, Answers<Note>) =
+            channel.stream("/s/Garbage", &HeaderMap::new()).await.unwrap();
+        assert_eq!(answers.next().await.unwrap(), Some(note("one")));
+        for _ in 0..tries {
+            assert_eq!(answers.try_next(), None, "nothing comes behind it");
+            tokio::task::yield_now().await;
+        }
+        let error = answers.next().await.unwrap_err();
+        assert!(matches!(error, CallError::Unreadable(_)), "{error}");
+        assert!(answers.next().await.is_err());
+    }
 }
 
 #[tokio::test]

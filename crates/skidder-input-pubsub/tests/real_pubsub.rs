@@ -203,6 +203,7 @@ async fn a_subscription_is_created_and_a_missing_topic_is_trouble_with_a_remedy(
     bench.no_trouble().await;
     cloud.publish("logs", 0..10);
     bench.until("all came", |bench| bench.events.len() == 10).await;
+    cloud.await_count(&mut bench, "acknowledged", 10).await;
     // And again when it is deleted.
     cloud.delete("subscriptions/new");
     bench.until("it is created again", |_| cloud.subscription("new").is_some()).await;
