@@ -131,7 +131,8 @@ impl Receiver {
                     self.drain(pull).await;
                     return Ok(());
                 }
-                () = run.leases.await_room() => {}
+                // Without room, outputs are not to wait for more events.
+                () = run.intake.await_verdicts(run.leases.await_room()) => {}
                 _ = pull.ticks.tick() => {
                     sign_of_life(&pull.requests).await;
                     continue;
