@@ -45,15 +45,17 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 15] = [
+const STARTED_BY_TESTS: [&str; 17] = [
     "azurite.sh",
     "docker.sh",
+    "gcs.sh",
     "journald.sh",
     "lumberjack.sh",
     "camel-lumberjack.sh",
     "mosquitto.sh",
     "moto.sh",
     "otelcol.sh",
+    "pubsub.sh",
     "redis.sh",
     "rsyslog.sh",
     "softflowd.sh",

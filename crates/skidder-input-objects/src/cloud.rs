@@ -3,10 +3,11 @@
 use crate::read::Reading;
 use crate::store::StoreFuture;
 use regex::bytes::Regex;
-use skidder_event::SourceId;
+use skidder_event::{Bind, SourceId};
 use skidder_read::{Expand, FilestreamSettings, Layout};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// An object that is to be read, as requests name it.
 pub trait Wanted: Clone + Send + Sync + 'static {
@@ -25,6 +26,11 @@ pub trait Cloud: Send + Sync + 'static {
     /// Asks for an object from its first byte on. `selector` is the place of what [`Selector`] is for it, in the order in which
     /// [`crate::Objects::new`] got them.
     fn begin<'a>(&'a self, wanted: &'a Self::Wanted, selector: usize) -> StoreFuture<'a, First>;
+
+    /// What runs over events before `bind`, the processors, does.
+    fn bind(&self, bind: Arc<dyn Bind>) -> Arc<dyn Bind> {
+        bind
+    }
 
     /// Whether anything becomes of objects that were read ([`Cloud::back_up`]).
     fn has_backup(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::hand::{Claim, Claimed, InHand};
 use crate::ids::WithIds;
 use crate::read::{Contexts, Outcome, ReadError, Reading, read};
 use crate::store::StoreError;
-use skidder_event::SourceId;
+use skidder_event::{Bind, SourceId};
 use skidder_input::{InputError, Intake, OpenError};
 use skidder_input_file::SavedCursors;
 use skidder_os::{Fs, Monotonic};
@@ -103,6 +103,7 @@ impl From<CursorsError> for ObjectError {
 
 /// What the contexts share.
 struct Shared {
+    bind: Arc<dyn Bind>,
     cursors: Arc<dyn Cursors>,
     fs: Arc<dyn Fs>,
     metrics: Arc<ReadMetrics>,
@@ -119,7 +120,7 @@ fn contexts_of(
     let lane = intake.lane()?;
     let context = |settings| InputContext {
         settings,
-        bind: Arc::new(WithIds(Arc::clone(&lane.bind))),
+        bind: Arc::clone(&shared.bind),
         cursors: Arc::clone(&shared.cursors),
         fs: Arc::clone(&shared.fs),
         metrics: Arc::clone(&shared.metrics),
@@ -150,7 +151,9 @@ impl<C: Cloud> Objects<C> {
         let cursors = SavedCursors::new(Arc::clone(&settle), Arc::clone(&lane.registry));
         let cursors: Arc<dyn Cursors> = Arc::new(cursors);
         let (_, prefix) = intake.number(lane, "");
+        let bind = cloud.bind(Arc::clone(&lane.bind));
         let shared = Shared {
+            bind: Arc::new(WithIds(bind)),
             cursors: Arc::clone(&cursors),
             fs,
             metrics: Arc::default(),

@@ -19,6 +19,7 @@ mod pool;
 mod sample;
 mod settled;
 mod source;
+mod subscribed;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use on_batch::OnBatch;
 pub use pool::PartsPool;
 pub use settled::Settled;
 pub use source::{Sending, Source, Stopped};
+pub use subscribed::Subscribed;
 pub use task::{InputState, InputTask, Setup};
 pub use troubles::{LastError, Trouble};
 

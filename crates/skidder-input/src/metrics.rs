@@ -1,6 +1,7 @@
 //! The counters of an input, whatever its type.
 
 use crate::facts::OpenSources;
+use crate::subscribed::Subscribed;
 use crate::troubles::{LastError, Trouble, Troubles};
 use skidder_event::{Counter, Gauge, Sample};
 use skidder_os::Clock;
@@ -32,6 +33,7 @@ pub struct InputMetrics {
     pub sources: OpenSources,
     /// Allocated at its first use: most inputs read files, and there can be hundreds of them.
     listening: OnceLock<Box<Listening>>,
+    subscribed: OnceLock<Arc<Subscribed>>,
     troubles: Troubles,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
@@ -173,6 +175,16 @@ impl InputMetrics {
     /// The same to read; `None` for an input that does not listen, or has not begun to.
     pub fn listens(&self) -> Option<&Listening> {
         self.listening.get().map(|listening| &**listening)
+    }
+
+    /// The numbers of an input that acknowledges messages of a subscription.
+    pub fn subscribed(&self) -> Arc<Subscribed> {
+        Arc::clone(self.subscribed.get_or_init(Arc::default))
+    }
+
+    /// The same to read; `None` for an input that is none, or has not begun.
+    pub fn subscribes(&self) -> Option<&Subscribed> {
+        self.subscribed.get().map(|subscribed| &**subscribed)
     }
 
     /// The current problem of the input, or of one of its sources; it retries by itself.

@@ -21,6 +21,8 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("eslegclient", &["skidder_output_elasticsearch", "skidder_net"]),
     ("file_watcher", &["skidder_read", "skidder_input_file.scanner"]),
     ("filestream", &["skidder_read"]),
+    ("gcp.pubsub", &["skidder_input_pubsub", "skidder_grpc"]),
+    ("gcs", &["skidder_input_gcs", "skidder_google", "skidder_input_objects"]),
     ("harvester", &["skidder_read"]),
     ("input", &["skidder_read"]),
     ("input.aws-cloudwatch", &["skidder_input_aws.cloudwatch"]),

@@ -11,8 +11,8 @@ use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
 use skidder_event::Summary;
-use skidder_input::{Flows, InputTask, LastError, Listening};
-use skidder_os::Fs;
+use skidder_input::{Flows, InputTask, LastError, Listening, Subscribed};
+use skidder_os::{Fs, Timestamp};
 
 /// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
 /// sums, and `skidder.outputs` has each by its id.
@@ -134,6 +134,9 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
         let events: u64 = behind.iter().map(|(_, events)| events).sum();
         entry["skidder"]["behind_events"] = events.into();
     }
+    if let Some(subscribed) = metrics.subscribes() {
+        add_subscribed(&mut entry, subscribed);
+    }
     let listens = metrics.listens().and_then(|it| Some((it, it.device.get()?)));
     let Some((listening, device)) = listens else {
         entry["events_published_total"] = published.into();
@@ -161,6 +164,22 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
     entry["arrival_period"] = histogram(&listening.arrival_period.summary());
     entry["processing_time"] = histogram(&listening.processing_time.summary());
     entry
+}
+
+/// The names of Filebeat's `gcp-pubsub`, and what only we count.
+fn add_subscribed(entry: &mut Json, subscribed: &Subscribed) {
+    entry["acked_message_total"] = subscribed.acknowledged.get().into();
+    entry["failed_acked_message_total"] = subscribed.failed.get().into();
+    entry["nacked_message_total"] = subscribed.returned.get().into();
+    entry["bytes_processed_total"] = subscribed.bytes.get().into();
+    entry["processing_time"] = histogram(&subscribed.processing_time.summary());
+    let (held, oldest) = subscribed.held();
+    entry["skidder"]["subscription"] = json!({
+        "received_messages_total": subscribed.received.get(),
+        "again_messages_total": subscribed.again.get(),
+        "held_messages": held,
+        "oldest_held": oldest.map(|time| time_text(Timestamp(time))),
+    });
 }
 
 /// The names of Filebeat's `netflow`, and what only we count.

@@ -5,12 +5,11 @@
 //! that is done, as with every output.
 
 use super::body::unframe;
-use super::messages::{ExportResponse, JsonResponse, PartialSuccess, Status};
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use super::messages::{ExportResponse, JsonResponse, PartialSuccess};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use prost::Message as _;
+use skidder_grpc::{RpcStatus, code_name, decode_percent};
 use skidder_net::{Http2Answer, excerpt, retry_after};
 use std::time::Duration;
 
@@ -69,7 +68,7 @@ pub(crate) fn of_http(answer: &Http2Answer) -> Verdict {
             None => unreadable(*status, body),
         };
     }
-    let said = match Status::decode(&**body) {
+    let said = match RpcStatus::decode(&**body) {
         Ok(said) if is_kind("application/x-protobuf") => shown(said.message.as_bytes()),
         _ => shown(body),
     };
@@ -94,27 +93,6 @@ pub(crate) fn of_http(answer: &Http2Answer) -> Verdict {
     }
 }
 
-/// Codes of gRPC, <https://github.com/grpc/grpc/blob/master/doc/statuscodes.md>.
-const CODES: [&str; 17] = [
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-];
-
 /// The verdict of an answer over gRPC.
 pub(crate) fn of_grpc(answer: &Http2Answer) -> Verdict {
     // Without a body the trailers are the headers.
@@ -134,8 +112,9 @@ pub(crate) fn of_grpc(answer: &Http2Answer) -> Verdict {
         };
     }
     let said = shown(&decode_percent(field("grpc-message").unwrap_or_default()));
-    let kind = CODES.get(usize::from(code)).map_or_else(|| code.to_string(), ToString::to_string);
-    let wait = field("grpc-status-details-bin").and_then(retry_delay);
+    let kind = code_name(code);
+    let details = field("grpc-status-details-bin").and_then(RpcStatus::from_header);
+    let wait = details.and_then(|details| details.retry_delay());
     let text = |hint: &str| join(&format!("the server answered {kind}"), &said, hint);
     match (code, wait) {
         // Not all servers call it RESOURCE_EXHAUSTED.
@@ -189,34 +168,6 @@ fn is_about_size(said: &str) -> bool {
     ["larger than max", "exceeds max", "exceeds the max", "too large"]
         .iter()
         .any(|words| said.contains(words))
-}
-
-/// How long to wait, of a `google.rpc.Status` in base64.
-fn retry_delay(details: &str) -> Option<Duration> {
-    let details = details.trim();
-    let bytes = STANDARD.decode(details).or_else(|_| STANDARD_NO_PAD.decode(details)).ok()?;
-    Status::decode(&*bytes).ok()?.retry_delay()
-}
-
-/// `grpc-message`, in which unprintable characters are percent-encoded.
-fn decode_percent(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    bytes
 }
 
 fn shown(text: &[u8]) -> String {

@@ -4,6 +4,7 @@ use super::config::Compression;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use skidder_encode::{Encoder, Framing, WINDOW_BYTES};
+use skidder_grpc::HEAD_BYTES;
 use std::borrow::Cow;
 use std::io::Read as _;
 
@@ -13,8 +14,6 @@ const PIECE_BYTES: usize = 256 << 10;
 const ZSTD_LEVEL: i32 = 1;
 /// Most bytes of an answer when it is unpacked: a usual one has none.
 const PLAIN_BYTES_MAX: usize = 64 << 10;
-/// Bytes that gRPC puts before a message: whether it is compressed, and its length.
-const HEAD_BYTES: usize = 5;
 
 /// Makes bodies of requests. One for each worker.
 pub(crate) struct Packer {
@@ -73,10 +72,8 @@ impl Packer {
 
     /// <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>, "Length-Prefixed-Message".
     fn head(&self, len: usize) -> Bytes {
-        let mut head = [0; HEAD_BYTES];
-        head[0] = u8::from(!matches!(self.codec, Codec::None));
-        head[1..].copy_from_slice(&(len as u32).to_be_bytes());
-        Bytes::copy_from_slice(&head)
+        let is_compressed = !matches!(self.codec, Codec::None);
+        Bytes::copy_from_slice(&skidder_grpc::head(is_compressed, len as u32))
     }
 }
 

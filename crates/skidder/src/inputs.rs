@@ -2,6 +2,8 @@
 //! in `type` to the function that reads the settings.
 
 use crate::filestream::{self, InputContext, log};
+#[cfg(feature = "gcp-pubsub")]
+use crate::gcp_pubsub;
 use crate::input_plan::{InputPlan, OfType};
 use crate::input_print::InputPrint;
 use crate::input_settings::{EVERY_INPUT, TYPE};
@@ -143,6 +145,10 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (AZURE_BLOB_STORAGE, &filestream::azure_blob_storage::AZURE_BLOB_STORAGE),
             #[cfg(feature = "aws")]
             (AWS_CLOUDWATCH, &filestream::aws_cloudwatch::AWS_CLOUDWATCH),
+            #[cfg(feature = "gcp-pubsub")]
+            (GCP_PUBSUB, &gcp_pubsub::GCP_PUBSUB),
+            #[cfg(feature = "gcs")]
+            (GCS, &filestream::gcs::GCS),
             #[cfg(feature = "kafka")]
             (KAFKA, &filestream::kafka::KAFKA),
         ])
@@ -184,6 +190,13 @@ const AWS_CLOUDWATCH: &str = skidder_input_aws::cloudwatch::KIND;
 /// The same for containers of Azure.
 #[cfg(feature = "azure")]
 const AZURE_BLOB_STORAGE: &str = skidder_input_azure::KIND;
+/// A third one, of Google's.
+#[cfg(feature = "gcs")]
+const GCS: &str = skidder_input_gcs::KIND;
+
+/// A type with a crate of its own.
+#[cfg(feature = "gcp-pubsub")]
+const GCP_PUBSUB: &str = skidder_input_pubsub::KIND;
 
 /// A type with a crate of its own, and parsers.
 #[cfg(feature = "kafka")]
@@ -193,6 +206,8 @@ const KAFKA: &str = skidder_input_kafka::KIND;
 const NOT_HERE: [&str;
     15 + 2 * cfg!(not(feature = "aws")) as usize
         + cfg!(not(feature = "azure")) as usize
+        + cfg!(not(feature = "gcp-pubsub")) as usize
+        + cfg!(not(feature = "gcs")) as usize
         + cfg!(not(feature = "kafka")) as usize] = [
     #[cfg(not(feature = "aws"))]
     "aws-cloudwatch",
@@ -206,7 +221,9 @@ const NOT_HERE: [&str;
     "cometd",
     "entity-analytics",
     "etw",
+    #[cfg(not(feature = "gcp-pubsub"))]
     "gcp-pubsub",
+    #[cfg(not(feature = "gcs"))]
     "gcs",
     "httpjson",
     #[cfg(not(feature = "kafka"))]
@@ -220,10 +237,11 @@ const NOT_HERE: [&str;
 ];
 
 /// Protocols that are no types of their own, and inputs of others, with where they are.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 10] = [
     ("beats", "set `type: lumberjack`"),
     ("elasticsearch", "set `type: http_endpoint` and `accept: elasticsearch`"),
     ("file", "set `type: filestream`"),
+    ("google-pubsub", "set `type: gcp-pubsub`"),
     ("ipfix", "set `type: netflow`"),
     ("loki", "set `type: http_endpoint` and `accept: loki`"),
     ("otlp", "set `type: http_endpoint` and `accept: otlp`"),
@@ -267,6 +285,14 @@ pub(crate) fn read(
     #[cfg(feature = "azure")]
     if *kind == *AZURE_BLOB_STORAGE {
         return filestream::azure_blob_storage::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "gcp-pubsub")]
+    if *kind == *GCP_PUBSUB {
+        return gcp_pubsub::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "gcs")]
+    if *kind == *GCS {
+        return filestream::gcs::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "kafka")]
     if *kind == *KAFKA {
@@ -357,6 +383,8 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "aws").then_some(["aws-cloudwatch", "aws-s3"]).into_iter().flatten())
         .chain(cfg!(feature = "azure").then_some("azure-blob-storage"))
+        .chain(cfg!(feature = "gcp-pubsub").then_some("gcp-pubsub"))
+        .chain(cfg!(feature = "gcs").then_some("gcs"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))
 }
 

@@ -16,6 +16,8 @@ mod drafts;
 mod endpoint;
 mod files;
 mod filestream;
+#[cfg(feature = "gcp-pubsub")]
+mod gcp_pubsub;
 mod generate;
 mod idle;
 mod input_plan;

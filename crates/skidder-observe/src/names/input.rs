@@ -4,8 +4,8 @@ use super::{Kind, LABEL_OUTCOME, LABEL_REASON, LABEL_STATE, Series, Value};
 use crate::lag::LagNumbers;
 use crate::numbers::{InputNumbers, SourceNumbers};
 use crate::states::InputState;
-use skidder_event::{DropReason, Gauge};
-use skidder_input::Flows;
+use skidder_event::{Counter, DropReason, Gauge};
+use skidder_input::{Flows, Subscribed};
 use std::time::Duration;
 
 const LINES: &str = "skidder_input_lines_total";
@@ -74,6 +74,17 @@ fn source(input: &InputNumbers, number: fn(&SourceNumbers) -> u64) -> Option<Val
 fn flows(input: &InputNumbers, number: fn(&Flows) -> &Gauge) -> Option<Value> {
     let flows = input.task.as_ref()?.metrics().listens()?.flows.get()?;
     Some(Value::Count(number(flows).get()))
+}
+
+/// Of an input that acknowledges messages of a subscription.
+fn subscribed(input: &InputNumbers, number: fn(&Subscribed) -> &Counter) -> Option<Value> {
+    let subscribed = input.task.as_ref()?.metrics().subscribes()?;
+    Some(Value::Count(number(subscribed).get()))
+}
+
+/// The messages of a subscription that are held.
+fn held(input: &InputNumbers) -> Option<(u64, Option<i64>)> {
+    Some(input.task.as_ref()?.metrics().subscribes()?.held())
 }
 
 fn seconds(input: &InputNumbers, span: fn(&LagNumbers) -> Option<Duration>) -> Option<Value> {
@@ -240,6 +251,42 @@ pub(crate) const METRICS: &[InputMetric] = &[
         "skidder_input_network_errors_total",
         "What could not be read or taken, and errors of the network.",
         |i| source(i, |of| of.errors),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_subscription_received_messages_total",
+        "Messages of a subscription that were received, those that came again included.",
+        |i| subscribed(i, |of| &of.received),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_subscription_acked_messages_total",
+        "Messages of a subscription whose acknowledgement the server has taken.",
+        |i| subscribed(i, |of| &of.acknowledged),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_subscription_failed_acks_total",
+        "Acknowledgements of messages that came too late.",
+        |i| subscribed(i, |of| &of.failed),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_subscription_nacked_messages_total",
+        "Messages of a subscription that were given back.",
+        |i| subscribed(i, |of| &of.returned),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_subscription_held_messages",
+        "Messages of a subscription that are not acknowledged yet.",
+        |i| held(i).map(|(held, _)| Value::Count(held)),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_subscription_oldest_held_timestamp_seconds",
+        "When the oldest of these messages was published, in seconds since 1970.",
+        |i| held(i)?.1.map(|time| Value::Real(time as f64 / 1e9)),
     ),
     metric(
         Kind::Counter,

@@ -1,9 +1,11 @@
 //! Answers of HTTP and gRPC with their verdicts.
 
-use super::super::messages::{Delay, Detail, RetryInfo};
 use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::HeaderMap;
 use http::HeaderName;
+use skidder_grpc::{Delay, Detail, RetryInfo, RpcStatus as Status};
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let header = |(name, value): &(&str, &str)| {

@@ -64,6 +64,17 @@ impl Server {
         Self::start("azurite.sh", secure, "")
     }
 
+    /// Google Cloud Pub/Sub in memory, for the project `test`. [`Server::port`] is that of its face for tests over HTTP, see
+    /// `tests/servers/pubsub/main.go`; gRPC is at the port before it. `settings` are its own options (`-stream-timeout 2s`).
+    pub fn own_pubsub(settings: &str) -> Result<Self, ServerError> {
+        Self::start("pubsub.sh", false, settings)
+    }
+
+    /// fake-gcs-server, a look-alike of Google's Cloud Storage without buckets, which takes any token.
+    pub fn own_gcs() -> Result<Self, ServerError> {
+        Self::start("gcs.sh", false, "")
+    }
+
     /// A SOCKS5 proxy for the user `test` with the password `secret`.
     pub fn own_socks() -> Result<Self, ServerError> {
         Self::start("socks.sh", false, "")

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn blobs_are_read_as_files_are() {
         let (is_read, problems) = read_text(
-            "keep_null: true, max_bytes: 1MiB, buffer_size: 64KiB, encoding: gbk, line_terminator: line_feed, \
+            "keep_null: true, expand_event_list_from_field: a, max_bytes: 1MiB, buffer_size: 64KiB, encoding: gbk, line_terminator: line_feed, \
              parsers: [{multiline: {pattern: '^ ', match: after}}, {ndjson: {target: ''}}], containers: [{name: logs}]",
         );
         assert!(is_read, "{problems}");
@@ -176,7 +176,6 @@ mod tests {
             ("max_workers: 3", "`containers` is not set"),
             ("containers: [{poll: true}]", "`containers[0].name` is missing"),
             ("containers: [{name: logs}, {name: logs}]", "`logs` twice"),
-            ("containers: [{name: logs, expand_event_list_from_field: a}]", "line by line"),
         ] {
             let (_, problems) = read_text(text);
             assert!(

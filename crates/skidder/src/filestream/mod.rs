@@ -7,6 +7,8 @@ pub(crate) mod aws_s3;
 #[cfg(feature = "azure")]
 pub(crate) mod azure_blob_storage;
 pub(crate) mod docker_logs;
+#[cfg(feature = "gcs")]
+pub(crate) mod gcs;
 mod identity;
 pub(crate) mod journald;
 #[cfg(feature = "kafka")]

@@ -108,13 +108,13 @@ pub(super) fn read_of_objects(section: &Section<'_>, settings: &mut FilestreamSe
 }
 
 /// The same, where `encoding: gzip` says that objects are compressed, as Filebeat understands it. Their first bytes say so, too.
-#[cfg(feature = "azure")]
+#[cfg(any(feature = "azure", feature = "gcs"))]
 pub(super) fn read_of_blobs(section: &Section<'_>, settings: &mut FilestreamSettings) {
     read_text_unless(section, settings, |name| name.eq_ignore_ascii_case("gzip"));
     read_parsers_of_objects(section, settings);
 }
 
-#[cfg(any(feature = "aws", feature = "azure"))]
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcs"))]
 fn read_parsers_of_objects(section: &Section<'_>, settings: &mut FilestreamSettings) {
     let max_bytes = section.get(&MAX_BYTES).value() as usize;
     settings.message_max_bytes = max_bytes;

@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 13] = [
     "aws-cloudwatch.md",
     "aws-s3.md",
     "azure-blob-storage.md",
     "filestream.md",
+    "gcp-pubsub.md",
+    "gcs.md",
     "inputs.md",
     "mqtt.md",
     "netflow.md",
