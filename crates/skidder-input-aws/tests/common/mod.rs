@@ -16,6 +16,7 @@ use skidder_os::{Fs, RealFs, SystemClock};
 use skidder_read::FilestreamSettings;
 use skidder_read::scan::ScanSettings;
 use skidder_testkit::servers::Server;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,7 +180,10 @@ pub(crate) fn news(key: &str) -> Value {
 }
 
 pub(crate) fn lines(name: &str, count: usize) -> String {
-    (0..count).map(|number| format!("{name} {number:06} of {count}\n")).collect()
+    (0..count).fold(String::new(), |mut text, number| {
+        writeln!(text, "{name} {number:06} of {count}").unwrap();
+        text
+    })
 }
 
 pub(crate) fn gzip(text: &str) -> Vec<u8> {
