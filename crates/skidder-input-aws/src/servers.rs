@@ -293,7 +293,7 @@ mod tests {
             ),
         ];
         for (endpoint, fips, path_style, bucket, expected) in table {
-            let servers = Servers { fips, path_style, ..servers(endpoint) };
+            let servers = Servers { path_style, fips, ..servers(endpoint) };
             let service = servers.bucket(bucket, "us-east-2");
             assert_eq!(url(&service, "a/b"), expected);
             assert_eq!((service.name, &*service.region), ("s3", "us-east-2"));

@@ -206,8 +206,8 @@ fn settings() -> PollSettings {
     }
 }
 
-fn lister(shelf: &Arc<Shelf>, settings: PollSettings) -> Box<Lister> {
-    Box::new(Lister { shelf: Arc::clone(shelf), settings, patterns: Vec::new() })
+fn lister(shelf: &Arc<Shelf>, settings: PollSettings) -> Lister {
+    Lister { shelf: Arc::clone(shelf), settings, patterns: Vec::new() }
 }
 
 fn sorted(bench: &Bench) -> Vec<String> {
@@ -223,7 +223,7 @@ async fn each_object_of_all_pages_is_read_once_in_all_runs() {
     for number in 0..5 {
         shelf.put(&format!("o{number}"), 1, &format!("line {number}\n"));
     }
-    let mut bench = Bench::start(lister(&shelf, settings()), directory.path());
+    let mut bench = Bench::start(Box::new(lister(&shelf, settings())), directory.path());
     bench.until("all came", |bench| bench.events.len() == 5).await;
     // Another content under the same name is another object.
     shelf.put("o1", 2, "line 5\n");
@@ -233,7 +233,7 @@ async fn each_object_of_all_pages_is_read_once_in_all_runs() {
     assert_eq!(sorted(&bench), lines);
     assert_eq!(shelf.begun(), ["o0", "o1", "o1", "o2", "o3", "o4"]);
     bench.stop().await;
-    let mut bench = Bench::start(lister(&shelf, settings()), directory.path());
+    let mut bench = Bench::start(Box::new(lister(&shelf, settings())), directory.path());
     shelf.put("o9", 3, "line 9\n");
     bench.until("the new one came", |bench| bench.events.len() == 1).await;
     bench.stop().await;
@@ -250,7 +250,7 @@ async fn old_objects_and_those_that_no_selector_finds_are_not_asked_for() {
     let settings = PollSettings { start: Some(Timestamp(10 * SECOND)), ..settings() };
     let mut input = lister(&shelf, settings);
     input.patterns = vec!["log$", "txt$"];
-    let mut bench = Bench::start(input, directory.path());
+    let mut bench = Bench::start(Box::new(input), directory.path());
     bench.until("both came", |bench| bench.events.len() == 2).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(sorted(&bench), ["b.log", "c.txt"]);
@@ -270,7 +270,7 @@ async fn an_object_that_fails_holds_up_no_other_and_is_tried_again() {
         shelf.put(key, 1, &format!("{key}\n"));
     }
     shelf.locked.lock().unwrap().insert("b".to_owned());
-    let mut bench = Bench::start(lister(&shelf, settings()), directory.path());
+    let mut bench = Bench::start(Box::new(lister(&shelf, settings())), directory.path());
     bench.until("the others came", |bench| bench.events.len() == 2).await;
     bench.until("it was tried again", |bench| bench.input.metrics().errors.get() >= 2).await;
     shelf.locked.lock().unwrap().clear();
@@ -286,7 +286,7 @@ async fn a_page_that_fails_is_trouble_until_it_comes() {
     shelf.put("a", 1, "a\n");
     let failed = PageError::Failed("no right to list".to_owned());
     *shelf.failures.lock().unwrap() = vec![failed, PageError::Elsewhere];
-    let mut bench = Bench::start(lister(&shelf, settings()), directory.path());
+    let mut bench = Bench::start(Box::new(lister(&shelf, settings())), directory.path());
     bench.trouble("no right to list").await;
     bench.until("it came", |bench| bench.events.len() == 1).await;
     bench.no_trouble().await;
@@ -301,7 +301,7 @@ async fn a_bucket_that_is_listed_once_ends_the_input_behind_its_copies() {
         shelf.put(key, 1, &format!("{key}\n"));
     }
     let settings = PollSettings { repeats: false, ..settings() };
-    let mut bench = Bench::start(lister(&shelf, settings), directory.path());
+    let mut bench = Bench::start(Box::new(lister(&shelf, settings)), directory.path());
     bench.is_stuck = true;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(shelf.copied.lock().unwrap().is_empty(), "nothing is settled");
