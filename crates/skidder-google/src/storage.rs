@@ -338,12 +338,15 @@ mod tests {
         }
     }
 
+    /// Status and headers of an answer, the part that was asked for, and the bytes to come or the mistake.
+    type Case = (u16, &'static [(&'static str, &'static str)], Part, Result<u64, &'static str>);
+
     #[test]
     fn an_answer_must_be_the_part_that_was_asked_for() {
         let object = ObjectName { bucket: "b", name: "a b/ä", generation: 1, size: 9 };
         assert_eq!(path_of(object), "/b/b/o/a%20b%2F%C3%A4");
         let part = |from, until| Part { from, until };
-        let table: [(u16, &[(&'static str, &str)], Part, Result<u64, &str>); 9] = [
+        let table: [Case; 9] = [
             (200, &[("content-length", "9")], part(0, None), Ok(9)),
             (200, &[], part(0, None), Ok(9)),
             (200, &[("content-length", "8")], part(0, None), Err("8 bytes of the object instead")),

@@ -145,8 +145,8 @@ mod tests {
         let data = |at: usize| &found[at]["gcs"]["storage"]["object"]["json_data"];
         assert_eq!(data(0)[0]["c"], "x\n");
         assert_eq!(data(0)[0]["a"]["b"][0], 1);
-        for at in 1..4 {
-            assert_eq!(*data(at), serde_json::json!([]), "{}", lines[at]);
+        for (at, line) in lines.iter().enumerate().skip(1) {
+            assert_eq!(*data(at), serde_json::json!([]), "{line}");
         }
         assert!((0..4).all(|at| found[at]["gcs"]["storage"]["object"]["name"] == "a.json"));
         assert!((0..4).all(|at| found[at]["message"] == lines[at]));

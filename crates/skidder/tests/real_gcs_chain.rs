@@ -34,7 +34,8 @@ impl Store {
     /// Puts numbered lines into objects.
     fn fill(&self, count: usize) {
         for begin in (0..count).step_by(OBJECT_LINES) {
-            let text = lines("a", begin..count.min(begin + OBJECT_LINES));
+            let text =
+                String::from_utf8(lines("a", begin..count.min(begin + OBJECT_LINES))).unwrap();
             let name = format!("in%2F{begin:09}.log");
             let path = format!("/upload/storage/v1/b/logs/o?uploadType=media&name={name}");
             self.post(&path, "text/plain", &text);

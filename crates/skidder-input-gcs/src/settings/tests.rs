@@ -1,3 +1,5 @@
+//! Defaults, mistakes with their remedies, and what has no effect.
+
 use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::{RealFs, Timestamp};
