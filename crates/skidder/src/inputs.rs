@@ -204,7 +204,7 @@ const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    15 + 2 * cfg!(not(feature = "aws")) as usize
+    13 + 2 * cfg!(not(feature = "aws")) as usize
         + cfg!(not(feature = "azure")) as usize
         + cfg!(not(feature = "gcp-pubsub")) as usize
         + cfg!(not(feature = "gcs")) as usize
