@@ -176,7 +176,7 @@ mod tests {
             ("max_workers: 3", "`containers` is not set"),
             ("containers: [{poll: true}]", "`containers[0].name` is missing"),
             ("containers: [{name: logs}, {name: logs}]", "`logs` twice"),
-            ("containers: [{name: logs, expand_event_list_from_field: a}]", "line by line"),
+            ("containers: [{name: logs, decoding.codec.csv.enabled: true}]", "decode_csv_fields"),
         ] {
             let (_, problems) = read_text(text);
             assert!(
