@@ -3,7 +3,6 @@
 //! As in Filebeat, an id has a beginning that is the object's, and the offset of the event in it.
 
 use skidder_event::{Batch, Bind, Bound, Map, Path, Value};
-use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -67,7 +66,8 @@ impl Bound for BoundWithIds {
 
     fn run(&self, batch: &mut Batch) {
         let base = Arc::clone(batch.base());
-        let mut id = String::with_capacity(self.prefix.len() + 16);
+        let mut id = format!("{}-", self.prefix).into_bytes();
+        let beginning = id.len();
         for row in 0..batch.len() {
             let event = batch.event(row);
             let Some(offset) = event.offset() else { continue };
@@ -75,18 +75,40 @@ impl Bound for BoundWithIds {
             if event.has_own_metadata() && event.has(&ID) {
                 continue;
             }
-            id.clear();
-            write!(id, "{}-{offset:012}", self.prefix).expect("a text takes everything");
-            let is_put = batch.event_mut(row, &base).put_text(&ID, id.as_bytes()).is_ok();
+            id.truncate(beginning);
+            push_offset(&mut id, offset);
+            let is_put = batch.event_mut(row, &base).put_text(&ID, &id).is_ok();
             debug_assert!(is_put, "`@metadata` is an object");
         }
         self.bound.run(batch);
     }
 }
 
+/// Appends a number with twelve digits at least. Each event has one: `write!` took a sixth of the time of an object.
+fn push_offset(id: &mut Vec<u8>, offset: u64) {
+    let mut digits = [b'0'; 20];
+    let (mut first, mut rest) = (digits.len(), offset);
+    while rest > 0 {
+        first -= 1;
+        // One digit.
+        digits[first] += (rest % 10) as u8;
+        rest /= 10;
+    }
+    id.extend_from_slice(&digits[first.min(digits.len() - 12)..]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offsets_have_twelve_digits_or_more() {
+        for offset in [0, 7, 120, 999_999_999_999, 1_000_000_000_000, u64::MAX] {
+            let mut id = b"a-".to_vec();
+            push_offset(&mut id, offset);
+            assert_eq!(String::from_utf8(id).expect("digits"), format!("a-{offset:012}"));
+        }
+    }
     use skidder_event::{Progress, Provenance, Row, SourceId, Text, Unprocessed, ValueRef};
 
     #[test]

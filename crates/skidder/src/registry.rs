@@ -190,9 +190,11 @@ pub(crate) fn file_entries(registry: &Path, system: &System) -> Result<Vec<(Stri
     Ok(files_of(entries(registry, system)?))
 }
 
+/// Entries of files, without those of objects of a store, which only we know.
 fn files_of(entries: Vec<(String, Entry)>) -> Vec<(String, FileEntry)> {
     let of_file = |(key, entry): (String, Entry)| Some((key, entry.into_file()?));
-    entries.into_iter().filter_map(of_file).collect()
+    let all = entries.into_iter().filter_map(of_file);
+    all.filter(|(key, entry)| value_of_file(key, entry).is_some()).collect()
 }
 
 fn list(as_json: bool, output: Option<&str>, site: &Site, system: &System) -> Result<ExitCode> {
@@ -402,16 +404,26 @@ fn commit(registry: &Path, changes: &[Change], system: &System) -> Result<()> {
     Ok(())
 }
 
-/// Whose an entry is, and what the file is known by.
+/// Whose an entry is, and what the file or the object is known by.
 fn key_parts(key: &str, entry: &FileEntry) -> (String, String) {
-    let name = format!("::{}::", entry.meta.identifier_name);
-    let (owner, value) = key.split_once(&name).unwrap_or(("", key));
+    let or_none = |id: &str| if id.is_empty() { "(no id)".to_owned() } else { id.to_owned() };
+    let Some((owner, value)) = value_of_file(key, entry) else {
+        // Of an object: `TYPE::ID::NAME`.
+        let mut parts = key.splitn(3, "::").skip(1);
+        let (id, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or(key));
+        return (or_none(id), value.to_owned());
+    };
     let owner = match owner.strip_prefix("filestream::") {
         Some(".global") => "(no id)".to_owned(),
         Some(id) => id.to_owned(),
         None => "(log inputs)".to_owned(),
     };
     (owner, value.to_owned())
+}
+
+/// What stands before and behind the way in which a file is known; nothing if it is no file.
+fn value_of_file<'a>(key: &'a str, entry: &FileEntry) -> Option<(&'a str, &'a str)> {
+    key.split_once(&format!("::{}::", entry.meta.identifier_name))
 }
 
 /// The id of the input that has a source: keys are `TYPE::ID::NAME`.
@@ -476,4 +488,30 @@ fn filebeat_runs(fs: &dyn Fs, directory: &Path) -> Option<PathBuf> {
         // Given up again when the file is closed.
         file.try_lock().is_ok_and(|free| !free)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_registry::{Cursor, Meta};
+
+    #[test]
+    fn an_object_is_of_its_input_and_is_no_file() {
+        let entry = |known_by: &str| {
+            let meta = Meta { identifier_name: known_by.into(), ..Meta::default() };
+            FileEntry { cursor: Cursor::default(), meta, updated: Timestamp(0), ttl: None }
+        };
+        let table = [
+            ("aws-s3::trail::logs/a::b.gz@e@1@", "gzip", "trail", "logs/a::b.gz@e@1@"),
+            ("aws-s3::::logs/a@e@1@", "json", "(no id)", "logs/a@e@1@"),
+            ("filestream::app::fingerprint::0123", "fingerprint", "app", "0123"),
+            ("filestream::.global::native::1-2", "native", "(no id)", "1-2"),
+        ];
+        for (key, known_by, owner, value) in table {
+            assert_eq!(key_parts(key, &entry(known_by)), (owner.to_owned(), value.to_owned()), "{key}");
+        }
+        let all = table.map(|(key, known_by, ..)| (key.to_owned(), Entry::File(entry(known_by))));
+        let files = files_of(all.to_vec());
+        assert!(files.iter().all(|(key, _)| key.starts_with("filestream")) && files.len() == 2);
+    }
 }

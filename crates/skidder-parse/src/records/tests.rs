@@ -1,6 +1,8 @@
 //! Values of JSON in pieces of all sizes, as Filebeat has them.
 
 use super::*;
+use proptest::prelude::*;
+use serde_json::Value;
 
 /// Places and texts of the records, whatever the pieces; and the error.
 fn found(expand: &str, content: &str) -> (Vec<(u64, String)>, Option<RecordError>) {
@@ -175,4 +177,51 @@ fn the_beginning_decides_if_it_is_not_known_what_content_is() {
         assert_eq!(decide(beginning), Layout::Lines, "{beginning}");
     }
     assert_eq!(Layout::Lines.decide(b"{"), Layout::Lines);
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-c\"\\\\\n\\[\\]{},:é]{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 30, 5, |inner| {
+        let members = proptest::collection::vec(("[a-c\"\\\\]{1,3}", inner.clone()), 0..5);
+        prop_oneof![
+            proptest::collection::vec(inner, 0..5).prop_map(Value::from),
+            members.prop_map(|all| all.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn random_values_are_found_where_another_parser_finds_them(
+        all in proptest::collection::vec((values(), any::<bool>(), "[ \n\t]{1,3}"), 0..8), size in 1_usize..40
+    ) {
+        let mut content = String::new();
+        for (value, is_pretty, space) in &all {
+            let text = if *is_pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+            content.push_str(&text.unwrap());
+            content.push_str(space);
+        }
+        let mut expected = Vec::new();
+        let mut stream = serde_json::Deserializer::from_str(&content).into_iter::<serde::de::IgnoredAny>();
+        let mut before = 0;
+        while let Some(Ok(_)) = stream.next() {
+            let text = &content[before..stream.byte_offset()];
+            let start = before + text.len() - text.trim_start().len();
+            expected.push((start as u64, text.trim_start().to_owned()));
+            before = stream.byte_offset();
+        }
+        let (found, error, _) = found_in("", &content, size, 3, 1 << 20);
+        prop_assert_eq!((found, error), (expected, None));
+        // The same values as elements of a field.
+        let texts: Vec<String> = all.iter().map(|(value, _, _)| value.to_string()).collect();
+        let content = format!("{{\"a\": {}, \"x\" : [{}]}}", Value::from(texts.clone()), texts.join(" , "));
+        let (found, error, _) = found_in("x", &content, size, 3, 1 << 20);
+        let found: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+        prop_assert_eq!((found, error), (texts, None));
+    }
 }
