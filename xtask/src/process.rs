@@ -162,8 +162,8 @@ pub(crate) fn wait(mut child: Child, meanwhile: &mut dyn FnMut()) -> Result<Exit
     }
 }
 
-/// A command beside other work, which gets the processor first. Nothing of it is shown: whoever needs what it makes runs it
-/// once more, and waits for it or sees why it has failed.
+/// A command that runs in the background at the lowest priority. Its output is not shown: the step that needs the result runs
+/// the same command again, which waits for this one or shows why it fails.
 pub(crate) struct Beside(Child);
 
 impl Beside {

@@ -1,7 +1,7 @@
 //! The bytes of objects: clients of buckets, each used by one answer at a time.
 //!
-//! An answer is taken by a task of its own, which is a few pieces ahead of whoever reads them. So an answer needs no borrow of
-//! its client, and dropping it closes the connection.
+//! A task for each answer receives it, a few pieces ahead of the reader. The answer therefore does not borrow its client, and
+//! dropping it closes the connection.
 
 use crate::servers::{BucketName, Servers};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A consumer group and the progress of all its members, in case somebody deletes the group while it is in use.
+//! A consumer group and the progress of all its members, kept for the case that the group is deleted while in use.
 //!
 //! The server is asked now and then up to which id every entry was delivered to a member and acknowledged. That stays
 //! true, whatever the members do later: a group that was deleted goes on there when it is made anew.

@@ -19,7 +19,7 @@ pub(crate) struct Framing {
     taken: usize,
     /// Records that end before this place were settled in an earlier run.
     settled: u64,
-    /// The end of the content was told to the finder.
+    /// The finder knows that the content has ended.
     is_over: bool,
     /// Why nothing can be read behind a place.
     pub(crate) wrong: Option<RecordError>,
