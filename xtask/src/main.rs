@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod lanes;
 mod package;
 mod process;
 mod repository;

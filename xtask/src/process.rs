@@ -60,6 +60,28 @@ pub(crate) fn run_and_find(command: &mut Command) -> Result<()> {
     run_into(command, std::io::stdout(), std::io::stderr())
 }
 
+/// As [`run_and_find`] beside another command: what it prints comes back, standard error in its place.
+pub(crate) fn run_and_keep(command: &mut Command) -> (String, Result<()>) {
+    let kept = Kept::default();
+    let outcome = run_into(command, kept.clone(), kept.clone());
+    let bytes = std::mem::take(&mut *kept.0.lock().unwrap_or_else(PoisonError::into_inner));
+    (String::from_utf8_lossy(&bytes).into_owned(), outcome)
+}
+
+/// Both outputs of a command, by lines.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 fn run_into(
     command: &mut Command,
     to_out: impl Write + Send + 'static,

@@ -1,7 +1,7 @@
 //! The servers of the tests: started once for a whole run of the tests, stopped whatever happens.
 
 use crate::process::Beside;
-use crate::{process, repository};
+use crate::{lanes, process, repository};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -104,17 +104,11 @@ pub(crate) fn test_kube_apiserver() -> Result<()> {
 fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
     install_programs()?;
     let servers = Servers::start()?;
-    let mut command = repository::cargo();
-    command.arg("test").args(features);
-    if arguments.is_empty() {
-        command.arg("--workspace");
-    }
-    let split = arguments.iter().position(|argument| argument == "--");
-    let (ours, theirs) = arguments.split_at(split.unwrap_or(arguments.len()));
-    command.args(ours).args(["--", "--include-ignored"]).args(theirs.iter().skip(1));
-    command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
-    command.envs(variables.iter().copied());
-    process::run_and_find(&mut command)
+    let with_servers = |command: &mut Command| {
+        command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
+        command.envs(variables.iter().copied());
+    };
+    lanes::test(features, arguments, &with_servers)
 }
 
 /// Builds the API server of Kubernetes beside other work. The installation of its tests waits for this one.
