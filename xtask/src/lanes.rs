@@ -106,7 +106,8 @@ mod tests {
             built("test", "real_a"),
             built("lib", "real_b"),
             built("test", "c"),
-            "{\"target\": {\"kind\": [\"test\"], \"name\": \"d\"}, \"executable\": null}\n".to_owned(),
+            "{\"target\": {\"kind\": [\"test\"], \"name\": \"d\"}, \"executable\": null}\n"
+                .to_owned(),
         ]
         .concat();
         let (real, others) = split(messages.as_bytes()).unwrap();
