@@ -92,6 +92,8 @@ enum Verb {
     /// Of these, NetFlow alone, beside the collectors that are in `PATH`.
     #[command(hide = true)]
     Flows(RunArguments),
+    /// Objects of a store: CPU over files from the disk, memory of many at once, kills.
+    Clouds(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
     /// Of these, pods that come and go alone, to profile them.
@@ -217,6 +219,7 @@ fn main() -> Result<()> {
         Verb::IdleInputs(arguments) => measure(&arguments, rows::idle_inputs),
         Verb::Brokers(arguments) => measure(&arguments, rows::brokers),
         Verb::Flows(arguments) => measure(&arguments, rows::flows_alone),
+        Verb::Clouds(arguments) => measure(&arguments, rows::clouds),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
         Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),

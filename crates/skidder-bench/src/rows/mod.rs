@@ -4,6 +4,7 @@ mod allocations;
 mod answers;
 mod bodies;
 mod brokers;
+mod clouds;
 mod codecs;
 mod containers;
 mod cpu;
@@ -31,6 +32,7 @@ pub use allocations::allocations;
 pub use answers::answers;
 pub use bodies::bodies;
 pub use brokers::brokers;
+pub use clouds::clouds;
 pub use codecs::codecs;
 pub use containers::{churn_alone, containers, inputs_alone};
 pub use cpu::cpu;
@@ -85,6 +87,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         network,
         containers,
         kubernetes,
+        clouds,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }

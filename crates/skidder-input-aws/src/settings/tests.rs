@@ -72,6 +72,9 @@ fn a_bucket_is_amazons_or_anothers() {
     let Place::Bucket(bucket) = &settings.place else { panic!("a bucket") };
     assert_eq!((&*bucket.arn, &*settings.provider), ("logs", "minio"));
     assert!(settings.servers.tls.is_none() && settings.servers.region == USUAL_REGION);
+    assert_eq!(settings.servers.path_style, None);
+    let by_host = self::settings(&format!("{other}, path_style: false"));
+    assert_eq!(by_host.servers.path_style, Some(false));
     let point = "access_point_arn: 'arn:aws:s3:eu-north-1:123456789012:accesspoint/p-1'";
     let settings = self::settings(point);
     assert_eq!(settings.servers.region, "eu-north-1");
@@ -148,7 +151,10 @@ fn what_has_no_effect_is_said() {
     let table = [
         (format!("{BUCKET}, visibility_timeout: 1m"), "this input reads a bucket"),
         (format!("{QUEUE}, bucket_list_prefix: a"), "this input reads a queue"),
-        (format!("{BUCKET}, lexicographical_ordering: true"), "each listing is a complete one"),
+        (
+            format!("{BUCKET}, lexicographical_ordering: true, lexicographical_lookback_keys: 50"),
+            "each listing is a complete one",
+        ),
     ];
     for (text, expected) in table {
         let (input, problems) = read_in(&text, &[]);

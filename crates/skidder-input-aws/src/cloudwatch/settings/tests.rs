@@ -43,7 +43,8 @@ fn an_arn_has_the_defaults_of_filebeat() {
 fn a_name_or_a_prefix_needs_a_region() {
     let region = "region_name: eu-west-1";
     let settings = |text: &str| settings(&format!("{text}, {region}"));
-    let name = settings("log_group_name: /app/a, log_streams: [b, a]");
+    let name = settings("log_group_name: /app/a, log_streams: [b, a], default_region: eu-west-3");
+    assert_eq!(name.servers.region, "eu-west-1");
     assert_eq!(name.groups, Groups::Name("/app/a".to_owned()));
     assert_eq!(name.streams, Streams::Named(vec!["b".to_owned(), "a".to_owned()]));
     assert_eq!(name.address(), "eu-west-1:/app/a [a,b]");
@@ -77,6 +78,7 @@ fn mistakes_are_found_with_a_remedy() {
         (format!("log_group_arn: '{ARN}:log-stream:s'"), "set that in `log_streams`"),
         (format!("log_group_name: 'a b', {region}"), "1 to 512 letters"),
         ("log_group_name: a, region_name: 'a b'".to_owned(), "the name of a region"),
+        (format!("log_group_arn: '{ARN}', default_region: 'a b'"), "the name of a region"),
         (format!("log_group_arn: '{ARN}', start_position: middle"), "`start_position` is"),
         (format!("log_group_arn: '{ARN}', scan_frequency: 0"), "`scan_frequency` is"),
         (format!("log_group_arn: '{ARN}', api_sleep: 0"), "`api_sleep` is"),
