@@ -15,6 +15,9 @@ pub(crate) const VARIABLE: &str = "SKIDDER_SETTINGS_SEEN";
 /// The file in it with all declared settings.
 const DECLARED: &str = "declared";
 
+/// Settings that an error names.
+const SHOWN_MAX: usize = 20;
+
 /// Recreates the folder.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let folder = repository::root().join("target/settings-seen");
@@ -33,7 +36,9 @@ pub(crate) fn check() -> Result<()> {
         process::eprint(&format!("no test sets `{setting}`"));
     }
     if !unused.is_empty() {
-        bail!("settings: {} are declared, and set by no test", unused.len());
+        // Where only the end of the output is kept, the names are in it.
+        let shown = &unused[..unused.len().min(SHOWN_MAX)];
+        bail!("settings: {} are declared, and set by no test: {}", unused.len(), shown.join(", "));
     }
     Ok(())
 }
