@@ -28,13 +28,14 @@ pub(crate) fn test(
         prepare(&mut command);
         return process::run_and_find(&mut command);
     }
+    let arguments = without_workspace(arguments);
     let mut build = repository::cargo();
-    ours(&mut build, arguments);
+    ours(&mut build, &arguments);
     build.args(["--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
     let (real, others) = split(&process::output(&mut build)?)?;
     let lane = |chosen: &[&str], names: &BTreeSet<String>| {
         let mut command = repository::cargo();
-        ours(&mut command, arguments);
+        ours(&mut command, &arguments);
         command.arg("--workspace").args(chosen);
         for name in names {
             command.args(["--test", name]);
@@ -71,6 +72,11 @@ pub(crate) fn test(
 fn chooses(arguments: &[String]) -> bool {
     let all = ["--workspace", "--no-fail-fast", "--offline", "--locked"];
     arguments.iter().any(|argument| !all.contains(&argument.as_str()))
+}
+
+/// What is left for the commands, each of which says `--workspace` itself: cargo takes it once.
+fn without_workspace(arguments: &[String]) -> Vec<String> {
+    arguments.iter().filter(|argument| *argument != "--workspace").cloned().collect()
 }
 
 /// The names of the tests of folders `tests` that `messages` of a build tell of: with real servers, and others.
@@ -122,6 +128,8 @@ mod tests {
         let chosen = |arguments: &[&str]| {
             chooses(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
         };
+        let all = ["--workspace", "--no-fail-fast"].map(str::to_owned);
+        assert_eq!(without_workspace(&all), ["--no-fail-fast"]);
         assert!(!chosen(&[]) && !chosen(&["--workspace", "--no-fail-fast"]));
         assert!(chosen(&["-p", "skidder"]) && chosen(&["--", "name"]));
     }
