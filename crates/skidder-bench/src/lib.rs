@@ -9,6 +9,7 @@ pub mod drain;
 mod heap;
 pub mod measure;
 pub mod peers;
+pub mod queue;
 pub mod rows;
 pub mod sink;
 pub mod stage;

@@ -184,6 +184,9 @@ struct RunArguments {
     /// Kafka without encryption, `HOST:PORT`, for the row that needs one.
     #[arg(long)]
     kafka: Option<String>,
+    /// Filebeat with the inputs of clouds, for the row that runs beside it.
+    #[arg(long)]
+    filebeat: Option<PathBuf>,
     /// Folder of an API server of Kubernetes, for the row that needs one: DIR of `tests/servers/kube-apiserver.sh start
     /// DIR 0`.
     #[arg(long)]
@@ -253,6 +256,7 @@ fn measure_lines(
         work: absolute(&arguments.work)?,
         elasticsearch: arguments.elasticsearch.clone(),
         kafka: arguments.kafka.clone(),
+        filebeat: arguments.filebeat.as_ref().map(absolute).transpose()?,
         kube_apiserver: arguments.kube_apiserver.as_ref().map(absolute).transpose()?,
         runs: arguments.runs,
         lines: arguments.lines.unwrap_or(lines),

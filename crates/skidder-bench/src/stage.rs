@@ -28,6 +28,8 @@ pub struct Stage {
     pub elasticsearch: Option<String>,
     /// The same for a real broker of Kafka.
     pub kafka: Option<String>,
+    /// The program of Filebeat.
+    pub filebeat: Option<PathBuf>,
     /// The folder of a real API server of Kubernetes.
     pub kube_apiserver: Option<PathBuf>,
     /// Runs of which the median is taken.
@@ -326,6 +328,7 @@ mod tests {
             work: work.to_owned(),
             elasticsearch: None,
             kafka: None,
+            filebeat: None,
             kube_apiserver: None,
             runs: 1,
             lines: 10,

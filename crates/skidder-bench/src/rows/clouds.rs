@@ -1,6 +1,7 @@
 //! Objects of a store: their CPU over the same files from the disk, the memory of many at once, and kills.
 
 use super::encoded::ship_events;
+use super::queue::queue;
 use super::{Goal, row, rows_or_why, spread};
 use crate::measure::{self, Running};
 use crate::sink::{Behaviour, Sink};
@@ -46,11 +47,12 @@ const STILL_MAX: u32 = 10;
 /// How long nothing new may come before the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The rows x16 to x19. The repository is the current folder: its script starts the server.
+/// The rows x16 to x20. The repository is the current folder: its script starts the server.
 pub fn clouds(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[CPU], cpu(stage));
     rows.extend(rows_or_why(&[MEMORY], memory(stage)));
     rows.extend(rows_or_why(&KILLS, kills(stage)));
+    rows.extend(queue(stage));
     rows
 }
 

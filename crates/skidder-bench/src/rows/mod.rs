@@ -23,6 +23,7 @@ mod outputs;
 mod page;
 mod parsers;
 mod processors;
+mod queue;
 mod resume;
 mod rotations;
 mod sources;
