@@ -3,7 +3,7 @@
 
 use crate::objects::Sent;
 use skidder_event::SourceId;
-use skidder_os::Monotonic;
+use skidder_os::{Monotonic, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,10 @@ struct Held {
     id: Arc<str>,
     /// Names the receipt.
     receipt: Arc<str>,
+    /// When it was received.
+    received: Monotonic,
+    /// When it was sent; nothing if the server does not say it.
+    sent: Option<Timestamp>,
     /// When it is hidden for longer; nothing if the server refuses that.
     extend_at: Option<Monotonic>,
     stage: Stage,
@@ -58,10 +62,11 @@ pub(crate) struct Asked {
 }
 
 impl Messages {
-    /// A message was received, and is hidden until about the double of `span` from now.
+    /// A message that was sent then was received, and is hidden until about the double of `span` from now.
     pub(crate) fn hold(
         &self,
         (id, receipt): (&str, &str),
+        sent: Option<Timestamp>,
         room: OwnedSemaphorePermit,
         now: Monotonic,
         span: Duration,
@@ -72,6 +77,8 @@ impl Messages {
         let held = Held {
             id: id.into(),
             receipt: receipt.into(),
+            received: now,
+            sent,
             extend_at: Some(now + span),
             stage: Stage::Reading,
             _room: room,
@@ -99,10 +106,16 @@ impl Messages {
         self.news.notify_one();
     }
 
-    /// A message is deleted, or is left to the queue. Returns its receipt.
-    pub(crate) fn forget(&self, number: u64) -> Option<Arc<str>> {
+    /// A message is deleted, or is left to the queue. Returns its receipt, and when that was.
+    pub(crate) fn forget(&self, number: u64) -> Option<(Arc<str>, Monotonic)> {
         let held = self.lock().held.remove(&number);
-        held.map(|held| held.receipt)
+        held.map(|held| (held.receipt, held.received))
+    }
+
+    /// How many there are, and when the oldest of them was sent.
+    pub(crate) fn count(&self) -> (u64, Option<Timestamp>) {
+        let state = self.lock();
+        (state.held.len() as u64, state.held.values().filter_map(|held| held.sent).min())
     }
 
     /// Takes the messages all of whose objects are settled, with those: they are to be copied, or deleted.
@@ -211,7 +224,7 @@ mod tests {
 
     fn held(messages: &Messages, room: &Arc<Semaphore>, id: &str) -> u64 {
         let permit = Arc::clone(room).try_acquire_owned().unwrap();
-        messages.hold((id, id), permit, at(0), SPAN)
+        messages.hold((id, id), Some(Timestamp(7)), permit, at(0), SPAN)
     }
 
     fn numbers(asked: &[Asked]) -> Vec<u64> {
@@ -238,7 +251,8 @@ mod tests {
         assert!(messages.take_done(9, at(4)).is_empty());
         assert_eq!(numbers(&messages.take_done(9, at(5))), [a]);
         assert_eq!(room.available_permits(), 0);
-        assert_eq!(messages.forget(a).as_deref(), Some("a"));
+        assert_eq!(messages.count(), (2, Some(Timestamp(7))));
+        assert_eq!(messages.forget(a), Some(("a".into(), at(0))));
         messages.forget(b);
         assert!(messages.is_empty() && room.available_permits() == 2);
         assert_eq!(messages.forget(a), None);

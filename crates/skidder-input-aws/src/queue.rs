@@ -18,9 +18,8 @@ use crate::settings::{Place, QueueSettings};
 use crate::store::ObjectPlace;
 use keep::Keeper;
 use skidder_amazon::{BATCH_MAX, Failure, Message, Queue, Receive};
-use skidder_event::Map;
-use skidder_input::{InputError, Intake};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use skidder_input::{InputError, Intake, QueueNumbers, Row};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -45,14 +44,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// What the tasks of a queue share.
 pub(crate) struct QueueRun {
     pub(crate) objects: Arc<Objects>,
-    pub(crate) messages: Messages,
+    pub(crate) messages: Arc<Messages>,
     /// The queue in messages for people.
     pub(crate) name: String,
     /// Whether the queue has another one for messages that fail. Until the server has said so no message is deleted that has
     /// failed.
     pub(crate) has_dead_letters: AtomicBool,
-    /// Messages that the queue has besides.
-    pub(crate) waiting: Arc<AtomicU64>,
+    pub(crate) numbers: Arc<QueueNumbers>,
+    /// The queue on the status page.
+    row: Row,
     /// Workers that are free.
     working: Semaphore,
     /// Receipts of messages that were not read because of a stop.
@@ -84,23 +84,24 @@ pub(crate) async fn run(objects: Arc<Objects>, settings: &QueueSettings) -> Resu
     let intake = objects.intake.clone();
     let (text, workers) = (settings.url.text.clone(), objects.cloud.settings.workers);
     let name = text.rsplit('/').next().unwrap_or(&text).to_owned();
+    let numbers = intake.metrics().queue();
     let run = Arc::new(QueueRun {
         objects,
-        messages: Messages::default(),
-        name: name.clone(),
+        messages: Arc::default(),
+        row: row(&intake, &name, &numbers),
+        numbers: Arc::clone(&numbers),
+        name,
         has_dead_letters: AtomicBool::new(true),
-        waiting: Arc::new(AtomicU64::new(u64::MAX)),
         working: Semaphore::new(workers),
         unread: Mutex::default(),
         has_noted: AtomicBool::new(false),
     });
-    // For the status page.
-    let source = intake.open(&name, Map::new());
-    let waiting = Arc::clone(&run.waiting);
-    source.set_behind(move || Some(waiting.load(Ordering::Relaxed)).filter(|it| *it != u64::MAX));
+    let messages = Arc::clone(&run.messages);
+    numbers.set_held(move || messages.count());
     let mut keeping = JoinSet::new();
     keeping.spawn(Keeper::new(Arc::clone(&run)).run().in_current_span());
     keeping.spawn(keep::tidy(Arc::clone(&run)).in_current_span());
+    keeping.spawn(keep::measure(Arc::clone(&run)).in_current_span());
     let mut working = JoinSet::new();
     receive(&run, settings, &mut working).await;
     intake.set_finishing();
@@ -108,8 +109,16 @@ pub(crate) async fn run(objects: Arc<Objects>, settings: &QueueSettings) -> Resu
     await_settled(&run, settings).await;
     keeping.shutdown().await;
     return_unread(&run).await;
-    drop(source);
     Ok(())
+}
+
+/// The row of the queue.
+fn row(intake: &Intake, name: &str, numbers: &Arc<QueueNumbers>) -> Row {
+    let row = intake.row(name);
+    let (waiting, held) = (Arc::clone(numbers), Arc::clone(numbers));
+    row.set_behind(move || waiting.waiting());
+    row.set_oldest(move || held.held().1);
+    row
 }
 
 /// Receives messages until the input ends, each for a task of its own.
@@ -129,6 +138,7 @@ async fn receive(run: &Arc<QueueRun>, settings: &QueueSettings, working: &mut Jo
         };
         let wanted =
             Receive { messages_max: slots.len(), wait, visibility: Some(settings.visibility) };
+        run.row.requested();
         let received = tokio::select! {
             biased;
             () = intake.stopped() => return,
@@ -142,7 +152,9 @@ async fn receive(run: &Arc<QueueRun>, settings: &QueueSettings, working: &mut Jo
                     let Slot { taken, room } = slot;
                     let now = intake.clock().monotonic();
                     let names = (&*message.id, &*message.receipt);
-                    let number = run.messages.hold(names, room, now, settings.visibility / 2);
+                    let (sent, half) = (message.sent, settings.visibility / 2);
+                    let number = run.messages.hold(names, sent, room, now, half);
+                    run.received(&message);
                     let run = Arc::clone(run);
                     let work = async move { run.work(message, number, taken).await };
                     working.spawn(work.in_current_span());
@@ -233,6 +245,32 @@ impl QueueRun {
         }
     }
 
+    /// Counts a message that was received.
+    fn received(&self, message: &Message) {
+        self.numbers.received.add(1);
+        if let Some(sent) = message.sent {
+            let lag = self.intake().clock().wall().since(sent).as_nanos();
+            self.numbers.lag.add(u64::try_from(lag).unwrap_or(u64::MAX), 1);
+            self.row.read_until(sent);
+        }
+        self.row.received(1, message.body.len() as u64);
+    }
+
+    /// Forgets a message that was deleted, or is left to the queue. Returns its receipt.
+    pub(crate) fn forget(&self, number: u64) -> Option<Arc<str>> {
+        let (receipt, received) = self.messages.forget(number)?;
+        let span = self.intake().clock().monotonic().since(received).as_nanos();
+        self.numbers.processing_time.add(u64::try_from(span).unwrap_or(u64::MAX), 1);
+        Some(receipt)
+    }
+
+    /// Leaves a message to the queue. Returns its receipt.
+    pub(crate) fn give_back(&self, number: u64) -> Option<Arc<str>> {
+        let receipt = self.forget(number)?;
+        self.numbers.returned.add(1);
+        Some(receipt)
+    }
+
     /// Reports a failure to receive, and waits. Returns whether to try again; `false`: the input ends.
     async fn failed(&self, failures: &mut u32, failure: &Failure) -> bool {
         let error = failure.to_string();
@@ -240,6 +278,7 @@ impl QueueRun {
         let metrics = self.intake().metrics();
         metrics.failed(&self.name, &error);
         metrics.set_trouble_of(&self.name, Some(&error));
+        self.row.failed(&error);
         if failures.is_power_of_two() {
             tracing::error!(
                 queue = self.name,
@@ -261,7 +300,10 @@ impl QueueRun {
             biased;
             () = self.intake().stopped() => Err(MessageError::Stopped),
             worker = self.working.acquire() => {
+                let clock = self.intake().clock();
+                self.numbers.worker_begins(clock.monotonic());
                 let read = self.read(&message).await;
+                self.numbers.worker_ends(clock.monotonic());
                 drop(worker);
                 read
             }
@@ -287,7 +329,7 @@ impl QueueRun {
                     is_excused |=
                         matches!(error, ObjectError::Passing(_) | ObjectError::Refused(_));
                     let error = error.to_string();
-                    self.intake().metrics().failed(&format!("{bucket}/{key}"), &error);
+                    self.objects.failed((&bucket, &key), &error);
                     tracing::error!(bucket, key, error, "cannot read an object");
                     failed.get_or_insert(format!("`{bucket}/{key}`: {error}"));
                 }
@@ -336,13 +378,14 @@ impl QueueRun {
         let is_last = self.settings().receives_max.is_some_and(|most| receipts >= most);
         let (text, is_hopeless) = match error {
             MessageError::Stopped => {
-                let receipt = self.messages.forget(number);
+                let receipt = self.give_back(number);
                 let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
                 unread.extend(receipt);
                 return;
             }
             MessageError::Foreign(text) => {
                 self.intake().metrics().failed(&self.name, &text);
+                self.row.failed(&text);
                 (text, true)
             }
             MessageError::Failed(text) => (text, is_last),
@@ -361,7 +404,7 @@ impl QueueRun {
             self.messages.done(number);
             return;
         }
-        self.messages.forget(number);
+        self.give_back(number);
         tracing::warn!(
             queue = self.name,
             id,

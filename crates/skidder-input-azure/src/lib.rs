@@ -72,7 +72,8 @@ impl Input for AzureBlobs {
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
-            let Self { settings, fs, .. } = *self;
+            let Self { settings, fs, address } = *self;
+            let _first = intake.metrics().objects().url.set(address);
             polling::run(&intake, settings, &fs).await
         })
     }

@@ -81,7 +81,8 @@ impl Input for Gcs {
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
-            let Self { settings, fs, .. } = *self;
+            let Self { settings, fs, address } = *self;
+            let _first = intake.metrics().objects().url.set(format!("gs://{address}"));
             let mut pollers = Vec::with_capacity(settings.buckets.len());
             for bucket in settings.buckets {
                 let bucket = Arc::new(bucket);

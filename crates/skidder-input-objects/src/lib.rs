@@ -20,6 +20,7 @@ mod names;
 mod objects;
 mod polling;
 mod read;
+mod seen;
 mod store;
 
 pub use cloud::{Cloud, First, Selector, Sent, Wanted};

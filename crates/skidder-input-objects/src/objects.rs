@@ -3,10 +3,11 @@
 use crate::cloud::{Cloud, First, Selector, Sent, Wanted as _};
 use crate::hand::{Claim, Claimed, InHand};
 use crate::ids::WithIds;
-use crate::read::{Contexts, Outcome, ReadError, Reading, read};
+use crate::read::{Contexts, Outcome, ReadError, Reading, read_seen};
+use crate::seen::{Buckets, InFlight, Seen};
 use crate::store::StoreError;
 use skidder_event::{Bind, SourceId};
-use skidder_input::{InputError, Intake, OpenError};
+use skidder_input::{InputError, Intake, ObjectNumbers, OpenError};
 use skidder_input_file::SavedCursors;
 use skidder_os::{Fs, Monotonic};
 use skidder_pipeline::Settle;
@@ -41,6 +42,9 @@ pub struct Objects<C> {
     pub cursors: Arc<dyn Cursors>,
     /// What the keys of the input's objects begin with in the registry.
     pub prefix: Arc<str>,
+    /// Of the input.
+    pub(crate) numbers: Arc<ObjectNumbers>,
+    pub(crate) buckets: Buckets,
     pub(crate) hand: InHand,
     ways: Vec<Way>,
     /// It was said that a setting has no effect on some objects.
@@ -171,6 +175,8 @@ impl<C: Cloud> Objects<C> {
             settle,
             cursors,
             prefix,
+            numbers: intake.metrics().objects(),
+            buckets: Buckets::default(),
             hand: InHand::default(),
             ways,
             has_warned: AtomicBool::new(false),
@@ -198,6 +204,15 @@ impl<C: Cloud> Objects<C> {
         Ok(saved.is_some_and(|entry| entry.cursor.eof))
     }
 
+    /// An object that was asked for could not be read to its end: reports it to the input. `error` is for people.
+    pub fn failed(&self, (bucket, key): (&str, &str), error: &str) {
+        self.numbers.failed.add(1);
+        self.intake.metrics().failed(&format!("{bucket}/{key}"), error);
+        if let Some(row) = self.buckets.of(&self.intake, bucket) {
+            row.failed(&format!("{key}: {error}"));
+        }
+    }
+
     /// Forgets objects in hand that have been settled for some time: the registry has them. To be called from time to time.
     pub fn forget_settled(&self, now: Monotonic) {
         self.hand.forget(now, |source| self.settle.is_settled(source));
@@ -209,6 +224,12 @@ impl<C: Cloud> Objects<C> {
     ///
     /// See [`ObjectError`]. What was read stays settled.
     pub async fn read(&self, wanted: &C::Wanted) -> Result<Option<Sent<C::Wanted>>, ObjectError> {
+        if !self.selects(wanted.key()) {
+            tracing::debug!(key = wanted.key(), "no selector is for this object");
+            return Ok(None);
+        }
+        self.numbers.selected.add(1);
+        let _in_flight = InFlight::new(&self.numbers);
         let part = wanted.bucket();
         let metrics = self.intake.metrics();
         for times in 0..TRIES {
@@ -242,10 +263,9 @@ impl<C: Cloud> Objects<C> {
     }
 
     async fn try_read(&self, wanted: &C::Wanted) -> Result<Option<Sent<C::Wanted>>, ObjectError> {
-        let Some((number, way)) = self.way(wanted.key()) else {
-            tracing::debug!(key = wanted.key(), "no selector is for this object");
-            return Ok(None);
-        };
+        let Some((number, way)) = self.way(wanted.key()) else { return Ok(None) };
+        let since = self.intake.clock().monotonic();
+        self.numbers.requested.add(1);
         let first = tokio::select! {
             first = self.cloud.begin(wanted, number) => first?,
             () = self.intake.stopped() => return Err(ObjectError::Stopped),
@@ -261,7 +281,9 @@ impl<C: Cloud> Objects<C> {
         }
         let layout = way.selector.layout(&content_type);
         self.warn_of_settings(&way.selector, &layout, &content_type, wanted);
-        let source = self.read_claimed(claimed, &way.contexts, &layout, &reading).await?;
+        let names = (&*wanted.bucket(), wanted.key());
+        let seen = Seen::new(self, names, since, reading.store.size());
+        let source = self.read_claimed(claimed, way, &layout, &reading, &seen).await?;
         Ok(Some(sent(source)))
     }
 
@@ -269,12 +291,15 @@ impl<C: Cloud> Objects<C> {
     async fn read_claimed(
         &self,
         claimed: Claimed<'_>,
-        contexts: &Arc<Contexts>,
+        way: &Way,
         layout: &Layout,
         reading: &Reading,
+        seen: &Seen,
     ) -> Result<Option<SourceId>, ObjectError> {
-        match read(&self.intake, contexts, layout, reading).await? {
+        match read_seen(&self.intake, &way.contexts, layout, reading, Some(seen)).await? {
             Outcome::Read(id) => {
+                seen.sent(self.intake.clock().monotonic());
+                self.numbers.add_sent(id, &self.settle);
                 // It is forgotten when it is settled and saved.
                 self.settle.end_source(id);
                 claimed.read(id, self.intake.clock().monotonic());
@@ -282,6 +307,7 @@ impl<C: Cloud> Objects<C> {
             }
             Outcome::Known => Ok(None),
             Outcome::Damaged(id, why) => {
+                self.numbers.damaged.add(1);
                 self.settle.end_source(id);
                 Err(ObjectError::Failed(why))
             }

@@ -7,7 +7,8 @@ use crate::cloud::{Cloud, Wanted};
 use crate::copies::Copies;
 use crate::failed::FailedObjects;
 use crate::objects::{ObjectError, Objects};
-use skidder_input::Intake;
+use crate::seen::{BegunAt, Times, nanoseconds};
+use skidder_input::{Intake, Row};
 use skidder_os::{Monotonic, Timestamp};
 use std::collections::HashSet;
 use std::future::Future;
@@ -106,6 +107,21 @@ pub struct Poller<B: Bucket> {
     is_first: bool,
     tidied_at: Option<Monotonic>,
     hasher: RandomState,
+    /// Objects of the last listing that are known, or are being read.
+    tracked: u64,
+}
+
+/// What becomes of an object of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It is being read now.
+    Begun,
+    /// It was read, or is being read.
+    Known,
+    /// It is not to be read, or not yet.
+    Passed,
+    /// Nothing: the input ends.
+    Stopped,
 }
 
 /// What the tasks of a bucket share.
@@ -117,6 +133,10 @@ struct BucketRun<C> {
     interval: Duration,
     failed: FailedObjects,
     copies: Copies,
+    /// The bucket on the status page.
+    row: Option<Arc<Row>>,
+    /// Of the objects that are being read.
+    times: Arc<Times>,
 }
 
 /// Names of objects that a listing has, hashed.
@@ -145,12 +165,20 @@ pub async fn poll<B: Bucket>(intake: &Intake, pollers: Vec<Poller<B>>) {
 impl<B: Bucket> Poller<B> {
     /// For a bucket.
     pub fn new(objects: Arc<Objects<B::Cloud>>, bucket: B, settings: PollSettings) -> Self {
+        let (name, times) = (bucket.name(), Arc::new(Times::default()));
+        let row = objects.buckets.of(&objects.intake, &name);
+        if let Some(row) = &row {
+            let times = Arc::clone(&times);
+            row.set_oldest(move || times.oldest());
+        }
         let run = BucketRun {
             objects,
-            name: bucket.name(),
+            name,
             interval: settings.interval,
             failed: FailedObjects::default(),
             copies: Copies::new(),
+            row,
+            times,
         };
         Self {
             run: Arc::new(run),
@@ -160,6 +188,7 @@ impl<B: Bucket> Poller<B> {
             is_first: true,
             tidied_at: None,
             hasher: RandomState::new(),
+            tracked: 0,
         }
     }
 
@@ -189,15 +218,22 @@ impl<B: Bucket> Poller<B> {
         run.copies.tidy();
         let filter = self.filter(intake.clock().wall());
         let mut reading = JoinSet::new();
-        let (mut names, mut token) = (Names::default(), None);
+        let (mut names, mut token, mut tracked) = (Names::default(), None, 0);
         let is_whole = loop {
             let Some(page) = self.page(token.as_deref()).await else { break false };
+            run.objects.numbers.listed.add(page.objects.len() as u64);
+            let mut begun = 0;
             for listed in page.objects {
                 names.insert(self.hasher.hash_one(&listed.name));
-                if !self.read(listed, filter, &mut reading).await {
-                    break;
+                match self.read(listed, filter, &mut reading).await {
+                    Look::Begun => begun += 1,
+                    Look::Known => tracked += 1,
+                    Look::Passed => {}
+                    Look::Stopped => break,
                 }
             }
+            run.objects.numbers.scheduled.add(begun, 1);
+            tracked += begun;
             token = page.next;
             if intake.is_stopped() {
                 break false;
@@ -209,9 +245,17 @@ impl<B: Bucket> Poller<B> {
         while reading.join_next().await.is_some() {}
         if is_whole {
             self.is_first = false;
+            self.set_tracked(tracked);
             self.tidy(names, now).await;
         }
         is_whole
+    }
+
+    /// A listing had so many objects that are known. Other buckets of the input have theirs.
+    fn set_tracked(&mut self, tracked: u64) {
+        let gauge = &self.run.objects.numbers.tracked;
+        gauge.add(tracked);
+        gauge.sub(std::mem::replace(&mut self.tracked, tracked));
     }
 
     /// The time that objects must be younger than.
@@ -222,44 +266,52 @@ impl<B: Bucket> Poller<B> {
         start.max(ignore_older.map(|span| now.earlier_by(span)))
     }
 
-    /// Begins to read an object if it is to be read, when there is a worker. `false`: the input ends.
+    /// Begins to read an object if it is to be read, when there is a worker.
     async fn read(
         &self,
         listed: Listed<<B::Cloud as Cloud>::Wanted>,
         younger_than: Option<Timestamp>,
         reading: &mut JoinSet<()>,
-    ) -> bool {
+    ) -> Look {
         let run = &self.run;
         let Listed { name, modified, wanted } = listed;
-        let is_old = younger_than.is_some_and(|limit| modified.is_some_and(|time| time <= limit));
-        if is_old
-            || !run.objects.selects(wanted.key())
-            || run.objects.hand.has(&name)
-            || run.waits(&name)
-        {
-            return true;
+        if !run.objects.selects(wanted.key()) {
+            return Look::Passed;
+        }
+        if let (Some(row), Some(time)) = (&run.row, modified) {
+            row.read_until(time);
+        }
+        if younger_than.is_some_and(|limit| modified.is_some_and(|time| time <= limit)) {
+            return Look::Passed;
+        }
+        if run.objects.hand.has(&name) {
+            return Look::Known;
+        }
+        if run.waits(&name) {
+            return Look::Passed;
         }
         match run.objects.is_finished(&name) {
-            Ok(true) => return true,
+            Ok(true) => return Look::Known,
             Ok(false) => {}
             Err(error) => {
                 run.object_failed(&wanted, &name, &error.to_string());
-                return true;
+                return Look::Passed;
             }
         }
         while reading.try_join_next().is_some() {}
         let worker = tokio::select! {
             biased;
-            () = run.objects.intake.stopped() => return false,
+            () = run.objects.intake.stopped() => return Look::Stopped,
             worker = Arc::clone(&self.workers).acquire_owned() => worker,
         };
         let run = Arc::clone(run);
         let work = async move {
+            let _begun = modified.map(|time| run.begin(time));
             run.work(wanted, name).await;
             drop(worker);
         };
         reading.spawn(work.in_current_span());
-        true
+        Look::Begun
     }
 
     /// A page of the listing. Nothing if there is none after many tries, or the input ends.
@@ -272,6 +324,9 @@ impl<B: Bucket> Poller<B> {
                 () = intake.stopped() => return None,
                 listed = self.bucket.page(token) => listed,
             };
+            if let Some(row) = &run.row {
+                row.requested();
+            }
             match listed {
                 Ok(page) => {
                     intake.metrics().set_trouble_of(&run.name, None);
@@ -324,8 +379,15 @@ impl<B: Bucket> Poller<B> {
 }
 
 impl<C: Cloud> BucketRun<C> {
+    /// An object that was put then is read now.
+    fn begin(&self, put: Timestamp) -> BegunAt {
+        let now = self.objects.intake.clock().wall();
+        self.objects.numbers.lag.add(nanoseconds(now.since(put)), 1);
+        self.times.begin(put)
+    }
+
     /// Reads an object to its end.
-    async fn work(self: Arc<Self>, wanted: C::Wanted, name: String) {
+    async fn work(&self, wanted: C::Wanted, name: String) {
         match self.objects.read(&wanted).await {
             Ok(sent) => {
                 self.failed.remove(&name);
@@ -346,7 +408,7 @@ impl<C: Cloud> BucketRun<C> {
     fn object_failed(&self, wanted: &C::Wanted, name: &str, error: &str) {
         let (bucket, key) = (&self.name, wanted.key());
         let intake = &self.objects.intake;
-        intake.metrics().failed(&format!("{bucket}/{key}"), error);
+        self.objects.failed((bucket, key), error);
         let pause = self.failed.add(name, self.interval, intake.clock().monotonic());
         tracing::error!(bucket, key, error, again_after = ?pause, "cannot read an object");
     }
@@ -362,6 +424,9 @@ impl<C: Cloud> BucketRun<C> {
         let metrics = self.objects.intake.metrics();
         metrics.failed(name, error);
         metrics.set_trouble_of(name, Some(error));
+        if let Some(row) = &self.row {
+            row.failed(error);
+        }
         tracing::error!(bucket = name, error, "cannot list a bucket; trying again");
     }
 }

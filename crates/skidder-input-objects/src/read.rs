@@ -3,6 +3,7 @@
 //! Bytes are asked for from where the object was settled; when the connection breaks, from where they stopped. While the
 //! queue is full nothing more is taken from the store.
 
+use crate::seen::Seen;
 use crate::store::{Body, Range, Store, StoreError};
 use skidder_event::{Batch, Map};
 use skidder_input::Intake;
@@ -99,6 +100,17 @@ pub async fn read(
     layout: &Layout,
     reading: &Reading,
 ) -> Result<Outcome, ReadError> {
+    read_seen(intake, contexts, layout, reading, None).await
+}
+
+/// The same, while users see how far it is.
+pub(crate) async fn read_seen(
+    intake: &Intake,
+    contexts: &Arc<Contexts>,
+    layout: &Layout,
+    reading: &Reading,
+    seen: Option<&Seen>,
+) -> Result<Outcome, ReadError> {
     let lane = intake.lane()?;
     let (id, key) = intake.number(lane, &reading.key);
     let name = ObjectName {
@@ -115,7 +127,7 @@ pub async fn read(
         return Ok(Outcome::Known);
     }
     let work = Work { object, scratch: Scratch::default() };
-    let run = Run { intake, queue: &lane.queue, contexts, store: &*reading.store };
+    let run = Run { intake, queue: &lane.queue, contexts, store: &*reading.store, seen };
     let read = run.read(work).await;
     match read {
         Ok(None) => Ok(Outcome::Read(id)),
@@ -133,6 +145,7 @@ struct Run<'a> {
     queue: &'a Queue,
     contexts: &'a Arc<Contexts>,
     store: &'a dyn Store,
+    seen: Option<&'a Seen>,
 }
 
 /// Failures since the last byte.
@@ -191,6 +204,9 @@ impl Run<'_> {
             match self.ask(start).await {
                 Ok((head, body)) => {
                     work.object.begin(self.contexts.of_object(), start, &head);
+                    if let Some(seen) = self.seen {
+                        seen.begins_at(start.from);
+                    }
                     return Ok(body);
                 }
                 Err(error) => self.wait(failures.pause(error)?).await?,
@@ -229,6 +245,9 @@ impl Run<'_> {
                 Ok(Some(bytes)) => {
                     *failures = Failures::default();
                     work.object.append(&bytes);
+                    if let Some(seen) = self.seen {
+                        seen.arrived(bytes.len(), work.object.arrived());
+                    }
                     continue;
                 }
                 Err(error) => error,
@@ -266,6 +285,9 @@ impl Run<'_> {
         let metrics = self.intake.metrics();
         let events = batch.len() as u64;
         metrics.events.add(batch.lines());
+        if let Some(seen) = self.seen {
+            seen.made(batch.lines());
+        }
         self.queue.push_async(batch, clock).await.map_err(|_| ReadError::Stopped)?;
         metrics.published.add(events);
         Ok(())

@@ -39,6 +39,11 @@ pub trait Store: Send + Sync {
     /// The bytes of a range of the object. An answer has them from the first one on; other content than what is meant is
     /// [`StoreError::Changed`].
     fn get(&self, range: Range) -> StoreFuture<'_, Box<dyn Body>>;
+
+    /// Bytes of the object, as it is stored; nothing if it is not known. For people.
+    fn size(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The bytes of an answer, one piece after the other.
@@ -72,6 +77,10 @@ impl<S: Store> Store for AfterFirst<S> {
             Some(first) => Box::pin(async { Ok(first) }),
             None => self.rest.get(range),
         }
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.size)
     }
 }
 

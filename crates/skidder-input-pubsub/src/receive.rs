@@ -18,6 +18,7 @@ use http::HeaderMap;
 use skidder_event::{Map, Progress};
 use skidder_grpc::{Answers, Channel, Code, Requests};
 use skidder_input::Source;
+use skidder_os::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -75,6 +76,11 @@ impl Receiver {
             number => format!("{} #{}", run.name(), number + 1),
         };
         let source = run.intake.open(&name, Map::new());
+        if number == 0 {
+            // Of all streams: they share the messages that are held.
+            let leases = Arc::clone(&run.leases);
+            source.set_oldest(move || leases.oldest().map(Timestamp));
+        }
         Self { run, link, source, name, prefix, works: false, failures: 0 }
     }
 

@@ -4,7 +4,7 @@ use skidder_event::Counter;
 use skidder_os::{Clock, Monotonic, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ pub struct SourceFacts {
     opened: Timestamp,
     rate: Mutex<Rate>,
     behind: OnceLock<Behind>,
+    oldest: OnceLock<Oldest>,
+    /// Bytes of an object, and where its reader is; `u64::MAX` if it is none.
+    size: AtomicU64,
+    position: AtomicU64,
     /// Requests to the far side, of a source that is asked.
     requests: Counter,
     /// Nanoseconds since 1970-01-01 UTC; 0 if there is none.
@@ -36,6 +40,15 @@ struct Behind(Box<dyn Fn() -> Option<u64> + Send + Sync>);
 impl fmt::Debug for Behind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Behind")
+    }
+}
+
+/// Finds the time of the oldest thing that is not done.
+struct Oldest(Box<dyn Fn() -> Option<Timestamp> + Send + Sync>);
+
+impl fmt::Debug for Oldest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Oldest")
     }
 }
 
@@ -79,6 +92,13 @@ pub struct SourceStatus {
     pub requests: Option<u64>,
     /// The time of the newest event that was read; `None` if there is none, or the source does not tell.
     pub newest: Option<Timestamp>,
+    /// The time of the oldest thing that is not done: when a message of a queue was sent, when an object was put. `None` if
+    /// there is none, or the source does not tell.
+    pub oldest: Option<Timestamp>,
+    /// Of an object that is being read: where its reader is, in bytes as they are stored.
+    pub position: Option<u64>,
+    /// Its bytes; `None` if they are not known.
+    pub size: Option<u64>,
 }
 
 /// The sources that an input has open.
@@ -97,6 +117,9 @@ impl SourceFacts {
             last_activity: AtomicI64::new(0),
             last_error: Mutex::new(None),
             behind: OnceLock::new(),
+            oldest: OnceLock::new(),
+            size: AtomicU64::new(u64::MAX),
+            position: AtomicU64::new(u64::MAX),
             requests: Counter::default(),
             newest: AtomicI64::new(0),
         }
@@ -115,6 +138,24 @@ impl SourceFacts {
     /// How [`SourceStatus::behind`] is computed. The first one stays.
     pub(crate) fn set_behind(&self, behind: impl Fn() -> Option<u64> + Send + Sync + 'static) {
         self.behind.get_or_init(|| Behind(Box::new(behind)));
+    }
+
+    /// How [`SourceStatus::oldest`] is found out. The first one stays.
+    pub(crate) fn set_oldest(
+        &self,
+        oldest: impl Fn() -> Option<Timestamp> + Send + Sync + 'static,
+    ) {
+        self.oldest.get_or_init(|| Oldest(Box::new(oldest)));
+    }
+
+    /// Where the reader of an object is.
+    pub(crate) fn set_position(&self, bytes: u64) {
+        self.position.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes of an object.
+    pub(crate) fn set_size(&self, bytes: u64) {
+        self.size.store(bytes, Ordering::Relaxed);
     }
 
     fn behind(&self) -> Option<u64> {
@@ -156,8 +197,15 @@ impl SourceFacts {
             behind: self.behind(),
             requests: (requests > 0).then_some(requests),
             newest: (newest != 0).then_some(Timestamp(newest)),
+            oldest: self.oldest.get().and_then(|oldest| (oldest.0)()),
+            position: known(&self.position),
+            size: known(&self.size),
         }
     }
+}
+
+fn known(number: &AtomicU64) -> Option<u64> {
+    Some(number.load(Ordering::Relaxed)).filter(|number| *number != u64::MAX)
 }
 
 impl Rate {
@@ -275,6 +323,13 @@ mod tests {
         assert_eq!((status.requests, status.newest), (Some(1), Some(Timestamp(9))));
         assert_eq!(sources.requests(), [(Arc::from("s1"), 1)]);
         assert_eq!(sources.newest(), [(Arc::from("s1"), Timestamp(9))]);
+        assert_eq!((status.oldest, status.position, status.size), (None, None, None));
+        facts[1].set_oldest(|| Some(Timestamp(3)));
+        facts[1].set_position(0);
+        facts[1].set_size(10);
+        let status = &sources.all(now)[1];
+        let expected = (Some(Timestamp(3)), Some(0), Some(10));
+        assert_eq!((status.oldest, status.position, status.size), expected);
         sources.end(2);
         assert_eq!(sources.list(9, now).1, 2);
         let all = sources.all(now);

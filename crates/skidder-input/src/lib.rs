@@ -10,12 +10,14 @@
 
 mod acknowledge;
 mod backlog;
+mod clouds;
 mod driver;
 mod facts;
 mod intake;
 mod metrics;
 mod on_batch;
 mod pool;
+mod row;
 mod sample;
 mod settled;
 mod source;
@@ -27,12 +29,14 @@ mod troubles;
 #[cfg(test)]
 mod world_tests;
 
+pub use clouds::{GroupNumbers, ObjectNumbers, QueueNumbers};
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{Batches, Flows, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;
 pub use pool::PartsPool;
+pub use row::Row;
 pub use settled::Settled;
 pub use source::{Sending, Source, Stopped};
 pub use subscribed::Subscribed;

@@ -1,5 +1,6 @@
 //! The counters of an input, whatever its type.
 
+use crate::clouds::{GroupNumbers, ObjectNumbers, QueueNumbers};
 use crate::facts::OpenSources;
 use crate::subscribed::Subscribed;
 use crate::troubles::{LastError, Trouble, Troubles};
@@ -34,6 +35,9 @@ pub struct InputMetrics {
     /// Allocated at its first use: most inputs read files, and there can be hundreds of them.
     listening: OnceLock<Box<Listening>>,
     subscribed: OnceLock<Arc<Subscribed>>,
+    objects: OnceLock<Arc<ObjectNumbers>>,
+    queue: OnceLock<Arc<QueueNumbers>>,
+    groups: OnceLock<Arc<GroupNumbers>>,
     troubles: Troubles,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
@@ -185,6 +189,36 @@ impl InputMetrics {
     /// The same to read; `None` for an input that is none, or has not begun.
     pub fn subscribes(&self) -> Option<&Subscribed> {
         self.subscribed.get().map(|subscribed| &**subscribed)
+    }
+
+    /// The numbers of an input that reads objects.
+    pub fn objects(&self) -> Arc<ObjectNumbers> {
+        Arc::clone(self.objects.get_or_init(Arc::default))
+    }
+
+    /// The same to read; `None` for an input that reads none, or has not begun.
+    pub fn reads_objects(&self) -> Option<&ObjectNumbers> {
+        self.objects.get().map(|objects| &**objects)
+    }
+
+    /// The numbers of an input that reads a queue of messages.
+    pub fn queue(&self) -> Arc<QueueNumbers> {
+        Arc::clone(self.queue.get_or_init(Arc::default))
+    }
+
+    /// The same to read; `None` for an input that reads none, or has not begun.
+    pub fn reads_queue(&self) -> Option<&QueueNumbers> {
+        self.queue.get().map(|queue| &**queue)
+    }
+
+    /// The numbers of an input that reads log groups.
+    pub fn groups(&self) -> Arc<GroupNumbers> {
+        Arc::clone(self.groups.get_or_init(Arc::default))
+    }
+
+    /// The same to read; `None` for an input that reads none, or has not begun.
+    pub fn reads_groups(&self) -> Option<&GroupNumbers> {
+        self.groups.get().map(|groups| &**groups)
     }
 
     /// The current problem of the input, or of one of its sources; it retries by itself.

@@ -101,6 +101,11 @@ impl Source {
         self.facts.set_behind(behind);
     }
 
+    /// How the status page learns the time of the oldest thing that is not done; `None` if there is none.
+    pub fn set_oldest(&self, oldest: impl Fn() -> Option<Timestamp> + Send + Sync + 'static) {
+        self.facts.set_oldest(oldest);
+    }
+
     /// Counts a request to the far side, for the status page.
     pub fn requested(&self) {
         self.facts.requested();

@@ -139,3 +139,23 @@ fn a_source_with_a_cursor_feeds_one_output() {
     let opened = intake.open_at_cursor("j", Map::new());
     assert!(matches!(opened, Err(OpenError::Shared { outputs: 2, .. })));
 }
+
+#[test]
+fn a_row_is_shown_as_long_as_it_is_there() {
+    let (intake, _) = intake(1);
+    let metrics = intake.metrics();
+    let row = intake.row("logs/a");
+    row.set_size(10);
+    row.set_position(7);
+    row.received(2, 7);
+    row.failed("broken");
+    let all = metrics.sources.all(intake.clock().monotonic());
+    let status = &all[0];
+    assert_eq!((&*status.name, status.events, status.bytes), ("logs/a", 2, 7));
+    assert_eq!((status.position, status.size), (Some(7), Some(10)));
+    assert_eq!((status.last_error.as_deref(), metrics.errors.get()), (Some("broken"), 0));
+    assert_eq!((metrics.open.get(), metrics.opened.get()), (1, 1));
+    drop(row);
+    assert_eq!((metrics.open.get(), metrics.opened.get()), (0, 1));
+    assert!(metrics.sources.all(intake.clock().monotonic()).is_empty());
+}

@@ -77,12 +77,24 @@ export class Sources {
   }
 }
 
-/** How many events it is behind; or the age of the newest one, of a source that is asked for its events. */
+/** How far it is behind: of an object its part that was read; events or messages; the age of the oldest or newest. */
 function behind(source) {
-  if (source.behind !== null) return count(source.behind);
-  if (source.newest_ms === undefined) return '–';
-  const title = `age of the newest event; ${count(source.requests ?? 0)} requests`;
-  return make('span', { title }, span(source.newest_ms));
+  if (source.position !== undefined) return progress(source);
+  const parts = [];
+  if (source.behind !== null) parts.push(count(source.behind));
+  if (source.oldest_ms !== undefined) parts.push(make('span', { title: 'age of the oldest that is not done' }, span(source.oldest_ms)));
+  else if (source.behind === null && source.newest_ms !== undefined) {
+    const title = `age of the newest; ${count(source.requests ?? 0)} requests`;
+    parts.push(make('span', { title }, span(source.newest_ms)));
+  }
+  if (!parts.length) return '–';
+  return make('span', {}, ...parts.flatMap((part, index) => (index ? [', ', part] : [part])));
+}
+
+/** How much of an object was read. */
+function progress(source) {
+  const read = bytes(source.position);
+  return source.size === null ? read : make('span', { title: 'bytes that were read, of those of the object' }, `${read} of ${bytes(source.size)}`);
 }
 
 function row(source) {

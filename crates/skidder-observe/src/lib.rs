@@ -8,6 +8,7 @@
 //! Nothing here changes what it observes, and a snapshot costs microseconds: one short lock each for
 //! ledger and queue, relaxed loads, one small file and one `stat` under `/proc/self`.
 
+mod clouds;
 mod files;
 mod http;
 mod inputs;

@@ -170,5 +170,12 @@ pub(crate) fn source_json(input: &InputSource, status: &SourceStatus, now: Times
     if let Some(newest) = status.newest {
         source["newest_ms"] = since(newest).into();
     }
+    if let Some(oldest) = status.oldest {
+        source["oldest_ms"] = since(oldest).into();
+    }
+    if let Some(position) = status.position {
+        source["position"] = position.into();
+        source["size"] = status.size.into();
+    }
     source
 }

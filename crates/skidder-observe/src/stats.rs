@@ -2,6 +2,7 @@
 //!
 //! Names and shapes are Filebeat's; see <https://www.elastic.co/docs/reference/beats/filebeat/http-endpoint>.
 
+use crate::clouds;
 use crate::files::{error_json, ledger_json, millis, time_text};
 use crate::inputs::InputError;
 use crate::lag::totals_json;
@@ -137,6 +138,7 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
     if let Some(subscribed) = metrics.subscribes() {
         add_subscribed(&mut entry, subscribed);
     }
+    clouds::add(&mut entry, &input.kind, metrics);
     let listens = metrics.listens().and_then(|it| Some((it, it.device.get()?)));
     let Some((listening, device)) = listens else {
         entry["events_published_total"] = published.into();
@@ -214,7 +216,8 @@ fn add_batches(entry: &mut Json, address: &str, listening: &Listening) {
     }
 }
 
-fn histogram(summary: &Summary) -> Json {
+/// A sample as Filebeat shows it.
+pub(crate) fn histogram(summary: &Summary) -> Json {
     let Summary { count, min, max, mean, stddev, median, p75, p95, p99, p999 } = *summary;
     json!({ "histogram": {
         "count": count, "min": min, "max": max, "mean": mean, "stddev": stddev, "median": median,

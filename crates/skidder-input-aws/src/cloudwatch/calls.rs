@@ -6,7 +6,7 @@ use super::window::Milliseconds;
 use skidder_amazon::{
     EventFilter, Failure, FoundGroup, LogEvent, LogGroup, Logs, Page, Refused, Service,
 };
-use skidder_input::Intake;
+use skidder_input::{GroupNumbers, Intake};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// What all parts of the input share.
 pub(crate) struct Shared {
     pub(crate) intake: Intake,
+    pub(crate) numbers: Arc<GroupNumbers>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) pace: Pace,
     pub(crate) service: Service,
@@ -76,6 +77,7 @@ impl Calls {
         let mut tries = Tries::new(&self.shared, part, Some(group));
         loop {
             tries.wait().await?;
+            self.shared.numbers.calls.add(1);
             asked();
             let answer = tokio::select! {
                 biased;
@@ -99,6 +101,7 @@ impl Calls {
         let mut tries = Tries::new(&self.shared, &part, None);
         loop {
             tries.wait().await?;
+            self.shared.numbers.calls.add(1);
             let answer = tokio::select! {
                 biased;
                 () = self.shared.intake.stopped() => return Err(CallError::Stopped),

@@ -284,6 +284,7 @@ impl Reading {
         };
         let source = &self.source;
         let page = calls.events(name, filter, &|| source.requested()).await?;
+        shared.numbers.received.add(page.items.len() as u64);
         let Some(scan) = &mut self.scan else { return Ok(true) };
         for event in &page.items {
             scan.shown.add(milliseconds(event.time), event.message.len());
@@ -364,6 +365,7 @@ impl Reading {
         let now = shared.intake.clock().wall();
         let (batch, bytes) = batch_of(&mut self.source, events, (id, now));
         shared.intake.metrics().bytes.add(bytes);
+        shared.numbers.created.add(events.len() as u64);
         if let Some(newest) = events.iter().map(|event| event.time).max() {
             self.source.read_until(newest);
         }

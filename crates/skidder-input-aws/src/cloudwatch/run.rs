@@ -45,6 +45,7 @@ pub(crate) async fn run(settings: Arc<Settings>, intake: Intake) -> Result<(), I
         service: settings.servers.logs(),
         started: milliseconds(now),
         start: milliseconds(start),
+        numbers: intake.metrics().groups(),
         intake: intake.clone(),
         settings: Arc::clone(&settings),
     });
@@ -53,6 +54,8 @@ pub(crate) async fn run(settings: Arc<Settings>, intake: Intake) -> Result<(), I
         if list(&shared, &mut groups).await.is_err() {
             return Ok(());
         }
+        let there = groups.values().filter(|group| group.is_there()).count();
+        shared.numbers.groups.set(there as u64);
         groups = scan(&shared, groups).await;
         if intake.is_stopped() || intake.is_once() {
             return Ok(());

@@ -22,6 +22,8 @@ const COPIERS: usize = 16;
 const PAUSE: Duration = Duration::from_secs(2);
 /// Pause between two questions about the queue.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
+/// How long a span is of which it is counted how busy the workers are, as in Filebeat.
+const SPAN: Duration = Duration::from_secs(5);
 /// Pause between two looks at what the registry has of objects.
 const TIDY_EVERY: Duration = Duration::from_mins(10);
 /// How long the registry knows an object that was read, at least: messages come again meanwhile.
@@ -110,7 +112,7 @@ impl Keeper {
                             error = text,
                             "all of an object was sent, but it stays where it is until its message comes again"
                         );
-                        run.messages.forget(asked.number);
+                        run.give_back(asked.number);
                         return;
                     }
                 }
@@ -159,11 +161,12 @@ impl Keeper {
         for (one, result) in asked.iter().zip(results) {
             match result {
                 Ok(()) => {
-                    run.messages.forget(one.number);
+                    run.forget(one.number);
+                    run.numbers.deleted.add(1);
                 }
                 Err(error) if error.is_ours => {
                     // It comes again, and its objects are known then.
-                    run.messages.forget(one.number);
+                    run.give_back(one.number);
                     tracing::warn!(queue = run.name, id = &*one.id, %error,
                         "a message cannot be deleted: it was hidden for too short; it comes again");
                 }
@@ -192,8 +195,9 @@ impl Keeper {
             match extended {
                 Ok(results) => {
                     for (one, result) in due.iter().zip(results) {
-                        if let Err(error) = result {
-                            not_extended(run, one, &error, again);
+                        match result {
+                            Ok(()) => run.numbers.extended.add(1),
+                            Err(error) => not_extended(run, one, &error, again),
                         }
                     }
                 }
@@ -216,6 +220,15 @@ fn not_extended(run: &QueueRun, one: &Asked, error: &EntryError, again: skidder_
     run.messages.extend_again(one.number, at);
 }
 
+/// Counts how busy the workers are.
+pub(super) async fn measure(run: Arc<QueueRun>) {
+    let workers = run.objects.cloud.settings.workers;
+    loop {
+        run.numbers.end_span(workers, run.intake().clock().monotonic());
+        tokio::time::sleep(SPAN).await;
+    }
+}
+
 /// Asks for the state of the queue from time to time, and forgets objects whose messages do not come again.
 pub(super) async fn tidy(run: Arc<QueueRun>) {
     let mut queue = run.client();
@@ -236,10 +249,11 @@ async fn look(run: &QueueRun, queue: &mut Queue) {
     match queue.attributes().await {
         Ok(attributes) => {
             run.has_dead_letters.store(attributes.receives_max.is_some(), Ordering::Relaxed);
-            run.waiting.store(attributes.messages, Ordering::Relaxed);
+            run.numbers.set_waiting(Some(attributes.messages));
         }
         Err(error) => {
             tracing::debug!(queue = run.name, %error, "cannot ask for the state of the queue");
+            run.numbers.set_waiting(None);
             // The right to ask is missing, and is not needed otherwise.
             if matches!(&error, Failure::Refused(refused) if refused.status == 403) {
                 run.has_dead_letters.store(false, Ordering::Relaxed);

@@ -320,3 +320,63 @@ async fn a_bucket_that_is_listed_once_ends_the_input_behind_its_copies() {
     assert_eq!(sorted(&bench), ["a", "b", "c"]);
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_see_the_bucket_and_the_objects_that_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    // More lines than the queue has room for.
+    let big = "line\n".repeat(30_000);
+    for (key, seconds, text) in [("a", 7, &*big), ("b", 5, &*big), ("c", 9, "c\n")] {
+        shelf.put(key, seconds, text);
+    }
+    shelf.locked.lock().unwrap().insert("c".to_owned());
+    let mut bench = Bench::start(lister(&shelf, settings()), directory.path());
+    bench.is_stuck = true;
+    let rows = |bench: &Bench| bench.input.metrics().sources.all(Monotonic::default());
+    bench
+        .until("both are being read", |bench| {
+            let rows = rows(bench);
+            rows.len() == 3 && rows.iter().all(|row| row.bytes > 0)
+        })
+        .await;
+    bench.until("one failed", |bench| rows(bench)[0].last_error.is_some()).await;
+    let all = rows(&bench);
+    let shelf_row = &all[0];
+    assert_eq!((&*shelf_row.name, shelf_row.position, shelf_row.size), ("shelf", None, None));
+    assert_eq!(shelf_row.last_error.as_deref(), Some("c: locked"));
+    assert_eq!(shelf_row.newest, Some(Timestamp(9 * SECOND)));
+    assert_eq!(shelf_row.oldest, Some(Timestamp(5 * SECOND)));
+    assert!(shelf_row.requests.is_some());
+    for row in &all[1..] {
+        assert!(["shelf/a", "shelf/b"].contains(&&*row.name), "{}", row.name);
+        let size = big.len() as u64;
+        assert_eq!(row.size, Some(size));
+        assert!(row.position.is_some_and(|position| position > 0 && position <= size));
+    }
+    let metrics = Arc::clone(bench.input.metrics());
+    let numbers = metrics.objects();
+    assert_eq!((numbers.in_flight.get(), numbers.sent.get(), numbers.acknowledged()), (2, 0, 0));
+    bench.is_stuck = false;
+    bench.until("all came", |bench| bench.events.len() == 60_000).await;
+    shelf.locked.lock().unwrap().clear();
+    bench.until("it came", |bench| bench.events.len() == 60_001).await;
+    bench.until("all are settled", |_| numbers.acknowledged() == 3).await;
+    bench.until("none is being read", |bench| rows(bench).len() == 1).await;
+    let row = &rows(&bench)[0];
+    assert_eq!((row.events, row.bytes, row.oldest), (60_001, 2 * big.len() as u64 + 2, None));
+    assert_eq!(
+        (numbers.sent.get(), numbers.events.get(), numbers.bytes.get()),
+        (3, 60_001, row.bytes)
+    );
+    assert!(numbers.failed.get() >= 1 && numbers.listed.get() >= 3 && numbers.damaged.get() == 0);
+    assert_eq!(numbers.size.summary().max, big.len() as u64);
+    assert_eq!(
+        (numbers.events_per_object.summary().count, numbers.processing_time.summary().count),
+        (3, 3)
+    );
+    bench.until("it is listed again", |_| numbers.tracked.get() == 3).await;
+    assert!(numbers.scheduled.summary().max >= 1 && numbers.lag.summary().min > 0);
+    bench.stop().await;
+    assert_eq!(metrics.open.get(), 0);
+}

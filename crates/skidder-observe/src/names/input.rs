@@ -5,7 +5,7 @@ use crate::lag::LagNumbers;
 use crate::numbers::{InputNumbers, SourceNumbers};
 use crate::states::InputState;
 use skidder_event::{Counter, DropReason, Gauge};
-use skidder_input::{Flows, Subscribed};
+use skidder_input::{Flows, ObjectNumbers, QueueNumbers, Subscribed};
 use std::time::Duration;
 
 const LINES: &str = "skidder_input_lines_total";
@@ -85,6 +85,17 @@ fn subscribed(input: &InputNumbers, number: fn(&Subscribed) -> &Counter) -> Opti
 /// The messages of a subscription that are held.
 fn held(input: &InputNumbers) -> Option<(u64, Option<i64>)> {
     Some(input.task.as_ref()?.metrics().subscribes()?.held())
+}
+
+/// Of an input that reads objects of buckets.
+fn objects(input: &InputNumbers, number: fn(&ObjectNumbers) -> u64) -> Option<Value> {
+    let objects = input.task.as_ref()?.metrics().reads_objects()?;
+    Some(Value::Count(number(objects)))
+}
+
+/// Of an input that reads a queue of messages.
+fn queue(input: &InputNumbers, number: fn(&QueueNumbers) -> Option<Value>) -> Option<Value> {
+    number(input.task.as_ref()?.metrics().reads_queue()?)
 }
 
 fn seconds(input: &InputNumbers, span: fn(&LagNumbers) -> Option<Duration>) -> Option<Value> {
@@ -287,6 +298,69 @@ pub(crate) const METRICS: &[InputMetric] = &[
         "skidder_input_subscription_oldest_held_timestamp_seconds",
         "When the oldest of these messages was published, in seconds since 1970.",
         |i| held(i)?.1.map(|time| Value::Real(time as f64 / 1e9)),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_objects_sent_total",
+        "Objects of buckets that were sent on to their end.",
+        |i| objects(i, |of| of.sent.get()),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_objects_acked_total",
+        "Of these, objects whose events all have their verdict.",
+        |i| objects(i, ObjectNumbers::acknowledged),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_objects_failed_total",
+        "Objects that could not be read to their end; each time that is tried.",
+        |i| objects(i, |of| of.failed.get()),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_objects_read_bytes_total",
+        "Bytes of objects that were read, as they are stored.",
+        |i| objects(i, |of| of.bytes.get()),
+    ),
+    metric(Kind::Gauge, "skidder_input_objects_open", "Objects that are being read.", |i| {
+        objects(i, |of| of.in_flight.get())
+    }),
+    metric(
+        Kind::Counter,
+        "skidder_input_queue_received_messages_total",
+        "Messages of a queue that were received, those that came again included.",
+        |i| queue(i, |of| count(of.received.get())),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_queue_deleted_messages_total",
+        "Messages of a queue that the server has deleted.",
+        |i| queue(i, |of| count(of.deleted.get())),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_queue_returned_messages_total",
+        "Messages of a queue that were left to it, to come again.",
+        |i| queue(i, |of| count(of.returned.get())),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_queue_held_messages",
+        "Messages of a queue that were received and are not deleted yet.",
+        |i| queue(i, |of| count(of.held().0)),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_queue_oldest_held_timestamp_seconds",
+        "When the oldest of these messages was sent, in seconds since 1970.",
+        |i| queue(i, |of| of.held().1.map(|time| Value::Real(time.0 as f64 / 1e9))),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_queue_worker_utilization",
+        "0 if all workers of a queue were idle in the last 5 seconds, 1 if none was.",
+        |i| queue(i, |of| Some(Value::Real(of.utilization()))),
     ),
     metric(
         Kind::Counter,

@@ -31,6 +31,12 @@ pub(crate) struct SourceLook {
     pub(crate) last_error_ms: Option<u64>,
     /// Records of a partition that have no verdict.
     pub(crate) behind: Option<u64>,
+    /// How old the newest thing is that was read or seen, and the oldest that is not done.
+    pub(crate) newest_ms: Option<u64>,
+    pub(crate) oldest_ms: Option<u64>,
+    /// Of an object that is being read: where its reader is, and its bytes.
+    pub(crate) position: Option<u64>,
+    pub(crate) size: Option<u64>,
 }
 
 impl SourceLook {
@@ -57,6 +63,10 @@ impl SourceLook {
             last_error: text(&source["last_error"]),
             last_error_ms: source["last_error_ms"].as_u64(),
             behind: source["behind"].as_u64(),
+            newest_ms: source["newest_ms"].as_u64(),
+            oldest_ms: source["oldest_ms"].as_u64(),
+            position: source["position"].as_u64(),
+            size: source["size"].as_u64(),
         }
     }
 
@@ -65,6 +75,18 @@ impl SourceLook {
         let mut name = self.name.clone();
         if let Some(behind) = self.behind.filter(|behind| *behind > 0) {
             name.push_str(&format!("; {} behind", grouped(behind)));
+        }
+        if let Some(position) = self.position {
+            name.push_str(&format!("; {} read", bytes_text(position as f64)));
+            if let Some(size) = self.size {
+                name.push_str(&format!(" of {}", bytes_text(size as f64)));
+            }
+        }
+        if let Some(oldest) = self.oldest_ms {
+            name.push_str(&format!("; oldest {} ago", span(oldest)));
+        }
+        if let Some(newest) = self.newest_ms {
+            name.push_str(&format!("; newest {} ago", span(newest)));
         }
         if let Some(error) = &self.last_error {
             let ago = self.last_error_ms.map(|ago| format!(" {} ago", span(ago)));
