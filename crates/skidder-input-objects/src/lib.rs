@@ -22,6 +22,7 @@ mod polling;
 mod read;
 mod store;
 mod taking;
+mod turns;
 
 pub use cloud::{Cloud, First, Selector, Sent, Wanted};
 pub use ids::begin_ids;
@@ -31,6 +32,7 @@ pub use polling::{Bucket, Listed, Page, PageError, PageFuture, PollSettings, Pol
 pub use read::{Contexts, Outcome, ReadError, Reading, read};
 pub use store::{AfterFirst, Body, Range, Store, StoreError, StoreFuture};
 pub use taking::{Content, Got, Pieces, Request, take};
+pub use turns::Turns;
 
 #[cfg(test)]
 mod tests;

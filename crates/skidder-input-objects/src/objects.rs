@@ -5,6 +5,7 @@ use crate::hand::{Claim, Claimed, InHand};
 use crate::ids::WithIds;
 use crate::read::{Contexts, Outcome, ReadError, Reading, read};
 use crate::store::StoreError;
+use crate::turns::Turns;
 use skidder_event::{Bind, SourceId};
 use skidder_input::{InputError, Intake, OpenError};
 use skidder_input_file::SavedCursors;
@@ -109,6 +110,7 @@ struct Shared {
     metrics: Arc<ReadMetrics>,
     buffers: Arc<BufferPool>,
     decoders: DecoderPool,
+    turns: Arc<Turns>,
 }
 
 /// Both contexts of objects with these settings.
@@ -130,7 +132,8 @@ fn contexts_of(
     };
     let arriving = FilestreamSettings { final_line: false, read_once: false, ..reading.clone() };
     let whole = FilestreamSettings { final_line: true, read_once: true, ..reading.clone() };
-    Ok(Arc::new(Contexts { arriving: context(arriving), whole: context(whole) }))
+    let turns = Arc::clone(&shared.turns);
+    Ok(Arc::new(Contexts { arriving: context(arriving), whole: context(whole), turns }))
 }
 
 impl<C: Cloud> Objects<C> {
@@ -159,6 +162,7 @@ impl<C: Cloud> Objects<C> {
             metrics: Arc::default(),
             buffers: Arc::default(),
             decoders: DecoderPool::new(DECODERS_IDLE_MAX),
+            turns: Arc::new(Turns::of_runtime()),
         };
         let way = |selector: Selector| {
             let contexts = contexts_of(&intake, &selector.reading, &shared)?;

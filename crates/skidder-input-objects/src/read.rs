@@ -4,14 +4,14 @@
 //! queue is full nothing more is taken from the store.
 
 use crate::store::{Body, Range, Store, StoreError};
+use crate::turns::{Place, Turns};
 use skidder_event::{Batch, Map};
 use skidder_input::Intake;
 use skidder_input::OpenError;
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use skidder_read::{
-    CHUNK_BYTES, HEAD_BYTES, InputContext, Layout, Object, ObjectContext, ObjectName, Scratch,
-    Start, Step,
+    HEAD_BYTES, InputContext, Layout, Object, ObjectContext, ObjectName, Start, Step,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Contexts {
     pub arriving: InputContext,
     /// When all of it is there; see [`ObjectContext::whole`].
     pub whole: InputContext,
+    /// When which object has its turn; the same for all objects of an input.
+    pub turns: Arc<Turns>,
 }
 
 impl Contexts {
@@ -83,12 +85,6 @@ pub enum ReadError {
     Stopped,
 }
 
-/// What goes to the threads that decode, and comes back.
-struct Work {
-    object: Object,
-    scratch: Scratch,
-}
-
 /// Reads an object, whose content consists of this, to its end, or until the input is to stop.
 ///
 /// # Errors
@@ -114,9 +110,10 @@ pub async fn read(
         settle.retire(&[id]);
         return Ok(Outcome::Known);
     }
-    let work = Work { object, scratch: Scratch::default() };
     let run = Run { intake, queue: &lane.queue, contexts, store: &*reading.store };
-    let read = run.read(work).await;
+    let open = contexts.turns.open();
+    let read = run.read(object).await;
+    drop(open);
     match read {
         Ok(None) => Ok(Outcome::Read(id)),
         Ok(Some(damage)) => Ok(Outcome::Damaged(id, damage)),
@@ -153,27 +150,30 @@ impl Failures {
 
 impl Run<'_> {
     /// Returns why its end cannot be decoded, if it cannot.
-    async fn read(&self, mut work: Work) -> Result<Option<String>, ReadError> {
+    async fn read(&self, mut object: Object) -> Result<Option<String>, ReadError> {
         let mut failures = Failures::default();
-        let mut body = self.begin(&mut work, &mut failures).await?;
+        let mut body = self.begin(&mut object, &mut failures).await?;
         let mut is_whole = false;
         loop {
-            let (back, batch, step) = self.turn(work, is_whole).await?;
-            work = back;
+            let place = self.place().await?;
+            let (back, batch, step) = self.turn(object, is_whole).await?;
+            object = back;
+            // Others wait as well while the queue is full, without a batch.
             if let Some(batch) = batch {
                 self.push(batch).await?;
             }
+            drop(place);
             match step {
                 Step::More => {}
                 Step::Wants => {
-                    is_whole = !self.take(&mut work, &mut body, &mut failures).await?;
+                    is_whole = !self.take(&mut object, &mut body, &mut failures).await?;
                 }
                 Step::Done => return Ok(None),
-                Step::Damaged => return Ok(Some(work.object.damage())),
+                Step::Damaged => return Ok(Some(object.damage())),
                 Step::Held(span) => self.wait(span).await?,
                 Step::Anew => {
                     is_whole = false;
-                    body = self.begin(&mut work, &mut failures).await?;
+                    body = self.begin(&mut object, &mut failures).await?;
                 }
                 Step::Failed(error) => return Err(ReadError::Read(error)),
             }
@@ -183,14 +183,14 @@ impl Run<'_> {
     /// Asks for the bytes from where they are needed, and for the head.
     async fn begin(
         &self,
-        work: &mut Work,
+        object: &mut Object,
         failures: &mut Failures,
     ) -> Result<Box<dyn Body>, ReadError> {
-        let start = work.object.starts_at(self.contexts.of_object())?;
+        let start = object.starts_at(self.contexts.of_object())?;
         loop {
             match self.ask(start).await {
                 Ok((head, body)) => {
-                    work.object.begin(self.contexts.of_object(), start, &head);
+                    object.begin(self.contexts.of_object(), start, &head);
                     return Ok(body);
                 }
                 Err(error) => self.wait(failures.pause(error)?).await?,
@@ -211,15 +211,15 @@ impl Run<'_> {
         Ok((head, body))
     }
 
-    /// Takes what has arrived, about a chunk. Returns whether there may be more.
+    /// Takes what has arrived, about the share of an object. Returns whether there may be more.
     async fn take(
         &self,
-        work: &mut Work,
+        object: &mut Object,
         body: &mut Box<dyn Body>,
         failures: &mut Failures,
     ) -> Result<bool, ReadError> {
-        let wanted = work.object.arrived() + CHUNK_BYTES as u64;
-        while work.object.arrived() < wanted {
+        let wanted = object.arrived() + self.contexts.turns.share() as u64;
+        while object.arrived() < wanted {
             let next = tokio::select! {
                 next = body.next() => next,
                 () = self.intake.stopped() => return Err(ReadError::Stopped),
@@ -228,14 +228,14 @@ impl Run<'_> {
                 Ok(None) => return Ok(false),
                 Ok(Some(bytes)) => {
                     *failures = Failures::default();
-                    work.object.append(&bytes);
+                    object.append(&bytes);
                     continue;
                 }
                 Err(error) => error,
             };
             self.wait(failures.pause(error)?).await?;
             // The same content from where it stopped.
-            let range = Range { from: work.object.arrived(), to: None };
+            let range = Range { from: object.arrived(), to: None };
             match self.store.get(range).await {
                 Ok(again) => *body = again,
                 Err(error) => self.wait(failures.pause(error)?).await?,
@@ -244,18 +244,26 @@ impl Run<'_> {
         Ok(true)
     }
 
+    async fn place(&self) -> Result<Place<'_>, ReadError> {
+        tokio::select! {
+            place = self.contexts.turns.place() => place.ok_or(ReadError::Stopped),
+            () = self.intake.stopped() => Err(ReadError::Stopped),
+        }
+    }
+
     /// One turn, on a thread that may take its time.
     async fn turn(
         &self,
-        mut work: Work,
+        mut object: Object,
         is_whole: bool,
-    ) -> Result<(Work, Option<Batch>, Step), ReadError> {
+    ) -> Result<(Object, Option<Batch>, Step), ReadError> {
         let contexts = Arc::clone(self.contexts);
         let now = self.intake.clock().wall();
         let turn = tokio::task::spawn_blocking(move || {
-            let Work { object, scratch } = &mut work;
-            let (batch, step) = object.turn(contexts.of_object(), is_whole, scratch, now);
-            (work, batch, step)
+            let mut scratch = contexts.turns.lend();
+            let (batch, step) = object.turn(contexts.of_object(), is_whole, &mut scratch, now);
+            contexts.turns.give_back(scratch);
+            (object, batch, step)
         });
         // It is cancelled only when the program ends.
         turn.await.map_err(|_| ReadError::Stopped)

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 /// Bytes of a piece at most.
 const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that have come and are not read yet.
-const PIECES_MAX: usize = 2;
+const PIECES_MAX: usize = 1;
 
 /// A request for bytes of an object, with the client that sends it.
 pub trait Request: Send + 'static {
@@ -104,16 +104,17 @@ async fn answer<R: Request>(
     true
 }
 
-/// Sends the pieces of an answer on, until nobody takes them.
+/// Sends the pieces of an answer on, until nobody takes them. None is asked for before there is room for it.
 async fn pump(mut content: Box<dyn Content + '_>, send: &mpsc::Sender<Result<Bytes, StoreError>>) {
-    loop {
+    while let Ok(room) = send.reserve().await {
         let piece = tokio::select! {
             piece = content.piece(PIECE_BYTES) => piece,
             () = send.closed() => return,
         };
         let Some(piece) = piece.transpose() else { return };
         let is_error = piece.is_err();
-        if send.send(piece).await.is_err() || is_error {
+        room.send(piece);
+        if is_error {
             return;
         }
     }
@@ -224,7 +225,7 @@ mod tests {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert!(asked.load(Ordering::SeqCst) <= PIECES_MAX + 1);
+        assert!(asked.load(Ordering::SeqCst) <= PIECES_MAX);
         drop(pieces);
         for _ in 0..100 {
             tokio::task::yield_now().await;
