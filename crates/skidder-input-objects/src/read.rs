@@ -26,6 +26,9 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Tries of an object without any byte between them, before it is given back to who asked for it.
 const TRIES: u32 = 5;
 
+/// Turns of an object before another one has its place.
+const TURNS_MAX: u32 = 8;
+
 /// How the objects of an input are read, for one output.
 pub struct Contexts {
     /// While an object arrives.
@@ -132,6 +135,18 @@ struct Run<'a> {
     store: &'a dyn Store,
 }
 
+/// Puts a batch into the queue, or returns it if there is no room.
+fn offer(intake: &Intake, queue: &Queue, batch: Batch) -> Option<Batch> {
+    let metrics = intake.metrics();
+    let events = batch.len() as u64;
+    metrics.events.add(batch.lines());
+    let left = queue.try_push(batch).err();
+    if left.is_none() {
+        metrics.published.add(events);
+    }
+    left
+}
+
 /// Failures since the last byte.
 #[derive(Default)]
 struct Failures(u32);
@@ -156,10 +171,10 @@ impl Run<'_> {
         let mut is_whole = false;
         loop {
             let place = self.place().await?;
-            let (back, batch, step) = self.turn(object, is_whole).await?;
+            let (back, left, step) = self.turns(object, is_whole).await?;
             object = back;
             // Others wait as well while the queue is full, without a batch.
-            if let Some(batch) = batch {
+            if let Some(batch) = left {
                 self.push(batch).await?;
             }
             drop(place);
@@ -251,31 +266,42 @@ impl Run<'_> {
         }
     }
 
-    /// One turn, on a thread that may take its time.
-    async fn turn(
+    /// Turns, on a thread that may take its time: until there is more to do than to read on, or a batch for which the queue
+    /// has no room, which is returned.
+    async fn turns(
         &self,
         mut object: Object,
         is_whole: bool,
     ) -> Result<(Object, Option<Batch>, Step), ReadError> {
         let contexts = Arc::clone(self.contexts);
-        let now = self.intake.clock().wall();
-        let turn = tokio::task::spawn_blocking(move || {
+        let (queue, intake) = (self.queue.clone(), self.intake.clone());
+        let turns = tokio::task::spawn_blocking(move || {
             let mut scratch = contexts.turns.lend();
-            let (batch, step) = object.turn(contexts.of_object(), is_whole, &mut scratch, now);
+            let mut turn = || {
+                let now = intake.clock().wall();
+                let (batch, step) = object.turn(contexts.of_object(), is_whole, &mut scratch, now);
+                (batch.and_then(|batch| offer(&intake, &queue, batch)), step)
+            };
+            let (mut left, mut step) = turn();
+            for _ in 1..TURNS_MAX {
+                if left.is_some() || !matches!(step, Step::More) {
+                    break;
+                }
+                (left, step) = turn();
+            }
             contexts.turns.give_back(scratch);
-            (object, batch, step)
+            (object, left, step)
         });
         // It is cancelled only when the program ends.
-        turn.await.map_err(|_| ReadError::Stopped)
+        turns.await.map_err(|_| ReadError::Stopped)
     }
 
+    /// Waits for room for a batch that was offered.
     async fn push(&self, batch: Batch) -> Result<(), ReadError> {
         let clock: &dyn Clock = &**self.intake.clock();
-        let metrics = self.intake.metrics();
         let events = batch.len() as u64;
-        metrics.events.add(batch.lines());
         self.queue.push_async(batch, clock).await.map_err(|_| ReadError::Stopped)?;
-        metrics.published.add(events);
+        self.intake.metrics().published.add(events);
         Ok(())
     }
 
