@@ -25,6 +25,7 @@ mod grouping;
 mod layout;
 mod merge;
 mod merging;
+mod metadata;
 mod metrics;
 mod path;
 mod provenance;

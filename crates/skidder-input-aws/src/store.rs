@@ -1,7 +1,4 @@
-//! The bytes of objects: clients of buckets, each used by one answer at a time.
-//!
-//! A task for each answer receives it, a few pieces ahead of the reader. The answer therefore does not borrow its client, and
-//! dropping it closes the connection.
+//! The bytes of objects: clients of buckets, each used by one answer at a time ([`skidder_input_objects::take`]).
 
 use crate::servers::{BucketName, Servers};
 use bytes::Bytes;
@@ -10,18 +7,13 @@ use skidder_amazon::{
     Bucket, Content, Failure, GotObject, Meter, ObjectHead, ObjectName, Part, Refused,
 };
 use skidder_input::InputMetrics;
-use skidder_input_objects::{Body, Range, Store, StoreError, StoreFuture};
+use skidder_input_objects::{
+    Body, Got, Pieces, Range, Request, Store, StoreError, StoreFuture, take,
+};
 use skidder_os::Clock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-use tracing::Instrument as _;
-
-/// Bytes of a piece at most.
-const PIECE_BYTES: usize = 64 << 10;
-/// Pieces that have come and are not read yet.
-const PIECES_MAX: usize = 2;
 
 /// An object as requests name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,14 +52,6 @@ pub(crate) struct Began {
     pub(crate) head: ObjectHead,
     pub(crate) headers: HeaderMap,
     pub(crate) pieces: Pieces,
-}
-
-/// The content of an answer.
-#[derive(Debug)]
-pub(crate) struct Pieces {
-    received: mpsc::Receiver<Result<Bytes, StoreError>>,
-    /// Bytes to come.
-    left: u64,
 }
 
 /// One object, in the version that the first answer had.
@@ -121,18 +105,15 @@ impl Clients {
         range: Range,
         etag: Option<&str>,
     ) -> Result<Began, StoreError> {
-        let (send_head, head) = oneshot::channel();
-        let (send, received) = mpsc::channel(PIECES_MAX);
-        let taking = Taking {
+        let asking = Asking {
             clients: Arc::clone(self),
+            client: self.take(&place.bucket, &place.region),
             place: place.clone(),
             range,
             etag: etag.map(str::to_owned),
         };
-        tokio::spawn(taking.run(send_head, send).in_current_span());
-        let lost = |_| StoreError::Passing("the task that takes the object has ended".to_owned());
-        let (head, headers, left) = head.await.map_err(lost)??;
-        Ok(Began { head, headers, pieces: Pieces { received, left } })
+        let ((head, headers), pieces) = take(asking).await?;
+        Ok(Began { head, headers, pieces })
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(BucketName, String, Bucket)>> {
@@ -140,81 +121,44 @@ impl Clients {
     }
 }
 
-/// The beginning of an answer, and how many bytes come.
-type Head = Result<(ObjectHead, HeaderMap, u64), StoreError>;
-
-/// The task that takes an answer.
-struct Taking {
+/// A request for an object, or a part of it.
+struct Asking {
     clients: Arc<Clients>,
+    client: Bucket,
     place: ObjectPlace,
     range: Range,
     etag: Option<String>,
 }
 
-impl Taking {
-    async fn run(
-        self,
-        mut send_head: oneshot::Sender<Head>,
-        send: mpsc::Sender<Result<Bytes, StoreError>>,
-    ) {
-        let Self { clients, place, range, etag } = self;
-        let mut client = clients.take(&place.bucket, &place.region);
-        let name = ObjectName { key: &place.key, version: place.version.as_deref() };
-        let part = Part { from: range.from, until: range.to, if_match: etag.as_deref() };
-        let got = tokio::select! {
-            got = client.get(name, part) => got,
-            // Nobody waits for it any more.
-            () = send_head.closed() => return,
-        };
-        match got {
-            Ok(GotObject { head, headers, content }) => {
-                let left = content.left();
-                if send_head.send(Ok((head, headers, left))).is_ok() {
-                    pump(content, &send).await;
-                }
-            }
-            Err(failure) => drop(send_head.send(Err(store_error(&failure, &place)))),
-        }
-        clients.give_back(&place.bucket, &place.region, client);
-    }
-}
+/// The content of an answer.
+struct Taken<'a>(Content<'a>);
 
-/// Sends the pieces of an answer on, until nobody takes them.
-async fn pump(mut content: Content<'_>, send: &mpsc::Sender<Result<Bytes, StoreError>>) {
-    loop {
-        let piece = tokio::select! {
-            piece = content.piece(PIECE_BYTES) => piece,
-            () = send.closed() => return,
-        };
-        let sent = match piece {
-            Ok(Some(piece)) => send.send(Ok(piece)).await,
-            Ok(None) => return,
-            Err(failure) => {
-                drop(send.send(Err(StoreError::Passing(failure.to_string()))).await);
-                return;
-            }
-        };
-        if sent.is_err() {
-            return;
-        }
-    }
-}
+impl Request for Asking {
+    type Head = (ObjectHead, HeaderMap);
 
-impl Body for Pieces {
-    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
+    fn get(&mut self) -> StoreFuture<'_, Got<'_, Self::Head>> {
+        let Self { client, place, range, etag, .. } = self;
         Box::pin(async move {
-            match self.received.recv().await {
-                Some(Ok(piece)) => {
-                    self.left = self.left.saturating_sub(piece.len() as u64);
-                    Ok(Some(piece))
-                }
-                Some(Err(error)) => Err(error),
-                None if self.left > 0 => {
-                    let message = "the task that takes the object has ended";
-                    Err(StoreError::Passing(message.to_owned()))
-                }
-                None => Ok(None),
-            }
+            let name = ObjectName { key: &place.key, version: place.version.as_deref() };
+            let part = Part { from: range.from, until: range.to, if_match: etag.as_deref() };
+            let got = client.get(name, part).await;
+            let GotObject { head, headers, content } =
+                got.map_err(|failure| store_error(&failure, place))?;
+            let left = content.left();
+            Ok(Got { head: (head, headers), left, content: Box::new(Taken(content)) })
+        })
+    }
+
+    fn end(self) {
+        self.clients.give_back(&self.place.bucket, &self.place.region, self.client);
+    }
+}
+
+impl skidder_input_objects::Content for Taken<'_> {
+    fn piece(&mut self, bytes_max: usize) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            let piece = self.0.piece(bytes_max).await;
+            piece.map_err(|failure| StoreError::Passing(failure.to_string()))
         })
     }
 }

@@ -1,24 +1,16 @@
-//! The bytes of blobs: clients of a container, each used by one answer at a time.
-//!
-//! An answer is taken by a task of its own, which is a few pieces ahead of the reader. So an answer needs no borrow of its
-//! client, and dropping it closes the connection.
+//! The bytes of blobs: clients of a container, each used by one answer at a time ([`skidder_input_objects::take`]).
 
 use bytes::Bytes;
 use skidder_azure::{
     BlobHead, Container, Content, Failure, GotBlob, Meter, Part, Refused, Service,
 };
 use skidder_input::InputMetrics;
-use skidder_input_objects::{Body, Range, Store, StoreError, StoreFuture};
+use skidder_input_objects::{
+    Body, Got, Pieces, Range, Request, Store, StoreError, StoreFuture, take,
+};
 use skidder_os::Clock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-use tracing::Instrument as _;
-
-/// Bytes of a piece at most.
-const PIECE_BYTES: usize = 64 << 10;
-/// Pieces that have come and are not read yet.
-const PIECES_MAX: usize = 2;
 
 /// Clients of a container.
 pub(crate) struct Clients {
@@ -47,14 +39,6 @@ impl Meter for Metered {
 pub(crate) struct Began {
     pub(crate) head: BlobHead,
     pub(crate) pieces: Pieces,
-}
-
-/// The content of an answer.
-#[derive(Debug)]
-pub(crate) struct Pieces {
-    received: mpsc::Receiver<Result<Bytes, StoreError>>,
-    /// Bytes to come.
-    left: u64,
 }
 
 /// One blob, in the version that the first answer had.
@@ -105,18 +89,15 @@ impl Clients {
         range: Range,
         etag: Option<&str>,
     ) -> Result<Began, StoreError> {
-        let (send_head, head) = oneshot::channel();
-        let (send, received) = mpsc::channel(PIECES_MAX);
-        let taking = Taking {
+        let asking = Asking {
             clients: Arc::clone(self),
+            client: self.take(),
             blob: blob.to_owned(),
             range,
             etag: etag.map(str::to_owned),
         };
-        tokio::spawn(taking.run(send_head, send).in_current_span());
-        let lost = |_| StoreError::Passing("the task that takes the blob has ended".to_owned());
-        let (head, left) = head.await.map_err(lost)??;
-        Ok(Began { head, pieces: Pieces { received, left } })
+        let (head, pieces) = take(asking).await?;
+        Ok(Began { head, pieces })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Container>> {
@@ -124,82 +105,43 @@ impl Clients {
     }
 }
 
-/// The beginning of an answer, and how many bytes come.
-type Head = Result<(BlobHead, u64), StoreError>;
-
-/// The task that takes an answer.
-struct Taking {
+/// A request for a blob, or a part of it.
+struct Asking {
     clients: Arc<Clients>,
+    client: Container,
     blob: String,
     range: Range,
     etag: Option<String>,
 }
 
-impl Taking {
-    async fn run(
-        self,
-        mut send_head: oneshot::Sender<Head>,
-        send: mpsc::Sender<Result<Bytes, StoreError>>,
-    ) {
-        let Self { clients, blob, range, etag } = self;
-        let mut client = clients.take();
-        let part = Part { from: range.from, until: range.to, if_match: etag.as_deref() };
-        let got = tokio::select! {
-            got = client.get(&blob, part) => got,
-            // The reader has given up.
-            () = send_head.closed() => return,
-        };
-        match got {
-            Ok(GotBlob { head, content }) => {
-                let left = content.left();
-                if send_head.send(Ok((head, left))).is_ok() {
-                    pump(content, &send).await;
-                }
-            }
-            Err(failure) => {
-                drop(send_head.send(Err(store_error(&failure, clients.container()))));
-            }
-        }
-        clients.give_back(client);
-    }
-}
+/// The content of an answer.
+struct Taken<'a>(Content<'a>);
 
-/// Sends the pieces of an answer on, until the reader has gone.
-async fn pump(mut content: Content<'_>, send: &mpsc::Sender<Result<Bytes, StoreError>>) {
-    loop {
-        let piece = tokio::select! {
-            piece = content.piece(PIECE_BYTES) => piece,
-            () = send.closed() => return,
-        };
-        let sent = match piece {
-            Ok(Some(piece)) => send.send(Ok(piece)).await,
-            Ok(None) => return,
-            Err(failure) => {
-                drop(send.send(Err(StoreError::Passing(failure.to_string()))).await);
-                return;
-            }
-        };
-        if sent.is_err() {
-            return;
-        }
-    }
-}
+impl Request for Asking {
+    type Head = BlobHead;
 
-impl Body for Pieces {
-    fn next(&mut self) -> StoreFuture<'_, Option<Bytes>> {
+    fn get(&mut self) -> StoreFuture<'_, Got<'_, BlobHead>> {
+        let Self { clients, client, blob, range, etag } = self;
         Box::pin(async move {
-            match self.received.recv().await {
-                Some(Ok(piece)) => {
-                    self.left = self.left.saturating_sub(piece.len() as u64);
-                    Ok(Some(piece))
-                }
-                Some(Err(error)) => Err(error),
-                None if self.left > 0 => {
-                    let message = "the task that takes the blob has ended";
-                    Err(StoreError::Passing(message.to_owned()))
-                }
-                None => Ok(None),
-            }
+            let part = Part { from: range.from, until: range.to, if_match: etag.as_deref() };
+            let got = client.get(blob, part).await;
+            let GotBlob { head, content } =
+                got.map_err(|failure| store_error(&failure, clients.container()))?;
+            let left = content.left();
+            Ok(Got { head, left, content: Box::new(Taken(content)) })
+        })
+    }
+
+    fn end(self) {
+        self.clients.give_back(self.client);
+    }
+}
+
+impl skidder_input_objects::Content for Taken<'_> {
+    fn piece(&mut self, bytes_max: usize) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            let piece = self.0.piece(bytes_max).await;
+            piece.map_err(|failure| StoreError::Passing(failure.to_string()))
         })
     }
 }

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// The member of a source's fields that has the beginning of its ids, and is no field of its events.
 const MEMBER: &str = "\0id";
 
+/// What of `@metadata` has the id.
+const NAME: &str = "_id";
+
 static ID: LazyLock<Path> =
     LazyLock::new(|| Path::parse("@metadata._id").expect("a constant that is a path"));
 
@@ -66,19 +69,18 @@ impl Bound for BoundWithIds {
 
     fn run(&self, batch: &mut Batch) {
         let base = Arc::clone(batch.base());
+        let name = batch.metadata_name(NAME);
         let mut id = format!("{}-", self.prefix).into_bytes();
         let beginning = id.len();
         for row in 0..batch.len() {
-            let event = batch.event(row);
-            let Some(offset) = event.offset() else { continue };
-            // A parser has found one in the line.
-            if event.has_own_metadata() && event.has(&ID) {
-                continue;
-            }
+            let Some(offset) = batch.event(row).offset() else { continue };
             id.truncate(beginning);
             push_offset(&mut id, offset);
-            let is_put = batch.event_mut(row, &base).put_text(&ID, &id).is_ok();
-            debug_assert!(is_put, "`@metadata` is an object");
+            // A parser may have found one in the line.
+            if !batch.begin_metadata(row, name, &id) && !batch.event(row).has(&ID) {
+                let is_put = batch.event_mut(row, &base).put_text(&ID, &id).is_ok();
+                debug_assert!(is_put, "`@metadata` is an object");
+            }
         }
         self.bound.run(batch);
     }

@@ -9,7 +9,7 @@
 //! A [`Store`] gives bytes; [`read()`] makes events of them ([`skidder_read::Object`]). [`Objects`] reads each object once,
 //! whatever named it, and tries again what may pass. [`poll`] lists buckets again and again. What is different with each
 //! service is behind [`Cloud`] (the first answer about an object, with the fields of its events) and [`Bucket`] (the pages of
-//! a listing): this crate knows no cloud.
+//! a listing): this crate knows no cloud. Where a client has one answer at a time, [`take`] receives it ([`Request`]).
 
 mod cloud;
 mod copies;
@@ -22,6 +22,8 @@ mod polling;
 mod read;
 mod seen;
 mod store;
+mod taking;
+mod turns;
 
 pub use cloud::{Cloud, First, Selector, Sent, Wanted};
 pub use ids::begin_ids;
@@ -30,6 +32,8 @@ pub use objects::{ObjectError, Objects};
 pub use polling::{Bucket, Listed, Page, PageError, PageFuture, PollSettings, Poller, poll};
 pub use read::{Contexts, Outcome, ReadError, Reading, read};
 pub use store::{AfterFirst, Body, Range, Store, StoreError, StoreFuture};
+pub use taking::{Content, Got, Pieces, Request, take};
+pub use turns::Turns;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use crate::ids::WithIds;
 use crate::read::{Contexts, Outcome, ReadError, Reading, read_seen};
 use crate::seen::{Buckets, InFlight, Seen};
 use crate::store::StoreError;
+use crate::turns::Turns;
 use skidder_event::{Bind, SourceId};
 use skidder_input::{InputError, Intake, ObjectNumbers, OpenError};
 use skidder_input_file::SavedCursors;
@@ -113,6 +114,7 @@ struct Shared {
     metrics: Arc<ReadMetrics>,
     buffers: Arc<BufferPool>,
     decoders: DecoderPool,
+    turns: Arc<Turns>,
 }
 
 /// Both contexts of objects with these settings.
@@ -134,7 +136,8 @@ fn contexts_of(
     };
     let arriving = FilestreamSettings { final_line: false, read_once: false, ..reading.clone() };
     let whole = FilestreamSettings { final_line: true, read_once: true, ..reading.clone() };
-    Ok(Arc::new(Contexts { arriving: context(arriving), whole: context(whole) }))
+    let turns = Arc::clone(&shared.turns);
+    Ok(Arc::new(Contexts { arriving: context(arriving), whole: context(whole), turns }))
 }
 
 impl<C: Cloud> Objects<C> {
@@ -163,6 +166,7 @@ impl<C: Cloud> Objects<C> {
             metrics: Arc::default(),
             buffers: Arc::default(),
             decoders: DecoderPool::new(DECODERS_IDLE_MAX),
+            turns: Arc::new(Turns::of_runtime()),
         };
         let way = |selector: Selector| {
             let contexts = contexts_of(&intake, &selector.reading, &shared)?;

@@ -5,14 +5,14 @@
 
 use crate::seen::Seen;
 use crate::store::{Body, Range, Store, StoreError};
+use crate::turns::{Place, Turns};
 use skidder_event::{Batch, Map};
 use skidder_input::Intake;
 use skidder_input::OpenError;
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use skidder_read::{
-    CHUNK_BYTES, HEAD_BYTES, InputContext, Layout, Object, ObjectContext, ObjectName, Scratch,
-    Start, Step,
+    HEAD_BYTES, InputContext, Layout, Object, ObjectContext, ObjectName, Start, Step,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -27,12 +27,17 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Tries of an object without any byte between them, before it is given back to who asked for it.
 const TRIES: u32 = 5;
 
+/// Turns of an object before another one has its place.
+const TURNS_MAX: u32 = 8;
+
 /// How the objects of an input are read, for one output.
 pub struct Contexts {
     /// While an object arrives.
     pub arriving: InputContext,
     /// When all of it is there; see [`ObjectContext::whole`].
     pub whole: InputContext,
+    /// When which object has its turn; the same for all objects of an input.
+    pub turns: Arc<Turns>,
 }
 
 impl Contexts {
@@ -84,12 +89,6 @@ pub enum ReadError {
     Stopped,
 }
 
-/// What goes to the threads that decode, and comes back.
-struct Work {
-    object: Object,
-    scratch: Scratch,
-}
-
 /// Reads an object, whose content consists of this, to its end, or until the input is to stop.
 ///
 /// # Errors
@@ -126,9 +125,10 @@ pub(crate) async fn read_seen(
         settle.retire(&[id]);
         return Ok(Outcome::Known);
     }
-    let work = Work { object, scratch: Scratch::default() };
     let run = Run { intake, queue: &lane.queue, contexts, store: &*reading.store, seen };
-    let read = run.read(work).await;
+    let open = contexts.turns.open();
+    let read = run.read(object).await;
+    drop(open);
     match read {
         Ok(None) => Ok(Outcome::Read(id)),
         Ok(Some(damage)) => Ok(Outcome::Damaged(id, damage)),
@@ -146,6 +146,18 @@ struct Run<'a> {
     contexts: &'a Arc<Contexts>,
     store: &'a dyn Store,
     seen: Option<&'a Seen>,
+}
+
+/// Puts a batch into the queue, or returns it if there is no room.
+fn offer(intake: &Intake, queue: &Queue, batch: Batch) -> Option<Batch> {
+    let metrics = intake.metrics();
+    let events = batch.len() as u64;
+    metrics.events.add(batch.lines());
+    let left = queue.try_push(batch).err();
+    if left.is_none() {
+        metrics.published.add(events);
+    }
+    left
 }
 
 /// Failures since the last byte.
@@ -166,27 +178,30 @@ impl Failures {
 
 impl Run<'_> {
     /// Returns why its end cannot be decoded, if it cannot.
-    async fn read(&self, mut work: Work) -> Result<Option<String>, ReadError> {
+    async fn read(&self, mut object: Object) -> Result<Option<String>, ReadError> {
         let mut failures = Failures::default();
-        let mut body = self.begin(&mut work, &mut failures).await?;
+        let mut body = self.begin(&mut object, &mut failures).await?;
         let mut is_whole = false;
         loop {
-            let (back, batch, step) = self.turn(work, is_whole).await?;
-            work = back;
-            if let Some(batch) = batch {
+            let place = self.place().await?;
+            let (back, left, step) = self.turns(object, is_whole).await?;
+            object = back;
+            // Others wait as well while the queue is full, without a batch.
+            if let Some(batch) = left {
                 self.push(batch).await?;
             }
+            drop(place);
             match step {
                 Step::More => {}
                 Step::Wants => {
-                    is_whole = !self.take(&mut work, &mut body, &mut failures).await?;
+                    is_whole = !self.take(&mut object, &mut body, &mut failures).await?;
                 }
                 Step::Done => return Ok(None),
-                Step::Damaged => return Ok(Some(work.object.damage())),
+                Step::Damaged => return Ok(Some(object.damage())),
                 Step::Held(span) => self.wait(span).await?,
                 Step::Anew => {
                     is_whole = false;
-                    body = self.begin(&mut work, &mut failures).await?;
+                    body = self.begin(&mut object, &mut failures).await?;
                 }
                 Step::Failed(error) => return Err(ReadError::Read(error)),
             }
@@ -196,14 +211,14 @@ impl Run<'_> {
     /// Asks for the bytes from where they are needed, and for the head.
     async fn begin(
         &self,
-        work: &mut Work,
+        object: &mut Object,
         failures: &mut Failures,
     ) -> Result<Box<dyn Body>, ReadError> {
-        let start = work.object.starts_at(self.contexts.of_object())?;
+        let start = object.starts_at(self.contexts.of_object())?;
         loop {
             match self.ask(start).await {
                 Ok((head, body)) => {
-                    work.object.begin(self.contexts.of_object(), start, &head);
+                    object.begin(self.contexts.of_object(), start, &head);
                     if let Some(seen) = self.seen {
                         seen.begins_at(start.from);
                     }
@@ -227,15 +242,15 @@ impl Run<'_> {
         Ok((head, body))
     }
 
-    /// Takes what has arrived, about a chunk. Returns whether there may be more.
+    /// Takes what has arrived, about the share of an object. Returns whether there may be more.
     async fn take(
         &self,
-        work: &mut Work,
+        object: &mut Object,
         body: &mut Box<dyn Body>,
         failures: &mut Failures,
     ) -> Result<bool, ReadError> {
-        let wanted = work.object.arrived() + CHUNK_BYTES as u64;
-        while work.object.arrived() < wanted {
+        let wanted = object.arrived() + self.contexts.turns.share() as u64;
+        while object.arrived() < wanted {
             let next = tokio::select! {
                 next = body.next() => next,
                 () = self.intake.stopped() => return Err(ReadError::Stopped),
@@ -244,9 +259,9 @@ impl Run<'_> {
                 Ok(None) => return Ok(false),
                 Ok(Some(bytes)) => {
                     *failures = Failures::default();
-                    work.object.append(&bytes);
+                    object.append(&bytes);
                     if let Some(seen) = self.seen {
-                        seen.arrived(bytes.len(), work.object.arrived());
+                        seen.arrived(bytes.len(), object.arrived());
                     }
                     continue;
                 }
@@ -254,7 +269,7 @@ impl Run<'_> {
             };
             self.wait(failures.pause(error)?).await?;
             // The same content from where it stopped.
-            let range = Range { from: work.object.arrived(), to: None };
+            let range = Range { from: object.arrived(), to: None };
             match self.store.get(range).await {
                 Ok(again) => *body = again,
                 Err(error) => self.wait(failures.pause(error)?).await?,
@@ -263,33 +278,55 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// One turn, on a thread that may take its time.
-    async fn turn(
-        &self,
-        mut work: Work,
-        is_whole: bool,
-    ) -> Result<(Work, Option<Batch>, Step), ReadError> {
-        let contexts = Arc::clone(self.contexts);
-        let now = self.intake.clock().wall();
-        let turn = tokio::task::spawn_blocking(move || {
-            let Work { object, scratch } = &mut work;
-            let (batch, step) = object.turn(contexts.of_object(), is_whole, scratch, now);
-            (work, batch, step)
-        });
-        // It is cancelled only when the program ends.
-        turn.await.map_err(|_| ReadError::Stopped)
+    async fn place(&self) -> Result<Place<'_>, ReadError> {
+        tokio::select! {
+            place = self.contexts.turns.place() => place.ok_or(ReadError::Stopped),
+            () = self.intake.stopped() => Err(ReadError::Stopped),
+        }
     }
 
+    /// Turns, on a thread that may take its time: until there is more to do than to read on, or a batch for which the queue
+    /// has no room, which is returned.
+    async fn turns(
+        &self,
+        mut object: Object,
+        is_whole: bool,
+    ) -> Result<(Object, Option<Batch>, Step), ReadError> {
+        let contexts = Arc::clone(self.contexts);
+        let (queue, intake) = (self.queue.clone(), self.intake.clone());
+        let turns = tokio::task::spawn_blocking(move || {
+            let mut scratch = contexts.turns.lend();
+            let mut made = 0;
+            let mut turn = || {
+                let now = intake.clock().wall();
+                let (batch, step) = object.turn(contexts.of_object(), is_whole, &mut scratch, now);
+                made += batch.as_ref().map_or(0, Batch::lines);
+                (batch.and_then(|batch| offer(&intake, &queue, batch)), step)
+            };
+            let (mut left, mut step) = turn();
+            for _ in 1..TURNS_MAX {
+                if left.is_some() || !matches!(step, Step::More) {
+                    break;
+                }
+                (left, step) = turn();
+            }
+            contexts.turns.give_back(scratch);
+            ((object, left, step), made)
+        });
+        // It is cancelled only when the program ends.
+        let (done, made) = turns.await.map_err(|_| ReadError::Stopped)?;
+        if let Some(seen) = self.seen {
+            seen.made(made);
+        }
+        Ok(done)
+    }
+
+    /// Waits for room for a batch that was offered.
     async fn push(&self, batch: Batch) -> Result<(), ReadError> {
         let clock: &dyn Clock = &**self.intake.clock();
-        let metrics = self.intake.metrics();
         let events = batch.len() as u64;
-        metrics.events.add(batch.lines());
-        if let Some(seen) = self.seen {
-            seen.made(batch.lines());
-        }
         self.queue.push_async(batch, clock).await.map_err(|_| ReadError::Stopped)?;
-        metrics.published.add(events);
+        self.intake.metrics().published.add(events);
         Ok(())
     }
 

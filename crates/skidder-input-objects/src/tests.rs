@@ -1,7 +1,7 @@
 //! Objects of a store in memory, which breaks connections, through a pipeline into an output that takes everything.
 
 use crate::{
-    Body, Contexts, Outcome, Range, ReadError, Reading, Store, StoreError, StoreFuture, read,
+    Body, Contexts, Outcome, Range, ReadError, Reading, Store, StoreError, StoreFuture, Turns, read,
 };
 use bytes::Bytes;
 use flate2::Compression;
@@ -122,7 +122,8 @@ fn contexts(intake: &Intake) -> Arc<Contexts> {
         decoders: DecoderPool::new(2),
         rows_max: 800,
     };
-    Arc::new(Contexts { arriving: context(arriving), whole: context(whole) })
+    let turns = Arc::new(Turns::of_runtime());
+    Arc::new(Contexts { arriving: context(arriving), whole: context(whole), turns })
 }
 
 impl Input for Objects {

@@ -50,6 +50,8 @@ impl Window {
             state.bytes.drain(..forgotten);
             state.start += forgotten as u64;
         }
+        // Many objects may be open: no room that nothing will fill.
+        state.bytes.reserve_exact(bytes.len());
         state.bytes.extend_from_slice(bytes);
     }
 

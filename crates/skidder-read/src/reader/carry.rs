@@ -3,6 +3,10 @@
 //! A decoder gives more text than one batch has room for when lines are short. What is left stays here and is
 //! lent to the buffers of the next turns piece by piece: each byte is copied about twice, however many turns it takes.
 
+/// More memory than this is not kept for a short rest: the first turn of a source, which does not know how long its lines
+/// are, leaves a long one.
+const KEPT_BYTES_MAX: usize = 32 << 10;
+
 /// Text between the reader's offset and the position of its decoder.
 #[derive(Debug, Default)]
 pub(super) struct Carry {
@@ -45,8 +49,12 @@ impl Carry {
         if buffer.len() == self.lent {
             self.start += consumed;
         } else {
+            let rest = &buffer[consumed..];
+            if self.bytes.capacity() > KEPT_BYTES_MAX.max(4 * rest.len()) {
+                self.bytes = Vec::new();
+            }
             self.bytes.clear();
-            self.bytes.extend_from_slice(&buffer[consumed..]);
+            self.bytes.extend_from_slice(rest);
             self.start = 0;
             #[cfg(test)]
             watched::add(self.bytes.len(), self.bytes.len());

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// How the records of one source are found.
 pub(crate) struct Framing {
     finder: Finder,
-    /// Decompressed bytes; those before `taken` were looked at.
+    /// Decompressed bytes; those before `taken` were looked at. Lent, and empty when all were.
     chunk: Vec<u8>,
     taken: usize,
     /// Records that end before this place were settled in an earlier run.
@@ -58,6 +58,7 @@ impl Reader {
         }
         let mut end = TurnEnd::More;
         if framing.taken == framing.chunk.len() {
+            framing.chunk = std::mem::take(&mut scratch.chunk);
             framing.chunk.resize(CHUNK_BYTES, 0);
             let mut filled = 0;
             end = self.fill(context, scratch, &mut framing.chunk, &mut filled);
@@ -83,6 +84,11 @@ impl Reader {
             self.report_record(context, &error);
             framing.wrong = Some(error);
             end = TurnEnd::Damaged;
+        }
+        if framing.taken == framing.chunk.len() {
+            // Another source may have its memory.
+            scratch.chunk = std::mem::take(&mut framing.chunk);
+            framing.taken = 0;
         }
         // What was not looked at yet has its turn at once; the end is met again behind it.
         if framing.taken < framing.chunk.len() && !matches!(end, TurnEnd::Damaged) {

@@ -12,6 +12,8 @@ const SCRATCH_BYTES: usize = 64 << 10;
 pub struct Scratch {
     pub(super) compressed: Vec<u8>,
     pub(super) skipped: Vec<u8>,
+    /// The chunk of content that is no lines, unless its source still needs it.
+    pub(super) chunk: Vec<u8>,
     pub(super) lines: Vec<crate::given_lines::Span>,
     /// For sources that keep nothing of theirs between two turns.
     pub(super) parsing: Option<Box<skidder_parse::chain::State>>,
@@ -19,8 +21,8 @@ pub struct Scratch {
 
 impl Default for Scratch {
     fn default() -> Self {
-        let (skipped, lines) = (Vec::new(), Vec::new());
-        Self { compressed: vec![0; SCRATCH_BYTES], skipped, lines, parsing: None }
+        let (skipped, chunk, lines) = (Vec::new(), Vec::new(), Vec::new());
+        Self { compressed: vec![0; SCRATCH_BYTES], skipped, chunk, lines, parsing: None }
     }
 }
 
