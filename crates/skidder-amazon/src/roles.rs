@@ -4,7 +4,7 @@
 //! The service and the role are set by the variables that Amazon's own programs read
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html>).
 
-use crate::target::service_url;
+use crate::urls::service_url;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};

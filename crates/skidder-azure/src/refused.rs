@@ -5,6 +5,7 @@
 
 use crate::xml::text_of;
 use http::HeaderMap;
+use skidder_net::cloud::Refusal;
 use skidder_net::excerpt;
 use std::fmt;
 
@@ -83,6 +84,15 @@ impl Refused {
     /// Whether the server wants fewer requests.
     pub fn is_throttled(&self) -> bool {
         matches!(self.status, 429 | 503) || matches!(&*self.code, "ServerBusy" | "TooManyRequests")
+    }
+}
+
+impl Refusal for Refused {
+    fn may_pass(&self) -> bool {
+        self.status >= 500
+            || self.status == 408
+            || self.is_throttled()
+            || self.is_about_credentials()
     }
 }
 

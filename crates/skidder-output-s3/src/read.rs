@@ -1,11 +1,11 @@
 //! `output.s3` from its section of the configuration.
 
 use super::config::{Batch, Compression, Config};
-use skidder_amazon::{CREDENTIALS, Source, usual_port};
+use skidder_amazon::{CREDENTIALS, Source};
 use skidder_aws::escape;
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_event::Format;
-use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https, usual_port};
 use skidder_outputs::{
     BACKOFF, CodecConfig, Context, EVERY_OUTPUT, WITH_CODEC, read_backoff, timeout, workers,
 };
