@@ -5,11 +5,12 @@
 //! a copy that failed after its answer had begun, are errors.
 
 use crate::client::{Client, Content, Failure};
+use crate::listing::{Listing, read_listing};
 use crate::object::ObjectHead;
 use crate::refused::Refused;
 use http::{HeaderMap, Method};
-use skidder_aws::{Listing, escape, read_listing, text_of};
-use skidder_net::cloud::{Ask, Opened, first_byte, range, whole_size};
+use skidder_net::cloud::{Ask, Opened, first_byte, range, text_of, whole_size};
+use skidder_net::{encode_path, encode_percent};
 
 /// How messages call the service.
 const S3: &str = "S3";
@@ -168,10 +169,10 @@ impl Bucket {
         key: &str,
     ) -> Result<Copied, Failure> {
         let mut source = format!("/{from}/");
-        escape(&mut source, object.key, Some('/'));
+        encode_path(&mut source, object.key);
         if let Some(version) = object.version {
             source.push_str("?versionId=");
-            escape(&mut source, version, None);
+            encode_percent(&mut source, version);
         }
         let mut ask = Ask::empty(Method::PUT, Some(key));
         ask.headers = vec![("x-amz-copy-source", &source)];

@@ -16,6 +16,7 @@ mod bucket;
 mod client;
 mod credentials;
 mod json;
+mod listing;
 mod logs;
 mod object;
 mod queue;
@@ -28,6 +29,7 @@ pub use assume::Assume;
 pub use bucket::{Bucket, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX, Part};
 pub use client::{Client, Content, Failure, Service};
 pub use credentials::{CREDENTIALS, CredentialsError, Provider, Source};
+pub use listing::{Listed, Listing};
 pub use logs::{
     EVENTS_MAX, EventFilter, FoundGroup, FoundStream, LogEvent, LogGroup, LogStreams, Logs, Page,
     STREAMS_MAX,

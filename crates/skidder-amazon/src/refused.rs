@@ -7,8 +7,7 @@
 
 use http::HeaderMap;
 use serde_json::Value;
-use skidder_aws::text_of;
-use skidder_net::cloud::Refusal;
+use skidder_net::cloud::{Refusal, text_of};
 use skidder_net::excerpt;
 use std::fmt;
 

@@ -12,7 +12,7 @@ use skidder_net::cloud::{
     self, Ask, HeaderError, Meter, RefusedAnswer, Sender, Signer, SignerFuture, Target,
     insert_secret,
 };
-use skidder_net::{encode_path, redact};
+use skidder_net::{encode_path, percent_decoded, redact};
 use skidder_os::{Clock, Timestamp};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn without(answer: &[u8], sas: &Secret) -> Vec<u8> {
     let mut text = String::from_utf8_lossy(answer).into_owned();
     let signatures = sas.reveal().split('&').filter_map(|part| part.strip_prefix("sig="));
     for signature in signatures.filter(|signature| !signature.is_empty()) {
-        let plain = crate::listing::decoded(signature);
+        let plain = percent_decoded(signature, b'+');
         for form in std::iter::once(signature).chain(plain.as_deref()) {
             text = redact(&text, form);
         }

@@ -21,7 +21,6 @@ mod refused;
 mod sign;
 mod time;
 mod tokens;
-mod xml;
 
 pub use blob::{BlobHead, GotBlob, Part};
 pub use client::{Client, Content, Failure, Service};
@@ -31,7 +30,7 @@ pub use container::{
 };
 pub use credentials::{Credential, CredentialsError, Provider};
 pub use lease::{LEASE_MAX, LEASE_MIN, Lease};
-pub use listing::{Listed, Listing, ListingError};
+pub use listing::{Listed, Listing};
 pub use refused::Refused;
 pub use sign::{AccountKey, KeyError};
 pub use skidder_net::cloud::{Meter, Target};

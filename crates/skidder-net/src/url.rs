@@ -166,6 +166,9 @@ mod tests {
     fn everything_with_a_meaning_in_a_url_is_percent_encoded() {
         let encoded = percent_encoded("a b/{\"c\":[\"ä\"]}");
         assert_eq!(encoded, "a%20b%2F%7B%22c%22%3A%5B%22%C3%A4%22%5D%7D");
+        let mut path = String::new();
+        encode_path(&mut path, "/test$file.text");
+        assert_eq!(path, "/test%24file.text");
     }
 
     #[test]

@@ -10,11 +10,13 @@ mod failure;
 mod part;
 mod sender;
 mod target;
+mod xml;
 
 pub use failure::{Failure, HeaderError, Refusal};
 pub use part::{Content, content_length, first_byte, range, whole_size};
 pub use sender::{Answer, Body, Client, Meter, Opened, Sender};
 pub use target::{Target, insert_secret};
+pub use xml::{Ended, ListingError, XmlError, text_of, walk};
 
 use crate::encode_percent;
 use bytes::Bytes;
