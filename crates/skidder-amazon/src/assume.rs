@@ -1,15 +1,16 @@
 //! Another role, taken with credentials that are there: `AssumeRole` of the token service
 //! (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>).
 
-use crate::client::{Ask, Failure, Service};
+use crate::client::{Failure, Service};
 use crate::credentials::{CredentialsError, Provider, Source};
 use crate::roles::{TIMEOUT, of_xml, url};
-use crate::target::{Target, service_url};
+use crate::urls::service_url;
 use bytes::Bytes;
 use http::Method;
-use skidder_aws::{Credentials, escape};
+use skidder_aws::Credentials;
 use skidder_config::{Group, Key, Section, settings};
-use skidder_net::{HostUrl, ProxyChoice};
+use skidder_net::cloud::{Ask, Target};
+use skidder_net::{HostUrl, ProxyChoice, encode_percent};
 use skidder_os::{Clock, Timestamp};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -131,14 +132,11 @@ impl Assume {
             source: Box::new(failure),
         };
         let body = [Bytes::from(self.form())];
-        let digest = skidder_aws::digest(body.iter().map(|piece| &piece[..]));
         let mut ask = Ask::empty(Method::POST, None);
         ask.headers = vec![("content-type", "application/x-www-form-urlencoded")];
         ask.body = &body;
-        ask.digest = &digest;
         let mut client = tokens.client(Arc::new(()), Arc::clone(clock));
-        // Signing it needs credentials, which are requested as these are.
-        let answer = client.ask_boxed(ask).await.map_err(failed)?;
+        let answer = client.ask(ask).await.map_err(failed)?;
         let found = of_xml(answer.body)
             .and_then(|(credentials, until)| Some((credentials, until?)))
             .filter(|(credentials, _)| credentials.session.is_some());
@@ -156,7 +154,7 @@ impl Assume {
             form.push('&');
             form.push_str(name);
             form.push('=');
-            escape(&mut form, value, None);
+            encode_percent(&mut form, value);
         };
         add("RoleArn", &self.role);
         add("RoleSessionName", &self.session);

@@ -4,12 +4,13 @@
 //! What a server answers is checked: a part of an object that is not the one that was asked for, or that ends early, and
 //! a copy that failed after its answer had begun, are errors.
 
-use crate::client::{Ask, Body, Client, Failure, Opened};
-use crate::object::{ObjectHead, first_byte, whole_size};
+use crate::client::{Client, Content, Failure};
+use crate::listing::{Listing, read_listing};
+use crate::object::ObjectHead;
 use crate::refused::Refused;
-use bytes::Bytes;
 use http::{HeaderMap, Method};
-use skidder_aws::{Listing, escape, read_listing, text_of};
+use skidder_net::cloud::{Ask, Opened, first_byte, range, text_of, whole_size};
+use skidder_net::{encode_path, encode_percent};
 
 /// How messages call the service.
 const S3: &str = "S3";
@@ -67,14 +68,6 @@ pub struct GotObject<'a> {
     pub content: Content<'a>,
 }
 
-/// The content of an object, in pieces.
-#[derive(Debug)]
-pub struct Content<'a> {
-    body: Body<'a>,
-    /// Bytes to come.
-    left: u64,
-}
-
 /// A copy that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
@@ -85,7 +78,7 @@ pub struct Copied {
 }
 
 impl Bucket {
-    /// The client must be one of S3 with a target of [`crate::Target::bucket`].
+    /// The client must be one of S3 with a target at [`crate::bucket_url`].
     pub fn new(client: Client) -> Self {
         Self { client }
     }
@@ -141,7 +134,7 @@ impl Bucket {
         object: ObjectName<'_>,
         part: Part<'_>,
     ) -> Result<GotObject<'_>, Failure> {
-        let range = range(&part);
+        let range = range(part.from, part.until);
         let mut ask = ask(Method::GET, object);
         ask.headers.extend(range.as_deref().map(|range| ("range", range)));
         ask.headers.extend(part.if_match.map(|etag| ("if-match", etag)));
@@ -159,7 +152,7 @@ impl Bucket {
             ));
         }
         let end = part.until.unwrap_or(u64::MAX).min(head.size);
-        let content = Content { body, left: end.saturating_sub(part.from) };
+        let content = Content::new(body, end.saturating_sub(part.from), (S3, "object"));
         Ok(GotObject { head, headers, content })
     }
 
@@ -176,10 +169,10 @@ impl Bucket {
         key: &str,
     ) -> Result<Copied, Failure> {
         let mut source = format!("/{from}/");
-        escape(&mut source, object.key, Some('/'));
+        encode_path(&mut source, object.key);
         if let Some(version) = object.version {
             source.push_str("?versionId=");
-            escape(&mut source, version, None);
+            encode_percent(&mut source, version);
         }
         let mut ask = Ask::empty(Method::PUT, Some(key));
         ask.headers = vec![("x-amz-copy-source", &source)];
@@ -213,50 +206,11 @@ impl Bucket {
     }
 }
 
-impl Content<'_> {
-    /// Bytes that are to come.
-    pub fn left(&self) -> u64 {
-        self.left
-    }
-
-    /// The next piece: 1 to `bytes_max` bytes; `None` when all have come. Loses nothing if it is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// As [`Body::piece`], or there are fewer or more bytes than the server had announced.
-    pub async fn piece(&mut self, bytes_max: usize) -> Result<Option<Bytes>, Failure> {
-        let Some(piece) = self.body.piece(bytes_max).await? else {
-            if self.left > 0 {
-                let what = format!("the object ended {} bytes early", self.left);
-                return Err(unexpected(200, what));
-            }
-            return Ok(None);
-        };
-        let Some(left) = self.left.checked_sub(piece.len() as u64) else {
-            return Err(unexpected(200, "the object has more bytes than its size".to_owned()));
-        };
-        self.left = left;
-        Ok(Some(piece))
-    }
-}
-
 /// A request about an object.
 fn ask<'a>(method: Method, object: ObjectName<'a>) -> Ask<'a> {
     let mut ask = Ask::empty(method, Some(object.key));
     ask.query.extend(object.version.map(|version| ("versionId", version)));
     ask
-}
-
-/// The header `range` of a part; nothing for a whole object.
-fn range(part: &Part<'_>) -> Option<String> {
-    match (part.from, part.until) {
-        (0, None) => None,
-        (from, None) => Some(format!("bytes={from}-")),
-        (from, Some(until)) => {
-            assert!(from < until, "a part has at least one byte");
-            Some(format!("bytes={from}-{}", until - 1))
-        }
-    }
 }
 
 /// `x-amz-version-id`; objects of before the bucket had versions have `null`.

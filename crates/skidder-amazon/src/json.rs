@@ -1,11 +1,12 @@
 //! Services that take and give JSON, in a `POST` to one path with the operation in a header
 //! (<https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html>).
 
-use crate::client::{Ask, Client, Failure};
+use crate::client::{Client, Failure};
 use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use skidder_net::cloud::Ask;
 use std::time::Duration;
 
 /// A client of such a service.
@@ -39,11 +40,9 @@ impl JsonClient {
     ) -> Result<T, Failure> {
         let target = format!("{}.{operation}", self.prefix);
         let body = [Bytes::from(input.to_string())];
-        let digest = skidder_aws::digest(body.iter().map(|piece| &piece[..]));
         let mut ask = Ask::empty(Method::POST, None);
         ask.headers = vec![("content-type", self.content_type), ("x-amz-target", &target)];
         ask.body = &body;
-        ask.digest = &digest;
         ask.patience = patience;
         let service = self.name;
         let answer = self.client.ask(ask).await?;

@@ -16,18 +16,20 @@ mod bucket;
 mod client;
 mod credentials;
 mod json;
+mod listing;
 mod logs;
 mod object;
 mod queue;
 mod refused;
 mod roles;
 mod sign;
-mod target;
+mod urls;
 
 pub use assume::Assume;
-pub use bucket::{Bucket, Content, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX, Part};
-pub use client::{Answer, Ask, Body, Client, Failure, Meter, Opened, Service};
+pub use bucket::{Bucket, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX, Part};
+pub use client::{Client, Content, Failure, Service};
 pub use credentials::{CREDENTIALS, CredentialsError, Provider, Source};
+pub use listing::{Listed, Listing};
 pub use logs::{
     EVENTS_MAX, EventFilter, FoundGroup, FoundStream, LogEvent, LogGroup, LogStreams, Logs, Page,
     STREAMS_MAX,
@@ -39,5 +41,6 @@ pub use queue::{
 };
 pub use refused::Refused;
 pub use roles::{ContainerToken, Role, RoleError};
-pub use sign::HeaderError;
-pub use target::{Target, service_url, usual_port};
+pub use sign::DIGEST;
+pub use skidder_net::cloud::{Ask, Meter, Target};
+pub use urls::{bucket_url, service_url};

@@ -3,9 +3,7 @@
 
 use crate::bucket::version_of;
 use http::HeaderMap;
-use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED,
-};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED};
 use skidder_aws::http_time_of;
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
@@ -62,30 +60,10 @@ impl ObjectHead {
     }
 }
 
-/// The size of the whole object, in an answer with it or a part of it.
-pub(crate) fn whole_size(status: u16, headers: &HeaderMap) -> Option<u64> {
-    if status != 206 {
-        return headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
-    }
-    content_range(headers)?.rsplit_once('/')?.1.parse().ok()
-}
-
-/// The offset of the first byte of an answer.
-pub(crate) fn first_byte(status: u16, headers: &HeaderMap) -> Option<u64> {
-    if status != 206 {
-        return Some(0);
-    }
-    content_range(headers)?.split_once('-')?.0.parse().ok()
-}
-
-/// As `0-9/443` (RFC 9110, section 14.4).
-fn content_range(headers: &HeaderMap) -> Option<&str> {
-    headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skidder_net::cloud::whole_size;
 
     fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &'static str)| {
@@ -123,22 +101,5 @@ mod tests {
         assert_eq!(head, expected);
         assert!(ObjectHead::read(&headers(&[("etag", "x")]), None).is_err());
         assert!(ObjectHead::read(&headers(&[("content-length", "7")]), Some(7)).is_err());
-    }
-
-    #[test]
-    fn a_part_says_where_it_is() {
-        let table = [
-            (200, "content-length", "9", Some(9), Some(0)),
-            (206, "content-range", "bytes 5-8/9", Some(9), Some(5)),
-            (206, "content-range", "bytes 5-8/*", None, Some(5)),
-            (206, "content-range", "lines 5-8/9", None, None),
-            (206, "content-length", "4", None, None),
-            (200, "content-length", "x", None, Some(0)),
-        ];
-        for (status, name, value, size, first) in table {
-            let all = headers(&[(name, value)]);
-            let found = (whole_size(status, &all), first_byte(status, &all));
-            assert_eq!(found, (size, first), "{status} {name}: {value}");
-        }
     }
 }

@@ -3,10 +3,9 @@
 
 use crate::client::{Client, Failure};
 use crate::json::JsonClient;
-use crate::target::usual_port;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use skidder_net::HostUrl;
+use skidder_net::{HostUrl, usual_port};
 use skidder_os::Timestamp;
 use std::collections::HashMap;
 use std::time::Duration;

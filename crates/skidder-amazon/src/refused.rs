@@ -7,7 +7,7 @@
 
 use http::HeaderMap;
 use serde_json::Value;
-use skidder_aws::text_of;
+use skidder_net::cloud::{Refusal, text_of};
 use skidder_net::excerpt;
 use std::fmt;
 
@@ -107,6 +107,15 @@ impl Refused {
     /// Whether the server wants fewer requests.
     pub fn is_throttled(&self) -> bool {
         matches!(self.status, 429 | 503) || THROTTLED.contains(&&*self.code)
+    }
+}
+
+impl Refusal for Refused {
+    fn may_pass(&self) -> bool {
+        self.status >= 500
+            || self.status == 408
+            || self.is_throttled()
+            || self.is_about_credentials()
     }
 }
 

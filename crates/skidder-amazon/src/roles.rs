@@ -4,13 +4,16 @@
 //! The service and the role are set by the variables that Amazon's own programs read
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html>).
 
-use crate::target::service_url;
+use crate::urls::service_url;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use skidder_aws::{Credentials, escape, text_of, time_of};
+use skidder_aws::{Credentials, time_of};
 use skidder_config::Secret;
-use skidder_net::{Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route, WithoutTls};
+use skidder_net::cloud::text_of;
+use skidder_net::{
+    Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route, WithoutTls, encode_percent,
+};
 use skidder_os::{Fs, Timestamp, read_to_end};
 use skidder_tls::TlsClient;
 use std::io;
@@ -235,7 +238,7 @@ impl Role {
         let roles = client.ask(self, Question::get(ROLES, shown())).await?;
         let roles = String::from_utf8_lossy(&roles);
         let mut path = ROLES.to_owned();
-        escape(&mut path, roles.lines().next().unwrap_or_default().trim(), None);
+        encode_percent(&mut path, roles.lines().next().unwrap_or_default().trim());
         client.ask(self, Question::get(&path, shown())).await
     }
 }
@@ -317,7 +320,7 @@ fn identity_form(role: &str, session: &str, token: &str) -> String {
         form.push('&');
         form.push_str(name);
         form.push('=');
-        escape(&mut form, value, None);
+        encode_percent(&mut form, value);
     }
     form
 }

@@ -1,65 +1,78 @@
-//! The headers of a signed request.
+//! The URL and the headers of a signed request.
 
+use crate::client::Service;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, Uri};
 use skidder_aws::{Credentials, Request, Scope, authorization, time_text};
-use skidder_net::secret_header;
+use skidder_net::cloud::{Ask, HeaderError, insert_secret};
+use skidder_net::percent_encoded;
 use skidder_os::Timestamp;
 
-/// A header has characters that cannot be sent; this is its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a header of the request cannot be sent: `{0}`")]
-pub struct HeaderError(pub &'static str);
+/// The header with the SHA-256 of a body, as [`skidder_aws::digest`] writes it. It is calculated for a request without it.
+pub const DIGEST: &str = "x-amz-content-sha256";
 
-/// What is signed.
-pub(crate) struct ToSign<'a> {
-    pub(crate) service: &'static str,
-    pub(crate) region: &'a str,
-    pub(crate) method: &'a str,
-    /// Escaped.
-    pub(crate) path: &'a str,
-    /// Escaped, in the order of the names.
-    pub(crate) query: &'a str,
-    /// Name and port of the server, as they are sent.
-    pub(crate) authority: &'a str,
-    /// Others, with names in lower case.
-    pub(crate) headers: &'a [(&'static str, &'a str)],
-    /// SHA-256 of the body.
-    pub(crate) digest: &'a str,
+pub(crate) fn signed(
+    service: &Service,
+    ask: &Ask<'_>,
+    credentials: &Credentials,
+    now: Timestamp,
+) -> Result<(Uri, HeaderMap), HeaderError> {
+    let Service { name, region, target, .. } = service;
+    let (path, query) = (target.path(ask.key), query(&ask.query));
+    let time = time_text(now);
+    let mut headers = ask.headers.clone();
+    let calculated;
+    let digest = match headers.iter().find(|(name, _)| *name == DIGEST) {
+        Some((_, digest)) => *digest,
+        None => {
+            calculated = skidder_aws::digest(ask.body.iter().map(|piece| &piece[..]));
+            headers.push((DIGEST, &calculated));
+            &calculated
+        }
+    };
+    headers.push(("host", &target.authority));
+    headers.push(("x-amz-date", &time));
+    if let Some(session) = &credentials.session {
+        headers.push(("x-amz-security-token", session.reveal()));
+    }
+    headers.sort_unstable();
+    let scope = Scope { time: &time, region, service: name };
+    let request = Request {
+        method: ask.method.as_str(),
+        path: &path,
+        query: &query,
+        headers: &headers,
+        body: digest,
+    };
+    let authorization = authorization(credentials, scope, &request);
+    let mut headers = target.headers(&headers)?;
+    insert_secret(&mut headers, AUTHORIZATION, &authorization)?;
+    Ok((target.uri(&path, &query)?, headers))
 }
 
-impl ToSign<'_> {
-    /// All headers, with the signature.
-    pub(crate) fn sign(
-        &self,
-        credentials: &Credentials,
-        now: Timestamp,
-    ) -> Result<HeaderMap, HeaderError> {
-        let time = time_text(now);
-        let mut signed: Vec<(&'static str, &str)> = self.headers.to_vec();
-        signed.push(("host", self.authority));
-        signed.push(("x-amz-content-sha256", self.digest));
-        signed.push(("x-amz-date", &time));
-        if let Some(session) = &credentials.session {
-            signed.push(("x-amz-security-token", session.reveal()));
+/// The escaped parameters in the order in which they are signed.
+fn query(parameters: &[(&str, &str)]) -> String {
+    let escaped = |(name, value): &(&str, &str)| (percent_encoded(name), percent_encoded(value));
+    let mut pairs: Vec<(String, String)> = parameters.iter().map(escaped).collect();
+    pairs.sort_unstable();
+    let pairs = pairs.into_iter().map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_sorted_and_escaped_as_they_are_signed() {
+        let table: [(&[(&str, &str)], &str); 4] = [
+            (&[], ""),
+            (&[("uploads", "")], "uploads="),
+            (&[("prefix", "a/ä +~"), ("list-type", "2")], "list-type=2&prefix=a%2F%C3%A4%20%2B~"),
+            (&[("b", "2"), ("B", "1"), ("b", "1")], "B=1&b=1&b=2"),
+        ];
+        for (parameters, expected) in table {
+            assert_eq!(query(parameters), expected);
         }
-        signed.sort_unstable();
-        let scope = Scope { time: &time, region: self.region, service: self.service };
-        let request = Request {
-            method: self.method,
-            path: self.path,
-            query: self.query,
-            headers: &signed,
-            body: self.digest,
-        };
-        let authorization = authorization(credentials, scope, &request);
-        let mut headers = HeaderMap::new();
-        for (name, value) in signed {
-            let value = HeaderValue::from_str(value).map_err(|_| HeaderError(name))?;
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        let value = secret_header(&authorization).ok_or(HeaderError("authorization"))?;
-        headers.insert(AUTHORIZATION, value);
-        Ok(headers)
     }
 }

@@ -55,7 +55,6 @@ fn call(server: &Server, service: &str, target: &str, body: &Value) -> Value {
 
 async fn put(service: &Service, key: Option<&str>, body: &[u8]) {
     let body = [Bytes::copy_from_slice(body)];
-    let digest = skidder_aws::digest(body.iter().map(|piece| &piece[..]));
     let mut ask = Ask::empty(Method::PUT, key);
     if key.is_some() {
         ask.headers = vec![
@@ -68,7 +67,6 @@ async fn put(service: &Service, key: Option<&str>, body: &[u8]) {
         ask.headers = vec![("content-type", "application/xml")];
     }
     ask.body = &body;
-    ask.digest = &digest;
     client(service).ask(ask).await.unwrap();
 }
 

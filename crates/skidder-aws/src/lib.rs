@@ -1,13 +1,9 @@
-//! Amazon's APIs without any network: signatures, credentials, errors, listings. The caller brings the connection.
+//! Amazon's APIs without any network: signatures and credentials. The caller brings the connection.
 
-mod answer;
 mod credentials;
-mod listing;
 mod sign;
 
-pub use answer::text_of;
 pub use credentials::{Credentials, ProfileError, ProfileFile};
-pub use listing::{Listed, Listing, ListingError, read_listing, unescape};
 pub use sign::{
-    EMPTY_DIGEST, Request, Scope, authorization, digest, escape, http_time_of, time_of, time_text,
+    EMPTY_DIGEST, Request, Scope, authorization, digest, http_time_of, time_of, time_text,
 };

@@ -66,19 +66,6 @@ pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex(context.finish().as_ref())
 }
 
-/// Appends `text`, with everything but what RFC 3986 calls unreserved as `%XX`. `keep` may spare
-/// one more character: `/` in paths.
-pub fn escape(out: &mut String, text: &str, keep: Option<char>) {
-    for byte in text.bytes() {
-        let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        if is_plain || keep == Some(char::from(byte)) {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").expect("a string takes everything");
-        }
-    }
-}
-
 /// The header `authorization` of a request. All of its `headers` are signed.
 pub fn authorization(credentials: &Credentials, scope: Scope<'_>, request: &Request<'_>) -> String {
     let Scope { time, region, service } = scope;
@@ -211,9 +198,6 @@ mod tests {
             Request { method: "GET", path: "/", query: "", headers: PLAIN, body: EMPTY_DIGEST };
         let body = digest([&b"Welcome to "[..], b"Amazon S3."]);
         assert_eq!(body, "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072");
-        let mut path = String::new();
-        escape(&mut path, "/test$file.text", Some('/'));
-        assert_eq!(path, "/test%24file.text");
         let key = credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
         let scope = Scope { time: TIME, region: "us-east-1", service: "s3" };
         let examples = [

@@ -1,13 +1,10 @@
 //! What the headers of an answer say of a blob, and its content
 //! (<https://learn.microsoft.com/rest/api/storageservices/get-blob>).
 
-use crate::client::{Body, Failure};
+use crate::client::Content;
 use crate::time::http_time_of;
-use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED,
-};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED};
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
 
@@ -45,20 +42,6 @@ pub struct Part<'a> {
     pub if_match: Option<&'a str>,
 }
 
-impl Part<'_> {
-    /// The header `range`; `None` for a whole blob.
-    pub(crate) fn range(&self) -> Option<String> {
-        match (self.from, self.until) {
-            (0, None) => None,
-            (from, None) => Some(format!("bytes={from}-")),
-            (from, Some(until)) => {
-                assert!(from < until, "a part has at least one byte");
-                Some(format!("bytes={from}-{}", until - 1))
-            }
-        }
-    }
-}
-
 /// A blob whose content is on its way.
 #[derive(Debug)]
 pub struct GotBlob<'a> {
@@ -66,41 +49,6 @@ pub struct GotBlob<'a> {
     pub head: BlobHead,
     /// The content, or the part of it that was asked for.
     pub content: Content<'a>,
-}
-
-/// The content of a blob, in pieces.
-#[derive(Debug)]
-pub struct Content<'a> {
-    pub(crate) body: Body<'a>,
-    /// Bytes to come.
-    pub(crate) left: u64,
-}
-
-impl Content<'_> {
-    /// Bytes that are to come.
-    pub fn left(&self) -> u64 {
-        self.left
-    }
-
-    /// The next piece: 1 to `bytes_max` bytes; `None` when all have come. Loses nothing if it is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// As [`Body::piece`], or there are fewer or more bytes than the server had announced.
-    pub async fn piece(&mut self, bytes_max: usize) -> Result<Option<Bytes>, Failure> {
-        let Some(piece) = self.body.piece(bytes_max).await? else {
-            if self.left > 0 {
-                let what = format!("the blob ended {} bytes early", self.left);
-                return Err(Failure::unexpected(200, what));
-            }
-            return Ok(None);
-        };
-        let Some(left) = self.left.checked_sub(piece.len() as u64) else {
-            return Err(Failure::unexpected(200, "the blob has more bytes than its size"));
-        };
-        self.left = left;
-        Ok(Some(piece))
-    }
 }
 
 impl BlobHead {
@@ -136,30 +84,10 @@ pub(crate) fn etag_of(headers: &HeaderMap) -> String {
     etag.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// The size of the whole blob, in an answer with it or a part of it.
-pub(crate) fn whole_size(status: u16, headers: &HeaderMap) -> Option<u64> {
-    if status != 206 {
-        return headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
-    }
-    content_range(headers)?.rsplit_once('/')?.1.parse().ok()
-}
-
-/// The offset of the first byte of an answer.
-pub(crate) fn first_byte(status: u16, headers: &HeaderMap) -> Option<u64> {
-    if status != 206 {
-        return Some(0);
-    }
-    content_range(headers)?.split_once('-')?.0.parse().ok()
-}
-
-/// As `0-9/443` (RFC 9110, section 14.4).
-fn content_range(headers: &HeaderMap) -> Option<&str> {
-    headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skidder_net::cloud::whole_size;
 
     fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &'static str)| {
@@ -192,30 +120,5 @@ mod tests {
         assert_eq!(head, expected);
         assert!(BlobHead::read(&headers(&[("etag", "x")]), None).is_err());
         assert!(BlobHead::read(&headers(&[("content-length", "7")]), Some(7)).is_err());
-    }
-
-    #[test]
-    fn a_part_says_where_it_is() {
-        let table = [
-            (200, "content-length", "9", Some(9), Some(0)),
-            (206, "content-range", "bytes 5-8/9", Some(9), Some(5)),
-            (206, "content-range", "bytes 5-8/*", None, Some(5)),
-            (206, "content-range", "lines 5-8/9", None, None),
-            (206, "content-length", "4", None, None),
-            (200, "content-length", "x", None, Some(0)),
-        ];
-        for (status, name, value, size, first) in table {
-            let all = headers(&[(name, value)]);
-            let found = (whole_size(status, &all), first_byte(status, &all));
-            assert_eq!(found, (size, first), "{status} {name}: {value}");
-        }
-    }
-
-    #[test]
-    fn a_part_is_a_range() {
-        let range = |from, until| Part { from, until, if_match: None }.range();
-        assert_eq!(range(0, None), None);
-        assert_eq!(range(5, None).as_deref(), Some("bytes=5-"));
-        assert_eq!(range(0, Some(8)).as_deref(), Some("bytes=0-7"));
     }
 }

@@ -4,7 +4,7 @@
 use crate::credentials::Credential;
 use crate::sign::{AccountKey, KeyError};
 use skidder_config::Secret;
-use skidder_net::HostUrl;
+use skidder_net::{HostUrl, usual_port};
 
 /// Where blobs are, unless the string says so.
 const SUFFIX: &str = "core.windows.net";
@@ -142,7 +142,7 @@ impl<'a> Parts<'a> {
 
 fn url(name: &'static str, text: &str) -> Result<HostUrl, ConnectionStringError> {
     let wrong = |what: String| ConnectionStringError::Url { name, what };
-    let url = HostUrl::parse(text, "https", "", crate::usual_port).map_err(wrong)?;
+    let url = HostUrl::parse(text, "https", "", usual_port).map_err(wrong)?;
     if url.credentials.is_some() {
         return Err(wrong("a URL has no user and password here".to_owned()));
     }

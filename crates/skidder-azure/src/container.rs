@@ -4,13 +4,14 @@
 //! What a server answers is checked: a part of a blob that is not the one that was asked for, or that ends early, is an
 //! error. Conditions and `etag`s are what several processes agree by, as those that share the partitions of an event hub.
 
-use crate::blob::{BlobHead, Content, GotBlob, METADATA, Part, etag_of, first_byte, whole_size};
-use crate::client::{Ask, Client, Failure, Opened};
+use crate::blob::{BlobHead, GotBlob, METADATA, Part, etag_of};
+use crate::client::{AZURE, Client, Content, Failure, unexpected};
 use crate::listing::{Listing, read_listing};
 use crate::time::http_time_of;
 use bytes::Bytes;
 use http::header::LAST_MODIFIED;
 use http::{HeaderMap, Method};
+use skidder_net::cloud::{Ask, Opened, first_byte, range, whole_size};
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
 
@@ -87,7 +88,7 @@ impl Changed {
     pub(crate) fn read(status: u16, headers: &HeaderMap) -> Result<Self, Failure> {
         let etag = etag_of(headers);
         if etag.is_empty() {
-            return Err(Failure::unexpected(status, "there is no `etag`"));
+            return Err(unexpected(status, "there is no `etag`"));
         }
         let modified = headers.get(LAST_MODIFIED).and_then(|time| time.to_str().ok());
         Ok(Self { etag, modified: modified.and_then(http_time_of) })
@@ -138,8 +139,7 @@ impl Container {
             ask.query.push(("include", "metadata"));
         }
         let answer = self.client.ask(ask).await?;
-        read_listing(answer.body)
-            .map_err(|error| Failure::unexpected(answer.status, error.to_string()))
+        read_listing(answer.body).map_err(|error| unexpected(answer.status, error.to_string()))
     }
 
     /// What the server says of a blob, with its metadata, and without its content.
@@ -150,8 +150,7 @@ impl Container {
     pub async fn head(&mut self, blob: &str) -> Result<BlobHead, Failure> {
         let answer = self.client.ask(Ask::empty(Method::HEAD, Some(blob))).await?;
         let size = whole_size(answer.status, &answer.headers);
-        BlobHead::read(&answer.headers, size)
-            .map_err(|what| Failure::unexpected(answer.status, what))
+        BlobHead::read(&answer.headers, size).map_err(|what| unexpected(answer.status, what))
     }
 
     /// Begins to read a blob, or a part of it.
@@ -164,22 +163,22 @@ impl Container {
     ///
     /// If the part is empty (`until` is not behind `from`).
     pub async fn get(&mut self, blob: &str, part: Part<'_>) -> Result<GotBlob<'_>, Failure> {
-        let (range, etag) = (part.range(), part.if_match.map(quoted));
+        let range = range(part.from, part.until);
+        let etag = part.if_match.map(quoted);
         let mut ask = Ask::empty(Method::GET, Some(blob));
         ask.headers.extend(range.as_deref().map(|range| ("range", range)));
         ask.headers.extend(etag.as_deref().map(|etag| ("if-match", etag)));
         let Opened { status, headers, body } = self.client.open(ask).await?;
         let size = whole_size(status, &headers);
-        let head =
-            BlobHead::read(&headers, size).map_err(|what| Failure::unexpected(status, what))?;
+        let head = BlobHead::read(&headers, size).map_err(|what| unexpected(status, what))?;
         if first_byte(status, &headers) != Some(part.from) {
-            return Err(Failure::unexpected(status, "it is another part of the blob"));
+            return Err(unexpected(status, "it is another part of the blob"));
         }
         if part.if_match.is_some_and(|etag| etag != head.etag) {
-            return Err(Failure::unexpected(status, "it is another blob than `if-match` names"));
+            return Err(unexpected(status, "it is another blob than `if-match` names"));
         }
         let end = part.until.unwrap_or(u64::MAX).min(head.size);
-        let content = Content { body, left: end.saturating_sub(part.from) };
+        let content = Content::new(body, end.saturating_sub(part.from), (AZURE, "blob"));
         Ok(GotBlob { head, content })
     }
 

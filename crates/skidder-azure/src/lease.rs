@@ -1,9 +1,10 @@
 //! Leases on blobs: while one holds, only requests with its id change the blob
 //! (<https://learn.microsoft.com/rest/api/storageservices/lease-blob>).
 
-use crate::client::{Ask, Failure};
+use crate::client::{Failure, unexpected};
 use crate::container::Container;
 use http::{HeaderMap, Method};
+use skidder_net::cloud::Ask;
 use std::time::Duration;
 
 /// Shortest duration of a lease.
@@ -23,7 +24,7 @@ impl Lease {
     fn read(status: u16, headers: &HeaderMap) -> Result<Self, Failure> {
         let id = headers.get(ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
         if id.is_empty() {
-            return Err(Failure::unexpected(status, "there is no lease in it"));
+            return Err(unexpected(status, "there is no lease in it"));
         }
         Ok(Self { id: id.to_owned() })
     }

@@ -3,14 +3,13 @@
 //!
 //! ```text
 //! Credential ─▶ Provider ─┐
-//! Account ────────────────┼─▶ Service ─▶ Client ─▶ Container: lists, gets, puts, leases
+//! Target ─────────────────┼─▶ Service ─▶ Client ─▶ Container: lists, gets, puts, leases
 //! TLS, time limit ────────┘               (one for each worker)
 //! ```
 //!
 //! The format is that of the REST interface
 //! (<https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api>), in the version [`VERSION`].
 
-mod account;
 mod blob;
 mod client;
 mod connection_string;
@@ -22,20 +21,19 @@ mod refused;
 mod sign;
 mod time;
 mod tokens;
-mod xml;
 
-pub use account::{Account, usual_port};
-pub use blob::{BlobHead, Content, GotBlob, Part};
-pub use client::{Answer, Ask, Body, Client, Failure, HeaderError, Meter, Opened, Service};
+pub use blob::{BlobHead, GotBlob, Part};
+pub use client::{Client, Content, Failure, Service};
 pub use connection_string::{ConnectionString, ConnectionStringError};
 pub use container::{
     Changed, Condition, Container, List, PAGE_BLOBS_MAX, Put, check_container_name,
 };
 pub use credentials::{Credential, CredentialsError, Provider};
 pub use lease::{LEASE_MAX, LEASE_MIN, Lease};
-pub use listing::{Listed, Listing, ListingError};
+pub use listing::{Listed, Listing};
 pub use refused::Refused;
 pub use sign::{AccountKey, KeyError};
+pub use skidder_net::cloud::{Meter, Target};
 pub use time::http_time_of;
 pub use tokens::{ManagedIdentity, TokenError, TokenSource, authority_host};
 

@@ -1,7 +1,8 @@
 //! Listings of a container (<https://learn.microsoft.com/rest/api/storageservices/list-blobs>).
 
 use crate::time::http_time_of;
-use crate::xml::{Ended, XmlError, walk};
+use skidder_net::cloud::{Ended, ListingError, walk};
+use skidder_net::percent_decoded;
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -40,25 +41,10 @@ pub struct Listed {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Why an answer is no page of a listing. The sentence begins with "the listing".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the listing {0}")]
-pub struct ListingError(&'static str);
-
-impl From<XmlError> for ListingError {
-    fn from(error: XmlError) -> Self {
-        Self(match error {
-            XmlError::Syntax => "is no XML",
-            XmlError::Entity => "has an unknown entity",
-            XmlError::Cut => "ends early",
-        })
-    }
-}
-
 /// Reads a page. One that is cut short is an error, and never a shorter page.
 pub(crate) fn read_listing(answer: &[u8]) -> Result<Listing, ListingError> {
     let mut page = Page::default();
-    walk(answer, |ended| page.end_of(ended))?;
+    walk(answer, Some("EnumerationResults"), |ended| page.end_of(ended))?;
     Ok(Listing { blobs: page.blobs, next: page.next.filter(|next| !next.is_empty()) })
 }
 
@@ -74,14 +60,13 @@ struct Page {
 impl Page {
     fn end_of(&mut self, ended: Ended<'_>) -> Result<(), ListingError> {
         let Ended { path, text, is_encoded } = ended;
-        if path[0] != "EnumerationResults" {
-            return Err(ListingError("is another document"));
-        }
         match path {
             [_, "NextMarker"] => self.next = Some(text.to_owned()),
             [_, "Blobs", "Blob", "Name"] => {
-                let name = if is_encoded { decoded(text) } else { Some(text.to_owned()) };
-                self.blob.name = name.ok_or(ListingError("has a name that cannot be decoded"))?;
+                let name =
+                    if is_encoded { percent_decoded(text, b'+') } else { Some(text.to_owned()) };
+                self.blob.name =
+                    name.ok_or(ListingError::Content("has a name that cannot be decoded"))?;
             }
             [_, "Blobs", "Blob", "Properties", property] => self.property(property, text)?,
             [_, "Blobs", "Blob", "Metadata", name] => {
@@ -93,13 +78,13 @@ impl Page {
             [_, "Blobs", "Blob"] => {
                 let has_size = take(&mut self.has_size) || self.blob.is_directory;
                 if self.blob.name.is_empty() || !has_size {
-                    return Err(ListingError("has a blob without a name or size"));
+                    return Err(ListingError::Content("has a blob without a name or size"));
                 }
                 self.blobs.push(take(&mut self.blob));
             }
             // The end of the document.
             [_] if self.next.is_none() => {
-                return Err(ListingError("does not say whether it goes on"));
+                return Err(ListingError::Content("does not say whether it goes on"));
             }
             _ => {}
         }
@@ -111,7 +96,7 @@ impl Page {
         match name {
             "Content-Length" => {
                 let size = text.trim().parse();
-                blob.size = size.map_err(|_| ListingError("has a size that is none"))?;
+                blob.size = size.map_err(|_| ListingError::Content("has a size that is none"))?;
                 self.has_size = true;
             }
             "Etag" => text.trim().trim_matches('"').clone_into(&mut blob.etag),
@@ -125,26 +110,6 @@ impl Page {
         }
         Ok(())
     }
-}
-
-/// Decodes `%XX`. `None` if a `%` has no number behind it, or the bytes are not UTF-8.
-pub(crate) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, behind) = behind.split_at_checked(2)?;
-        if !digits.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = behind;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -219,22 +184,6 @@ mod tests {
         for (text, expected) in table {
             let error = read_listing(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn names_are_decoded_or_refused() {
-        let table = [
-            ("", Some("")),
-            ("a+b%20c", Some("a+b c")),
-            ("%C3%a4", Some("ä")),
-            ("%", None),
-            ("%4", None),
-            ("%+1", None),
-            ("%ff", None),
-        ];
-        for (text, expected) in table {
-            assert_eq!(decoded(text).as_deref(), expected, "{text}");
         }
     }
 }

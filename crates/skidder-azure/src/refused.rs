@@ -3,8 +3,8 @@
 //! Errors are named by the header `x-ms-error-code`, and by `Code` in a body of XML
 //! (<https://learn.microsoft.com/rest/api/storageservices/status-and-error-codes2>).
 
-use crate::xml::text_of;
 use http::HeaderMap;
+use skidder_net::cloud::{Refusal, XmlError, walk};
 use skidder_net::excerpt;
 use std::fmt;
 
@@ -86,6 +86,15 @@ impl Refused {
     }
 }
 
+impl Refusal for Refused {
+    fn may_pass(&self) -> bool {
+        self.status >= 500
+            || self.status == 408
+            || self.is_throttled()
+            || self.is_about_credentials()
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "the server answered {}", self.status)?;
@@ -100,6 +109,23 @@ impl fmt::Display for Refused {
         }
         Ok(())
     }
+}
+
+/// The text of an element directly below the root, as `Code` in `<Error>`; `None` if there is none, or no text in it, or
+/// the document is not whole.
+fn text_of(answer: &[u8], element: &str) -> Option<String> {
+    let mut found = None;
+    let read = walk::<XmlError>(answer, None, |ended| {
+        if let [_, name] = ended.path
+            && *name == element
+            && found.is_none()
+        {
+            found = Some(ended.text.to_owned());
+        }
+        Ok(())
+    });
+    read.ok()?;
+    found.filter(|text| !text.is_empty())
 }
 
 fn advice(status: u16, code: &str) -> &'static str {
@@ -151,6 +177,19 @@ mod tests {
             headers.insert(CODE, HeaderValue::from_static(code));
         }
         Refused::read(status, &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn the_texts_of_an_error_are_found_whole() {
+        let error = "\u{feff}<?xml version=\"1.0\"?>\n<Error><Code>BlobNotFound</Code><Message>It &amp; &#97;ll of it\n\
+             RequestId:1</Message><Reason/><Inner><Region>x</Region></Inner></Error>";
+        let text = |element| text_of(error.as_bytes(), element);
+        assert_eq!(text("Code").as_deref(), Some("BlobNotFound"));
+        assert_eq!(text("Message").as_deref(), Some("It & all of it\nRequestId:1"));
+        assert_eq!((text("Reason"), text("Region"), text("Missing")), (None, None, None));
+        for nonsense in ["", "<html>", "<Error><Code>cut", "\u{fffd}\0<<", "<a><b>&x;</b></a>"] {
+            assert_eq!(text_of(nonsense.as_bytes(), "Code"), None, "{nonsense}");
+        }
     }
 
     #[test]

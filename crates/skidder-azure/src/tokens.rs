@@ -9,7 +9,7 @@ use serde_json::Value;
 use skidder_config::Secret;
 use skidder_net::{
     AGENT, Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route, WithoutTls,
-    encode_percent, percent_encoded,
+    encode_percent, percent_encoded, usual_port,
 };
 use skidder_os::Timestamp;
 use skidder_tls::TlsClient;
@@ -116,8 +116,7 @@ pub fn authority_host(variable: impl Fn(&str) -> Option<String>) -> Result<HostU
 }
 
 fn url(name: &str, text: &str) -> Result<HostUrl, String> {
-    HostUrl::parse(text, "", "", crate::usual_port)
-        .map_err(|error| format!("{name}: `{text}`: {error}"))
+    HostUrl::parse(text, "", "", usual_port).map_err(|error| format!("{name}: `{text}`: {error}"))
 }
 
 impl ManagedIdentity {

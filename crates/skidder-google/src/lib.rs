@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Source ─▶ Tokens ─┐
-//! URL, proxy ───────┼─▶ Service ─▶ Client ─▶ one answer whole, or in pieces
+//! Target ───────────┼─▶ Service ─▶ Client ─▶ one answer whole, or in pieces
 //! TLS, time limit ──┘            (shared by all workers)
 //! ```
 //!
@@ -17,11 +17,12 @@ mod source;
 mod storage;
 mod tokens;
 
-pub use client::{Answer, Ask, Body, Client, Failure, Meter, Opened, Retry, Service};
+pub use client::{Client, Failure, Retry, Service};
 pub use jwt::SignError;
 pub use key::{KeyError, KeyFile, ServiceAccount, User};
 pub use refused::Refused;
-pub use source::{Source, SourceError, usual_port};
+pub use skidder_net::cloud::{Meter, Target};
+pub use source::{Source, SourceError};
 pub use storage::{
     Content, GotObject, List, Listed, Listing, ObjectName, PAGE_OBJECTS_MAX, Part, SCOPE_READ_ONLY,
     STORAGE_URL, Storage,

@@ -3,6 +3,7 @@
 
 use http::HeaderMap;
 use serde_json::Value;
+use skidder_net::cloud::Refusal;
 use skidder_net::{excerpt, retry_after};
 use std::fmt;
 use std::time::Duration;
@@ -56,15 +57,16 @@ impl Refused {
         self.status == 401
     }
 
-    /// Whether the same request may succeed later.
-    pub fn may_pass(&self) -> bool {
-        matches!(self.status, 408 | 429) || self.status >= 500
-    }
-
     /// The same with a remedy, unless that is empty.
     #[must_use]
     pub fn advised(self, advice: String) -> Self {
         if advice.is_empty() { self } else { Self { advice, ..self } }
+    }
+}
+
+impl Refusal for Refused {
+    fn may_pass(&self) -> bool {
+        matches!(self.status, 408 | 429) || self.status >= 500 || self.is_about_credentials()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::jwt::{SignError, key_pair};
 use crate::key::{KeyError, KeyFile};
 use skidder_config::Secret;
-use skidder_net::HostUrl;
+use skidder_net::{HostUrl, usual_port};
 use skidder_os::{Fs, read_to_end};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -153,11 +153,6 @@ fn check(place: &str, key: &KeyFile) -> Result<(), SourceError> {
         Ok(_) => Ok(()),
         Err(source) => Err(SourceError::Sign { place: place(), source }),
     }
-}
-
-/// The port of a URL without one.
-pub fn usual_port(https: bool) -> u16 {
-    if https { 443 } else { 80 }
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! What a server answers is checked: another object than the one that was asked for, another part of it, or one that ends
 //! early, are errors.
 
-use crate::client::{Answer, Ask, Body, Client, Failure, Opened};
+use crate::client::{Client, Failure, Opened, PIECE_BYTES, Service};
 use crate::refused::Refused;
 use bytes::Bytes;
-use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
+use http::{HeaderMap, Method};
 use serde_json::Value;
+use skidder_net::cloud::{self, Ask, Sender, content_length, first_byte, range};
 use skidder_net::percent_encoded;
 use skidder_os::Timestamp;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub const STORAGE_URL: &str = "https://storage.googleapis.com/storage/v1";
 /// The right to read objects.
 pub const SCOPE_READ_ONLY: &str = "https://www.googleapis.com/auth/devstorage.read_only";
+/// How messages call the service.
+const GOOGLE: &str = "Google";
 /// Most objects of a page of a listing.
 pub const PAGE_OBJECTS_MAX: u16 = 1000;
 
@@ -34,7 +36,7 @@ const STORED_ENCODING: &str = "x-goog-stored-content-encoding";
 /// Objects of buckets.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    client: Arc<Client>,
+    client: Client,
 }
 
 /// Which objects a page has.
@@ -110,14 +112,12 @@ pub struct GotObject {
 /// The content of an object, in pieces.
 #[derive(Debug)]
 pub struct Content {
-    body: Body,
-    /// Bytes to come.
-    left: u64,
+    body: cloud::Content<Arc<Sender<Service>>>,
 }
 
 impl Storage {
     /// By a client whose URL is like [`STORAGE_URL`].
-    pub fn new(client: Arc<Client>) -> Self {
+    pub fn new(client: Client) -> Self {
         Self { client }
     }
 
@@ -129,14 +129,14 @@ impl Storage {
     pub async fn list(&self, list: List<'_>) -> Result<Listing, Failure> {
         let path = format!("/b/{}/o", percent_encoded(list.bucket));
         let objects_max = list.objects_max.to_string();
-        let mut query = vec![("maxResults", &*objects_max), ("fields", FIELDS)];
-        query.push(("prettyPrint", "false"));
+        let mut ask = Ask::empty(Method::GET, Some(&path));
+        ask.query = vec![("maxResults", &*objects_max), ("fields", FIELDS)];
+        ask.query.push(("prettyPrint", "false"));
         if !list.prefix.is_empty() {
-            query.push(("prefix", list.prefix));
+            ask.query.push(("prefix", list.prefix));
         }
-        query.extend(list.token.map(|token| ("pageToken", token)));
-        let ask = Ask { path: &path, query: &query, headers: &[] };
-        let Answer { status, body } = self.client.ask(ask, PAGE_BYTES_MAX).await?;
+        ask.query.extend(list.token.map(|token| ("pageToken", token)));
+        let (status, body) = self.client.ask(ask, PAGE_BYTES_MAX).await?;
         read_listing(&body).map_err(|what| unexpected(status, what))
     }
 
@@ -144,7 +144,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// As [`Client::open`], or the answer is another part than the one that was asked for. An object that is not there is refused
+    /// There is no answer, or it is no success, also after the tries that are allowed; or the answer is another part than the one that was asked for. An object that is not there is refused
     /// with 404 ([`Refused::is_missing`]), one with another content with 412 ([`Refused::is_changed`]).
     ///
     /// # Panics
@@ -153,13 +153,13 @@ impl Storage {
     pub async fn get(&self, object: ObjectName<'_>, part: Part) -> Result<GotObject, Failure> {
         let path = path_of(object);
         let generation = object.generation.to_string();
-        let query = [("alt", "media"), ("ifGenerationMatch", &*generation)];
-        let range = range(part);
+        let range = range(part.from, part.until);
+        let mut ask = Ask::empty(Method::GET, Some(&path));
+        ask.query = vec![("alt", "media"), ("ifGenerationMatch", &*generation)];
         // Else an object that is stored with gzip is sent without it, and a range is ignored
         // (<https://cloud.google.com/storage/docs/transcoding>).
-        let mut headers = vec![("accept-encoding", "gzip")];
-        headers.extend(range.as_deref().map(|range| ("range", range)));
-        let ask = Ask { path: &path, query: &query, headers: &headers };
+        ask.headers = vec![("accept-encoding", "gzip")];
+        ask.headers.extend(range.as_deref().map(|range| ("range", range)));
         let Opened { status, headers, body } = self.client.open(ask).await?;
         // Servers that are not Google's may not know the condition.
         if text(&headers, GENERATION).is_some_and(|found| found != generation) {
@@ -169,34 +169,24 @@ impl Storage {
         }
         let left = check(status, &headers, object, part);
         let left = left.map_err(|what| unexpected(status, what))?;
-        Ok(GotObject { headers, content: Content { body, left } })
+        let body = cloud::Content::new(body, left, (GOOGLE, "object"));
+        Ok(GotObject { headers, content: Content { body } })
     }
 }
 
 impl Content {
     /// Bytes that are to come.
     pub fn left(&self) -> u64 {
-        self.left
+        self.body.left()
     }
 
     /// The next piece; `None` when all have come. Loses nothing if it is cancelled.
     ///
     /// # Errors
     ///
-    /// As [`Body::piece`], or there are fewer or more bytes than the object has.
+    /// The connection broke, nothing came in time, or there are fewer or more bytes than the object has.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, Failure> {
-        let Some(piece) = self.body.piece().await? else {
-            if self.left > 0 {
-                let what = format!("the object ended {} bytes early", self.left);
-                return Err(unexpected(200, what));
-            }
-            return Ok(None);
-        };
-        let Some(left) = self.left.checked_sub(piece.len() as u64) else {
-            return Err(unexpected(200, "the object has more bytes than its size".to_owned()));
-        };
-        self.left = left;
-        Ok(Some(piece))
+        self.body.piece(PIECE_BYTES).await
     }
 }
 
@@ -204,18 +194,6 @@ impl Content {
 fn path_of(object: ObjectName<'_>) -> String {
     let (bucket, name) = (percent_encoded(object.bucket), percent_encoded(object.name));
     format!("/b/{bucket}/o/{name}")
-}
-
-/// The header `range` of a part; nothing for a whole object.
-fn range(part: Part) -> Option<String> {
-    match (part.from, part.until) {
-        (0, None) => None,
-        (from, None) => Some(format!("bytes={from}-")),
-        (from, Some(until)) => {
-            assert!(from < until, "a part has at least one byte");
-            Some(format!("bytes={from}-{}", until - 1))
-        }
-    }
 }
 
 /// Whether an answer is the part that was asked for. Returns how many bytes it has; the error says what it is instead.
@@ -233,19 +211,13 @@ fn check(
     }
     let is_part = part.from > 0 || part.until.is_some();
     if status == 206 {
-        // As `bytes 0-9/443` (RFC 9110, section 14.4).
-        let range = headers.get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
-        let first = range.and_then(|range| range.strip_prefix("bytes ")?.split_once('-'));
-        let first = first.and_then(|(first, _)| first.parse::<u64>().ok());
-        if first != Some(part.from) {
+        if first_byte(status, headers) != Some(part.from) {
             return Err("it is another part of the object".to_owned());
         }
     } else if is_part && expected < object.size {
         return Err("it is the whole object, and not the part that was asked for".to_owned());
     }
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let length = length.and_then(|length| length.parse::<u64>().ok());
-    match length {
+    match content_length(headers) {
         Some(length) if length != expected => {
             Err(format!("there are {length} bytes of the object instead of {expected}"))
         }
@@ -299,7 +271,7 @@ fn time_of(text: &str) -> Option<Timestamp> {
 }
 
 fn unexpected(status: u16, what: String) -> Failure {
-    Failure::Unexpected { status, what }
+    Failure::Unexpected { service: GOOGLE, status, what }
 }
 
 #[cfg(test)]
@@ -369,8 +341,5 @@ mod tests {
                 (found, expected) => panic!("{found:?}, expected {expected:?}"),
             }
         }
-        assert_eq!(range(part(0, None)), None);
-        assert_eq!(range(part(5, None)).as_deref(), Some("bytes=5-"));
-        assert_eq!(range(part(5, Some(9))).as_deref(), Some("bytes=5-8"));
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::jwt::{SignError, assertion};
 use crate::key::KeyFile;
-use crate::source::{Source, SourceError, read_file, usual_port};
+use crate::source::{Source, SourceError, read_file};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use skidder_net::{
     Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route, WithoutTls, encode_percent,
-    excerpt, percent_encoded, secret_header,
+    excerpt, percent_encoded, secret_header, usual_port,
 };
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};

@@ -7,8 +7,7 @@
 //! (<https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html>).
 
 use serde_json::Value;
-use skidder_aws::unescape;
-use skidder_net::excerpt;
+use skidder_net::{excerpt, percent_decoded};
 
 /// Messages inside of messages: a rule of EventBridge sends to a topic, which sends to a topic.
 const DEPTH_MAX: u32 = 3;
@@ -105,7 +104,7 @@ impl Notification {
             let what = "an event that does not name its object: `s3.bucket.name` or `s3.object.key` is missing";
             return Err(NotificationError(format!("{what}: `{shown}`")));
         }
-        let key = unescape(written).unwrap_or_else(|| written.to_owned());
+        let key = percent_decoded(written, b' ').unwrap_or_else(|| written.to_owned());
         self.objects.push(Noted {
             arn: arn(text("/s3/bucket/arn"), bucket),
             bucket: bucket.to_owned(),
@@ -135,7 +134,7 @@ impl Notification {
             arn: arn(text("/resources/0"), bucket),
             bucket: bucket.to_owned(),
             key: key.to_owned(),
-            other_key: unescape(key).filter(|other| other != key),
+            other_key: percent_decoded(key, b' ').filter(|other| other != key),
             version: version(text("/detail/object/version-id")),
             region: text("/region").to_owned(),
         });

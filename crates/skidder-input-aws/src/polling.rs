@@ -4,8 +4,7 @@ use crate::objects::{ListedVersion, Objects, S3, Wanted, name_of};
 use crate::servers::{Endpoint, check_region};
 use crate::settings::BucketSettings;
 use crate::store::ObjectPlace;
-use skidder_amazon::{Failure, List};
-use skidder_aws::Listing;
+use skidder_amazon::{Failure, List, Listing};
 use skidder_input_objects::{
     Bucket, Listed, Page, PageError, PageFuture, PollSettings, Poller, poll, registry_prefix,
 };
@@ -66,8 +65,8 @@ impl Bucket for Pages {
 }
 
 impl Pages {
-    fn listed(&self, listed: skidder_aws::Listed) -> Listed<Wanted> {
-        let skidder_aws::Listed { key, etag, modified, .. } = listed;
+    fn listed(&self, listed: skidder_amazon::Listed) -> Listed<Wanted> {
+        let skidder_amazon::Listed { key, etag, modified, .. } = listed;
         let place = ObjectPlace {
             bucket: self.settings.bucket.clone(),
             region: self.region.clone(),

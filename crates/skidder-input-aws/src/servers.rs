@@ -1,7 +1,7 @@
 //! Where buckets and queues are, and how requests get there.
 
-use skidder_amazon::{Provider, QueueUrl, Service, Target, service_url, usual_port};
-use skidder_net::{HostUrl, ProxyChoice};
+use skidder_amazon::{Provider, QueueUrl, Service, Target, bucket_url, service_url};
+use skidder_net::{HostUrl, ProxyChoice, usual_port};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,22 +154,21 @@ impl Servers {
 
     /// A bucket in a region.
     pub(crate) fn bucket(&self, bucket: &BucketName, region: &str) -> Service {
-        let target = match bucket {
+        let url = match bucket {
             BucketName::Bucket(name) => {
                 let has_url = self.endpoint.as_ref().is_some_and(Endpoint::is_url);
                 // A name with dots has no certificate.
                 let by_path = self.path_style.unwrap_or(has_url || name.contains('.'));
-                let url = self.s3("s3", region);
-                Target::bucket(Some(url), region, (name, by_path), &self.proxy)
+                bucket_url(self.s3("s3", region), name, by_path)
             }
             // https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-naming.html
             BucketName::AccessPoint { name, account } => {
                 let mut url = self.s3("s3-accesspoint", region);
                 url.name = format!("{name}-{account}.{}", url.name);
-                Target::at(url, &self.proxy)
+                url
             }
         };
-        self.service("s3", region, target)
+        self.service("s3", region, url)
     }
 
     /// A queue.
@@ -183,7 +182,7 @@ impl Servers {
         }
         // The queue may be in another region than the buckets.
         let region = url.region.as_deref().unwrap_or(&self.region);
-        self.service("sqs", region, Target::at(server, &self.proxy))
+        self.service("sqs", region, server)
     }
 
     /// CloudWatch Logs (<https://docs.aws.amazon.com/general/latest/gr/cwl_region.html>).
@@ -199,14 +198,14 @@ impl Servers {
             }
             None => service_url(name, region),
         };
-        self.service("logs", region, Target::at(url, &self.proxy))
+        self.service("logs", region, url)
     }
 
-    fn service(&self, name: &'static str, region: &str, target: Target) -> Service {
+    fn service(&self, name: &'static str, region: &str, url: HostUrl) -> Service {
         Service {
             name,
             region: region.to_owned(),
-            target: Arc::new(target),
+            target: Arc::new(Target::at(url, &self.proxy)),
             tls: self.tls.clone(),
             provider: Arc::clone(&self.provider),
             timeout: self.timeout,

@@ -6,11 +6,9 @@ mod reading;
 use crate::AzureBlobs;
 use auth::{AZURE_AUTH, Access};
 pub use reading::{AZURE_BLOB_READING, BlobReading};
-use skidder_azure::{
-    Account, Credential, PAGE_BLOBS_MAX, Provider, Service, check_container_name, usual_port,
-};
+use skidder_azure::{Credential, PAGE_BLOBS_MAX, Provider, Service, Target, check_container_name};
 use skidder_config::{Group, Key, Section, settings};
-use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https, usual_port};
 use skidder_os::{Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsSettings};
 use std::collections::HashSet;
@@ -191,10 +189,10 @@ pub fn read(
     let tls = connect_with(section, &tls, url.https, fs).ok()?;
     let provider = Provider::new(access.credential, proxy.clone(), Arc::clone(fs));
     let provider = provider.map_err(|error| section.problem_named(error.setting(), &error)).ok()?;
-    let (account, provider) = (Arc::new(Account::at(url, &proxy)), Arc::new(provider));
-    let shown = shown.map_or_else(|| account.url(), |url| Account::at(url, &proxy).url());
+    let (target, provider) = (Arc::new(Target::at(url, &proxy)), Arc::new(provider));
+    let shown = shown.map_or_else(|| target.url(), |url| Target::at(url, &proxy).url());
     let service = |container: String| Service {
-        account: Arc::clone(&account),
+        target: Arc::clone(&target),
         container,
         tls: tls.clone(),
         provider: Arc::clone(&provider),
@@ -205,7 +203,7 @@ pub fn read(
         to_read(container, service)
     });
     let containers = containers.collect();
-    let name = name.or(access.account).unwrap_or_else(|| account.authority.clone());
+    let name = name.or(access.account).unwrap_or_else(|| target.authority.clone());
     let settings = Settings { account: name, url: shown, containers };
     Some(AzureBlobs::new(settings, Arc::clone(fs)))
 }

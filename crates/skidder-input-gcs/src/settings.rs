@@ -5,8 +5,8 @@ mod bucket;
 use crate::Gcs;
 pub use bucket::{BucketSettings, GCS_BUCKET, Listing, Reading};
 use skidder_config::{Group, Key, Secret, Section, settings};
-use skidder_google::{Retry, SCOPE_READ_ONLY, STORAGE_URL, Service, Source, Tokens, usual_port};
-use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https};
+use skidder_google::{Retry, SCOPE_READ_ONLY, STORAGE_URL, Service, Source, Target, Tokens};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https, usual_port};
 use skidder_os::Fs;
 use skidder_tls::{TlsClient, TlsSettings};
 use std::collections::HashSet;
@@ -106,7 +106,8 @@ pub fn read(
         return None;
     }
     let timeout = Duration::ZERO;
-    let service = Service { url, proxy, tls, tokens: Arc::new(tokens), timeout, retry };
+    let target = Arc::new(Target::at(url, &proxy));
+    let service = Service { target, tls, tokens: Arc::new(tokens), timeout, retry };
     Some(Gcs::new(Settings { service, buckets }, Arc::clone(fs)))
 }
 

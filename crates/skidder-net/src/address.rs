@@ -1,5 +1,6 @@
 //! Parts of URLs, as users write them.
 
+use crate::url::percent_decoded;
 use skidder_config::Secret;
 use std::net::Ipv6Addr;
 
@@ -78,20 +79,7 @@ fn read_port(text: &str) -> Result<u16, String> {
 
 fn decode_percent(text: &str) -> Result<String, String> {
     let wrong = || "the user or password is not percent-encoded correctly".to_owned();
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let digits = digits.ok_or_else(wrong)?;
-        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong())?);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| wrong())
+    percent_decoded(text, b'+').ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod address;
 mod client;
+pub mod cloud;
 mod connection;
 mod first;
 mod headers;
@@ -55,4 +56,4 @@ pub use socks::{SOCKS, SocksProxy};
 pub use steps::Steps;
 pub use streamed::{AnswerPieces, StreamedAnswer};
 pub use tcp::connect;
-pub use url::{HostUrl, encode_percent, percent_encoded};
+pub use url::{HostUrl, encode_path, encode_percent, percent_decoded, percent_encoded, usual_port};

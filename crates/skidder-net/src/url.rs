@@ -96,6 +96,11 @@ impl fmt::Display for HostUrl {
     }
 }
 
+/// The port of a URL without one, for [`HostUrl::parse`].
+pub fn usual_port(https: bool) -> u16 {
+    if https { 443 } else { 80 }
+}
+
 /// A text for a path or a query, percent-encoded as by [`encode_percent`].
 pub fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -115,6 +120,40 @@ pub fn encode_percent(out: &mut String, text: &str) {
     }
 }
 
+/// Percent-encodes a path: as [`encode_percent`], without its slashes.
+pub fn encode_path(out: &mut String, path: &str) {
+    for (number, part) in path.split('/').enumerate() {
+        if number > 0 {
+            out.push('/');
+        }
+        encode_percent(out, part);
+    }
+}
+
+/// Decodes `%XX`. `plus` is what `+` stands for: itself in a URL, a space in a form. `None` if a `%` has no number behind it,
+/// or the bytes are not UTF-8.
+pub fn percent_decoded(text: &str, plus: u8) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        rest = behind;
+        match first {
+            b'+' => bytes.push(plus),
+            b'%' => {
+                let (digits, behind) = behind.split_at_checked(2)?;
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return None;
+                }
+                let digits = std::str::from_utf8(digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = behind;
+            }
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +166,26 @@ mod tests {
     fn everything_with_a_meaning_in_a_url_is_percent_encoded() {
         let encoded = percent_encoded("a b/{\"c\":[\"ä\"]}");
         assert_eq!(encoded, "a%20b%2F%7B%22c%22%3A%5B%22%C3%A4%22%5D%7D");
+        let mut path = String::new();
+        encode_path(&mut path, "/test$file.text");
+        assert_eq!(path, "/test%24file.text");
+    }
+
+    #[test]
+    fn names_are_decoded_or_refused() {
+        let table = [
+            ("", Some(""), Some("")),
+            ("a+b%20c%2Bd", Some("a b c+d"), Some("a+b c+d")),
+            ("%C3%a4", Some("ä"), Some("ä")),
+            ("%", None, None),
+            ("%4", None, None),
+            ("%+1", None, None),
+            ("%ff", None, None),
+        ];
+        for (text, form, url) in table {
+            assert_eq!(percent_decoded(text, b' ').as_deref(), form, "{text}");
+            assert_eq!(percent_decoded(text, b'+').as_deref(), url, "{text}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::config::Config;
 use super::object::Object;
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue, Method};
-use skidder_amazon::{Ask, Client, Failure, Meter};
+use skidder_amazon::{Ask, Client, DIGEST, Failure, Meter};
 use skidder_net::Connection;
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ impl BucketClient {
         ask.headers = config.headers.iter().map(|(name, value)| (*name, &**value)).collect();
         ask.headers.push(("content-type", config.content_type()));
         ask.headers.push((CHECKSUM, &object.checksum));
+        ask.headers.push((DIGEST, &object.digest));
         ask.body = &object.body;
-        ask.digest = &object.digest;
         let answer = self.client.ask(ask).await.map_err(|failure| advised(failure, &config))?;
         let status = answer.status;
         match flaw(status, &answer.headers, answer.body, &object.checksum) {

@@ -1,6 +1,6 @@
 //! Settings of `output.s3`, checked.
 
-use skidder_amazon::{Source, Target};
+use skidder_amazon::{Source, Target, bucket_url, service_url};
 use skidder_event::Format;
 use skidder_net::{HostUrl, ProxyChoice};
 use skidder_outputs::CodecConfig;
@@ -101,8 +101,9 @@ impl Config {
 
     /// The bucket.
     pub(crate) fn target(&self) -> Target {
-        let bucket = (&*self.bucket, self.path_style);
-        Target::bucket(self.endpoint.clone(), &self.region, bucket, &self.proxy)
+        let server = self.endpoint.clone();
+        let server = server.unwrap_or_else(|| service_url("s3", &self.region));
+        Target::at(bucket_url(server, &self.bucket, self.path_style), &self.proxy)
     }
 
     /// The end of objects' names.

@@ -1,11 +1,10 @@
 //! `output.s3` from its section of the configuration.
 
 use super::config::{Batch, Compression, Config};
-use skidder_amazon::{CREDENTIALS, Source, usual_port};
-use skidder_aws::escape;
+use skidder_amazon::{CREDENTIALS, Source};
 use skidder_config::{Group, Key, OneOf, Section, Size, settings};
 use skidder_event::Format;
-use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, encode_percent, read_https, usual_port};
 use skidder_outputs::{
     BACKOFF, CodecConfig, Context, EVERY_OUTPUT, WITH_CODEC, read_backoff, timeout, workers,
 };
@@ -286,9 +285,9 @@ fn read_headers(section: &Section<'_>) -> Vec<(&'static str, String)> {
             if !text.is_empty() {
                 text.push('&');
             }
-            escape(&mut text, &name, None);
+            encode_percent(&mut text, &name);
             text.push('=');
-            escape(&mut text, &value, None);
+            encode_percent(&mut text, &value);
         }
         Ok(text)
     });

@@ -1,7 +1,9 @@
 //! A scripted server that checks signatures, and clients of it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use skidder_amazon::{Client, Failure, Meter, Provider, Refused, Service, Source, Target};
+use skidder_amazon::{
+    Client, Failure, Meter, Provider, Refused, Service, Source, Target, bucket_url,
+};
 use skidder_aws::Credentials;
 use skidder_config::Secret;
 use skidder_contract::{ReceivedRequest, Signer, listen, serve_all};
@@ -136,14 +138,14 @@ pub(crate) fn service(
 ) -> Service {
     let url = HostUrl::parse(&format!("http://{address}"), "", "", |_| 80).unwrap();
     let direct = ProxyChoice::Direct;
-    let target = match bucket {
-        Some(bucket) => Target::bucket(Some(url), REGION, (bucket, true), &direct),
-        None => Target::at(url, &direct),
+    let url = match bucket {
+        Some(bucket) => bucket_url(url, bucket, true),
+        None => url,
     };
     Service {
         name,
         region: REGION.to_owned(),
-        target: Arc::new(target),
+        target: Arc::new(Target::at(url, &direct)),
         tls: None,
         provider: Arc::new(Provider::new(source, direct, Arc::new(RealFs)).unwrap()),
         timeout: Duration::from_secs(20),

@@ -4,12 +4,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD};
 use skidder_azure::{
-    Account, AccountKey, ConnectionString, Container, Credential, Failure, Provider, Refused,
-    Service, usual_port,
+    AccountKey, ConnectionString, Container, Credential, Failure, Provider, Refused, Service,
+    Target,
 };
 use skidder_config::Secret;
 use skidder_contract::{ReceivedRequest, listen, serve_all};
-use skidder_net::{HostUrl, ProxyChoice};
+use skidder_net::{HostUrl, ProxyChoice, usual_port};
 use skidder_os::{Clock, RealFs, SystemClock};
 use skidder_tls::TlsClient;
 use std::collections::VecDeque;
@@ -98,7 +98,7 @@ pub(crate) fn service(url: HostUrl, container: &str, credential: Credential) -> 
     let direct = ProxyChoice::Direct;
     let provider = Provider::new(credential, direct.clone(), Arc::new(RealFs)).unwrap();
     Service {
-        account: Arc::new(Account::at(url, &direct)),
+        target: Arc::new(Target::at(url, &direct)),
         container: container.to_owned(),
         tls: None,
         provider: Arc::new(provider),

@@ -1,22 +1,24 @@
 //! Requests to a server of the test's own.
 
 use super::*;
-use crate::source::{Source, usual_port};
+use crate::source::Source;
 use crate::storage::{List, ObjectName, Part, Storage};
+use skidder_net::{HostUrl, ProxyChoice, usual_port};
 use skidder_os::{RealFs, SystemClock};
-use std::sync::Mutex as StdMutex;
+use std::collections::VecDeque;
+use std::sync::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 /// Heads of requests.
-type Heads = Arc<StdMutex<Vec<String>>>;
+type Heads = Arc<Mutex<Vec<String>>>;
 
 /// A server that answers the requests of all connections with these answers, one after the other.
 async fn serve(answers: Vec<String>) -> (u16, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let heads = Heads::default();
-    let (seen, answers) = (Arc::clone(&heads), Arc::new(StdMutex::new(VecDeque::from(answers))));
+    let (seen, answers) = (Arc::clone(&heads), Arc::new(Mutex::new(VecDeque::from(answers))));
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -49,9 +51,9 @@ fn storage(port: u16, source: Source, attempts: u32) -> Storage {
     let fs = Arc::new(RealFs);
     let tokens = Tokens::new(source, "read", ProxyChoice::Direct, fs).unwrap();
     let url = format!("http://127.0.0.1:{port}/storage/v1");
+    let url = HostUrl::parse(&url, "", "", usual_port).unwrap();
     let service = Service {
-        url: HostUrl::parse(&url, "", "", usual_port).unwrap(),
-        proxy: ProxyChoice::Direct,
+        target: Arc::new(Target::at(url, &ProxyChoice::Direct)),
         tls: None,
         tokens: Arc::new(tokens),
         timeout: Duration::from_secs(5),

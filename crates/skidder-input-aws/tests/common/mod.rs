@@ -6,7 +6,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Method;
 use serde_json::{Value, json};
-use skidder_amazon::{Ask, Bucket, List, Provider, Queue, QueueUrl, Service, Source, Target};
+use skidder_amazon::{
+    Ask, Bucket, List, Provider, Queue, QueueUrl, Service, Source, Target, bucket_url,
+};
 use skidder_aws::Credentials;
 use skidder_config::{Problems, Secret, Settings};
 use skidder_input::Input;
@@ -52,17 +54,18 @@ impl Cloud {
         let address = format!("http://127.0.0.1:{}", self.server.port());
         let url = HostUrl::parse(&address, "", "", |_| 80).unwrap();
         let direct = ProxyChoice::Direct;
-        let target = match bucket {
-            Some(bucket) => Target::bucket(Some(url), self.region, (bucket, true), &direct),
-            None => Target::at(url, &direct),
+        let url = match bucket {
+            Some(bucket) => bucket_url(url, bucket, true),
+            None => url,
         };
+        let target = Arc::new(Target::at(url, &direct));
         let secret = Secret::new(USER.1);
         let keys = Credentials { id: USER.0.to_owned(), secret, session: None };
         let provider = Provider::new(Source::Fixed(keys), direct, Arc::new(RealFs)).unwrap();
         Service {
             name,
             region: self.region.to_owned(),
-            target: Arc::new(target),
+            target,
             tls: None,
             provider: Arc::new(provider),
             timeout: Duration::from_secs(20),
@@ -75,11 +78,9 @@ impl Cloud {
 
     async fn send(&self, method: Method, bucket: &str, key: Option<&str>, body: Bytes) {
         let body = [body];
-        let digest = skidder_aws::digest(body.iter().map(|piece| &piece[..]));
         let mut ask = Ask::empty(method, key);
         ask.headers = vec![("content-type", "text/plain"), ("x-amz-meta-team", "a")];
         ask.body = &body;
-        ask.digest = &digest;
         self.client("s3", Some(bucket)).ask(ask).await.unwrap();
     }
 

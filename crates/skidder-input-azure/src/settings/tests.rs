@@ -133,7 +133,7 @@ fn a_url_of_another_server_is_where_blobs_are_and_what_events_show() {
     let settings = self::settings(text);
     assert_eq!(settings.url, "https://shown.example.com");
     assert_eq!(
-        settings.containers[0].service.account.url(),
+        settings.containers[0].service.target.url(),
         "http://127.0.0.1:10000/devstoreaccount1"
     );
 }

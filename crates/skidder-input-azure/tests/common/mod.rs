@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use skidder_azure::{Account, ConnectionString, Container, Provider, Put, Service, usual_port};
+use skidder_azure::{ConnectionString, Container, Provider, Put, Service, Target};
 use skidder_config::{Problems, Settings};
 use skidder_input::Input;
 use skidder_input_azure::{
     AZURE_BLOB_INPUT, AZURE_BLOB_READING, AZURE_LISTING, BlobReading, ContainerSettings,
     ListingOptions,
 };
-use skidder_net::{HostUrl, ProxyChoice};
+use skidder_net::{HostUrl, ProxyChoice, usual_port};
 use skidder_os::{Fs, RealFs, SystemClock};
 use skidder_read::FilestreamSettings;
 use skidder_read::scan::ScanSettings;
@@ -48,7 +48,7 @@ impl Cloud {
         let direct = ProxyChoice::Direct;
         let provider = Provider::new(key, direct.clone(), Arc::new(RealFs)).unwrap();
         let service = Service {
-            account: Arc::new(Account::at(url, &direct)),
+            target: Arc::new(Target::at(url, &direct)),
             container: container.to_owned(),
             tls: None,
             provider: Arc::new(provider),

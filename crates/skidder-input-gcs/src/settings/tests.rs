@@ -52,7 +52,7 @@ fn the_defaults_are_those_of_filebeat() {
         factor: 2.0,
     };
     assert_eq!(service.retry, retry);
-    assert_eq!(service.url.to_string(), "http://127.0.0.1:1/storage/v1");
+    assert_eq!(service.target.url(), "http://127.0.0.1:1/storage/v1");
     assert!(service.tls.is_none() && *service.tokens.source() == Source::None);
     let expected = Listing {
         workers: 1,
@@ -125,7 +125,7 @@ fn credentials_are_of_a_file_or_a_text_or_the_environment() {
     assert!(input.is_some() && problems.contains("no effect beside"), "{problems}");
     let (input, _) = read_in(&file, &[]);
     let service = input.expect("no problem").settings.service;
-    assert_eq!(service.url.to_string(), "https://storage.googleapis.com:443/storage/v1");
+    assert_eq!(service.target.url(), "https://storage.googleapis.com/storage/v1");
     assert!(service.tls.is_some());
 }
 

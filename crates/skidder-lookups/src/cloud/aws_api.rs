@@ -5,8 +5,9 @@
 //! `DescribeTags` (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeTags.html>).
 
 use super::providers::{AskError, CloudClient};
-use skidder_aws::{Credentials, EMPTY_DIGEST, Request, Scope, authorization, text_of, time_text};
+use skidder_aws::{Credentials, EMPTY_DIGEST, Request, Scope, authorization, time_text};
 use skidder_config::Secret;
+use skidder_net::cloud::text_of;
 use skidder_net::{HttpClient, HttpRequest, percent_encoded};
 
 /// The tag that nodes of EKS have.

@@ -1,10 +1,9 @@
 //! Listings of a bucket
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>), and the encoding of the names in them.
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>).
 
-use crate::answer::push_reference;
-use crate::time_of;
-use quick_xml::Reader;
-use quick_xml::events::Event;
+use skidder_aws::time_of;
+use skidder_net::cloud::{Ended, ListingError, walk};
+use skidder_net::percent_decoded;
 use skidder_os::Timestamp;
 use std::mem::take;
 
@@ -32,50 +31,11 @@ pub struct Listed {
     pub storage_class: String,
 }
 
-/// Why an answer is no page of a listing. The sentence begins with "the listing".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the listing {0}")]
-pub struct ListingError(&'static str);
-
 /// Reads a page. One that is cut short is an error, and never a shorter page.
-///
-/// # Errors
-///
-/// It is no listing, or not a whole one.
-pub fn read_listing(answer: &[u8]) -> Result<Listing, ListingError> {
-    let mut reader = Reader::from_reader(answer);
+pub(crate) fn read_listing(answer: &[u8]) -> Result<Listing, ListingError> {
     let mut page = Page::default();
-    // The names of the elements around, from the outside.
-    let mut path: Vec<String> = Vec::new();
-    let mut text = String::new();
-    loop {
-        match reader.read_event().map_err(|_| ListingError("is no XML"))? {
-            Event::Start(tag) => {
-                text.clear();
-                path.push(tag.local_name().as_ref().to_owned());
-                let names: Vec<&str> = path.iter().map(String::as_str).collect();
-                match names[..] {
-                    ["ListBucketResult"] | [_, _, ..] => {}
-                    _ => return Err(ListingError("is another document")),
-                }
-            }
-            Event::Text(piece) => text.push_str(&piece),
-            Event::GeneralRef(name) => {
-                let known = push_reference(&mut text, &name);
-                known.ok_or(ListingError("has an unknown entity"))?;
-            }
-            Event::End(_) => {
-                let names: Vec<&str> = path.iter().map(String::as_str).collect();
-                page.end_of(&names, &mut text)?;
-                path.pop();
-                if path.is_empty() {
-                    return page.finish();
-                }
-            }
-            Event::Eof => return Err(ListingError("ends early")),
-            _ => {}
-        }
-    }
+    walk(answer, Some("ListBucketResult"), |ended| page.end_of(ended))?;
+    page.finish()
 }
 
 /// What was read of a page so far.
@@ -91,23 +51,25 @@ struct Page {
 
 impl Page {
     /// Takes the text of the innermost element.
-    fn end_of(&mut self, path: &[&str], text: &mut String) -> Result<(), ListingError> {
-        match path {
+    fn end_of(&mut self, ended: Ended<'_>) -> Result<(), ListingError> {
+        let text = ended.text;
+        match ended.path {
             [_, "IsTruncated"] => self.is_cut = text.trim() == "true",
             [_, "EncodingType"] => self.is_encoded = text.trim() == "url",
-            [_, "NextContinuationToken"] => self.next = Some(take(text)),
-            [_, "Contents", "Key"] => self.object.key = take(text),
-            [_, "Contents", "ETag"] => self.object.etag = take(text),
-            [_, "Contents", "StorageClass"] => self.object.storage_class = take(text),
+            [_, "NextContinuationToken"] => self.next = Some(text.to_owned()),
+            [_, "Contents", "Key"] => text.clone_into(&mut self.object.key),
+            [_, "Contents", "ETag"] => text.clone_into(&mut self.object.etag),
+            [_, "Contents", "StorageClass"] => text.clone_into(&mut self.object.storage_class),
             [_, "Contents", "LastModified"] => self.object.modified = time_of(text.trim()),
             [_, "Contents", "Size"] => {
                 let size = text.trim().parse();
-                self.object.size = size.map_err(|_| ListingError("has a size that is none"))?;
+                self.object.size =
+                    size.map_err(|_| ListingError::Content("has a size that is none"))?;
                 self.has_size = true;
             }
             [_, "Contents"] => {
                 if self.object.key.is_empty() || !take(&mut self.has_size) {
-                    return Err(ListingError("has an object without a name or size"));
+                    return Err(ListingError::Content("has an object without a name or size"));
                 }
                 self.objects.push(take(&mut self.object));
             }
@@ -119,40 +81,17 @@ impl Page {
     fn finish(mut self) -> Result<Listing, ListingError> {
         if self.is_encoded {
             for object in &mut self.objects {
-                let key = unescape(&object.key);
-                object.key = key.ok_or(ListingError("has a name that cannot be decoded"))?;
+                let key = percent_decoded(&object.key, b' ');
+                object.key =
+                    key.ok_or(ListingError::Content("has a name that cannot be decoded"))?;
             }
         }
-        let next = self.next.filter(|_| self.is_cut);
+        let next = self.next.filter(|next| self.is_cut && !next.is_empty());
         if self.is_cut && next.is_none() {
-            return Err(ListingError("goes on, and does not say where"));
+            return Err(ListingError::Content("goes on, and does not say where"));
         }
         Ok(Listing { objects: self.objects, next })
     }
-}
-
-/// Decodes `%XX` and `+` (for a space), as names in listings and notifications have them. Nothing if a `%` has no number
-/// behind it, or the bytes are not UTF-8.
-pub fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        match first {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let (digits, behind) = behind.split_at_checked(2)?;
-                if !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return None;
-                }
-                let digits = std::str::from_utf8(digits).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                rest = behind;
-            }
-            other => bytes.push(other),
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -229,22 +168,6 @@ mod tests {
         for (text, expected) in table {
             let error = read_listing(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn names_are_decoded_or_refused() {
-        let table = [
-            ("", Some("")),
-            ("a+b%20c%2Bd", Some("a b c+d")),
-            ("%C3%a4", Some("ä")),
-            ("%", None),
-            ("%4", None),
-            ("%+1", None),
-            ("%ff", None),
-        ];
-        for (text, expected) in table {
-            assert_eq!(unescape(text).as_deref(), expected, "{text}");
         }
     }
 }
