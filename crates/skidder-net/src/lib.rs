@@ -38,7 +38,7 @@ pub use http2::{Http2, Http2Answer};
 pub use login::Login;
 pub use post::{POSTER, PostError, Posted, Poster, PosterDefaults};
 pub use proxy_choice::{Environment, PROXY, ProxyChoice};
-pub use read::{HTTPS, TLS, read_headers, read_hosts, read_https, read_tls};
+pub use read::{HTTPS, Reported, TLS, read_client, read_headers, read_hosts, read_https, read_tls};
 pub use redact::{Redactor, redact};
 pub use route::{
     Host, NetError, Proxy, Route, Stream, WithoutTls, connect_remedy, dial, encrypt, is_hang_up,
