@@ -1,8 +1,9 @@
 //! The network: everything between a setting that names a server and bytes on a connection.
 //!
 //! Clients of HTTP use [`HttpClient`] for single requests and [`Connection`] for many requests to one host, with answers
-//! whole ([`Connection::send`]) or piece by piece ([`Connection::send_streamed`]); clients of
-//! other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and [`serve_http`].
+//! whole ([`Connection::send`]) or piece by piece ([`Connection::send_streamed`]); those of clouds sign them ([`cloud`]).
+//! Clients of other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and
+//! [`serve_http`].
 
 mod address;
 mod client;
