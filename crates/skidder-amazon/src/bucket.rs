@@ -9,7 +9,7 @@ use crate::listing::{Listing, read_listing};
 use crate::object::ObjectHead;
 use crate::refused::Refused;
 use http::{HeaderMap, Method};
-use skidder_net::cloud::{Ask, Opened, first_byte, range, text_of, whole_size};
+use skidder_net::cloud::{Ask, Opened, Part, first_byte, range, text_of, whole_size};
 use skidder_net::{encode_path, encode_percent};
 
 /// How messages call the service.
@@ -43,18 +43,6 @@ pub struct ObjectName<'a> {
     pub key: &'a str,
     /// The version, in a bucket with versions; nothing for the current one.
     pub version: Option<&'a str>,
-}
-
-/// Which bytes of an object, and under which condition.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Part<'a> {
-    /// Bytes that are left out at its beginning. A part that would begin at the end of the object or behind it is refused
-    /// with 416 ([`Refused::is_behind_the_end`]).
-    pub from: u64,
-    /// The offset behind the last byte, larger than `from`; nothing for all.
-    pub until: Option<u64>,
-    /// The object must have this `etag`, else the server refuses with 412 ([`Refused::is_changed`]).
-    pub if_match: Option<&'a str>,
 }
 
 /// An object whose content is on its way.
@@ -151,8 +139,7 @@ impl Bucket {
                 "it is another object than `if-match` names".to_owned(),
             ));
         }
-        let end = part.until.unwrap_or(u64::MAX).min(head.size);
-        let content = Content::new(body, end.saturating_sub(part.from), (S3, "object"));
+        let content = Content::new(body, part.bytes_of(head.size), (S3, "object"));
         Ok(GotObject { head, headers, content })
     }
 

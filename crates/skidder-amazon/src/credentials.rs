@@ -6,6 +6,7 @@ use crate::roles::{Role, RoleClient, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
 use skidder_config::{Group, Key, Secret, Section, settings};
 use skidder_net::ProxyChoice;
+use skidder_net::cloud::Temporary;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
@@ -41,9 +42,6 @@ const NO_PROCESS: &str = "let the program keep `shared_credential_file` fresh: i
 
 /// The credentials of a role are renewed this long before they expire.
 const MARGIN: Duration = Duration::from_mins(5);
-
-/// Credentials that end soon and could not be renewed, or were issued so, are used for this long before the next try.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// Where the credentials come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,16 +198,7 @@ pub struct Provider {
     /// The token service, for another role.
     tokens: Option<Service>,
     /// Those of a role.
-    given: tokio::sync::Mutex<Option<Given>>,
-}
-
-/// Credentials of a role.
-struct Given {
-    credentials: Credentials,
-    /// When they end.
-    until: Timestamp,
-    /// No request for others before this time.
-    next_try: Timestamp,
+    given: Temporary<Credentials>,
 }
 
 impl fmt::Debug for Provider {
@@ -237,7 +226,7 @@ impl Provider {
             _ => None,
         };
         let client = RoleClient { fs, tls, proxy };
-        Ok(Self { source, client, tokens, given: tokio::sync::Mutex::default() })
+        Ok(Self { source, client, tokens, given: Temporary::default() })
     }
 
     /// Credentials that hold now. Those of a file are read each time, those of a role requested shortly before they expire.
@@ -252,36 +241,18 @@ impl Provider {
             Source::Role(_) => MARGIN,
             Source::Assumed(assume) => assume.window,
         };
-        let mut given = self.given.lock().await;
-        let now = clock.wall();
-        if let Some(Given { credentials, until, next_try }) = &*given
-            && now < *until
-            && (now < until.earlier_by(margin) || now < *next_try)
-        {
-            return Ok(credentials.clone());
-        }
-        let next_try = Timestamp(now.0.saturating_add(RETRY.as_nanos() as i64));
-        match (self.ask(clock).await, &mut *given) {
-            (Ok((credentials, until)), _) => {
-                *given = Some(Given { credentials: credentials.clone(), until, next_try });
-                Ok(credentials)
-            }
-            (Err(error), Some(given)) if now < given.until => {
-                tracing::warn!(%error, "cannot replace credentials that run out soon");
-                given.next_try = next_try;
-                Ok(given.credentials.clone())
-            }
-            (Err(error), _) => Err(error),
-        }
+        let warn = |error| tracing::warn!(%error, "cannot replace credentials that run out soon");
+        self.given.get(clock, margin, |now| self.ask(clock, now), warn).await
     }
 
     /// New credentials of a role, and until when they hold.
     async fn ask(
         &self,
         clock: &Arc<dyn Clock>,
+        now: Timestamp,
     ) -> Result<(Credentials, Timestamp), CredentialsError> {
         match (&self.source, &self.tokens) {
-            (Source::Role(role), _) => Ok(role.ask(&self.client, clock.wall()).await?),
+            (Source::Role(role), _) => Ok(role.ask(&self.client, now).await?),
             (Source::Assumed(assume), Some(tokens)) => assume.ask(tokens, clock).await,
             _ => unreachable!("others need not be requested"),
         }
@@ -289,6 +260,6 @@ impl Provider {
 
     /// The server does not accept these credentials any more: those of a role are requested again.
     pub async fn forget(&self) {
-        *self.given.lock().await = None;
+        self.given.forget().await;
     }
 }

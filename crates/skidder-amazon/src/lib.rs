@@ -26,7 +26,7 @@ mod sign;
 mod urls;
 
 pub use assume::Assume;
-pub use bucket::{Bucket, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX, Part};
+pub use bucket::{Bucket, Copied, GotObject, List, ObjectName, PAGE_OBJECTS_MAX};
 pub use client::{Client, Content, Failure, Service};
 pub use credentials::{CREDENTIALS, CredentialsError, Provider, Source};
 pub use listing::{Listed, Listing};
@@ -42,5 +42,5 @@ pub use queue::{
 pub use refused::Refused;
 pub use roles::{ContainerToken, Role, RoleError};
 pub use sign::DIGEST;
-pub use skidder_net::cloud::{Ask, Meter, Target};
+pub use skidder_net::cloud::{Ask, Meter, Part, Target};
 pub use urls::{bucket_url, service_url};

@@ -5,6 +5,7 @@ use crate::bucket::version_of;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED};
 use skidder_aws::http_time_of;
+use skidder_net::cloud::{header_text, metadata};
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
 
@@ -35,14 +36,7 @@ pub struct ObjectHead {
 impl ObjectHead {
     /// Reads headers. The error describes what is missing.
     pub(crate) fn read(headers: &HeaderMap, size: Option<u64>) -> Result<Self, &'static str> {
-        let text = |name: HeaderName| {
-            let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
-            value.unwrap_or_default().into_owned()
-        };
-        let metadata = headers.iter().filter_map(|(name, value)| {
-            let name = name.as_str().strip_prefix(METADATA)?;
-            Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        });
+        let text = |name| header_text(headers, name);
         let head = Self {
             size: size.ok_or("it does not say how large the object is")?,
             etag: text(ETAG),
@@ -50,7 +44,7 @@ impl ObjectHead {
             modified: http_time_of(&text(LAST_MODIFIED)),
             content_type: text(CONTENT_TYPE),
             content_encoding: text(CONTENT_ENCODING),
-            metadata: metadata.collect(),
+            metadata: metadata(headers, METADATA),
             storage_class: text(HeaderName::from_static("x-amz-storage-class")),
         };
         if head.etag.is_empty() {

@@ -7,7 +7,7 @@
 
 use http::HeaderMap;
 use serde_json::Value;
-use skidder_net::cloud::{Refusal, text_of};
+use skidder_net::cloud::{Refusal, show_refusal, text_of};
 use skidder_net::excerpt;
 use std::fmt;
 
@@ -121,17 +121,7 @@ impl Refusal for Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the server answered {}", self.status)?;
-        if !self.code.is_empty() {
-            write!(out, " `{}`", self.code)?;
-        }
-        if !self.message.is_empty() {
-            write!(out, ": {}", self.message)?;
-        }
-        if !self.advice.is_empty() {
-            write!(out, "; {}", self.advice)?;
-        }
-        Ok(())
+        show_refusal(out, self.status, &self.code, &self.message, &self.advice)
     }
 }
 

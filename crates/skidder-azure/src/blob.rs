@@ -5,6 +5,7 @@ use crate::client::Content;
 use crate::time::http_time_of;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED};
+use skidder_net::cloud::{header_text, metadata};
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
 
@@ -30,18 +31,6 @@ pub struct BlobHead {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Which bytes of a blob, and under which condition.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Part<'a> {
-    /// Bytes that are left out at its beginning. A part that would begin at the end of the blob or behind it is refused with
-    /// 416 ([`crate::Refused::is_behind_the_end`]).
-    pub from: u64,
-    /// The offset behind the last byte, larger than `from`; `None` for all.
-    pub until: Option<u64>,
-    /// The blob must have this `etag` (without quotes), else the server refuses with 412 ([`crate::Refused::is_changed`]).
-    pub if_match: Option<&'a str>,
-}
-
 /// A blob whose content is on its way.
 #[derive(Debug)]
 pub struct GotBlob<'a> {
@@ -54,14 +43,7 @@ pub struct GotBlob<'a> {
 impl BlobHead {
     /// Reads headers. The error describes what is missing.
     pub(crate) fn read(headers: &HeaderMap, size: Option<u64>) -> Result<Self, &'static str> {
-        let text = |name: HeaderName| {
-            let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
-            value.unwrap_or_default().into_owned()
-        };
-        let metadata = headers.iter().filter_map(|(name, value)| {
-            let name = name.as_str().strip_prefix(METADATA)?;
-            Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        });
+        let text = |name| header_text(headers, name);
         let head = Self {
             size: size.ok_or("it does not say how large the blob is")?,
             etag: etag_of(headers),
@@ -69,7 +51,7 @@ impl BlobHead {
             kind: text(HeaderName::from_static("x-ms-blob-type")),
             content_type: text(CONTENT_TYPE),
             content_encoding: text(CONTENT_ENCODING),
-            metadata: metadata.collect(),
+            metadata: metadata(headers, METADATA),
         };
         if head.etag.is_empty() {
             return Err("there is no `etag`");

@@ -4,14 +4,14 @@
 //! What a server answers is checked: a part of a blob that is not the one that was asked for, or that ends early, is an
 //! error. Conditions and `etag`s are what several processes agree by, as those that share the partitions of an event hub.
 
-use crate::blob::{BlobHead, GotBlob, METADATA, Part, etag_of};
+use crate::blob::{BlobHead, GotBlob, METADATA, etag_of};
 use crate::client::{AZURE, Client, Content, Failure, unexpected};
 use crate::listing::{Listing, read_listing};
 use crate::time::http_time_of;
 use bytes::Bytes;
 use http::header::LAST_MODIFIED;
 use http::{HeaderMap, Method};
-use skidder_net::cloud::{Ask, Opened, first_byte, range, whole_size};
+use skidder_net::cloud::{Ask, Opened, Part, first_byte, range, whole_size};
 use skidder_os::Timestamp;
 use std::collections::BTreeMap;
 
@@ -177,8 +177,7 @@ impl Container {
         if part.if_match.is_some_and(|etag| etag != head.etag) {
             return Err(unexpected(status, "it is another blob than `if-match` names"));
         }
-        let end = part.until.unwrap_or(u64::MAX).min(head.size);
-        let content = Content::new(body, end.saturating_sub(part.from), (AZURE, "blob"));
+        let content = Content::new(body, part.bytes_of(head.size), (AZURE, "blob"));
         Ok(GotBlob { head, content })
     }
 

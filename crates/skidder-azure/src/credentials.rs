@@ -4,7 +4,8 @@ use crate::sign::AccountKey;
 use crate::tokens::{TokenClient, TokenError, TokenSource};
 use skidder_config::Secret;
 use skidder_net::ProxyChoice;
-use skidder_os::{Clock, Fs, Timestamp};
+use skidder_net::cloud::Temporary;
+use skidder_os::{Clock, Fs};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +13,6 @@ use std::time::Duration;
 
 /// A token is renewed this long before it expires.
 const MARGIN: Duration = Duration::from_mins(5);
-/// A token that ends soon and could not be renewed, or was issued so, is used for this long before the next try.
-const RETRY: Duration = Duration::from_secs(10);
-
 /// What requests show.
 #[derive(Clone, Debug)]
 pub enum Credential {
@@ -49,16 +47,7 @@ pub enum CredentialsError {
 pub struct Provider {
     credential: Credential,
     client: TokenClient,
-    given: tokio::sync::Mutex<Option<Given>>,
-}
-
-/// A token.
-struct Given {
-    token: Secret,
-    /// When it ends.
-    until: Timestamp,
-    /// No request for another one before this time.
-    next_try: Timestamp,
+    given: Temporary<Secret>,
 }
 
 /// What one request shows.
@@ -89,7 +78,7 @@ impl Provider {
         // `ssl` of the settings is about the server of the blobs.
         let tls = is_https.then(|| TlsClient::new(&TlsSettings::default(), fs)).transpose()?;
         let client = TokenClient { tls, proxy };
-        Ok(Self { credential, client, given: tokio::sync::Mutex::default() })
+        Ok(Self { credential, client, given: Temporary::default() })
     }
 
     /// Where the credentials come from.
@@ -104,32 +93,13 @@ impl Provider {
             Credential::Sas(sas) => return Ok(Shown::Sas(sas)),
             Credential::Token(source) => source,
         };
-        let mut given = self.given.lock().await;
-        let now = clock.wall();
-        if let Some(Given { token, until, next_try }) = &*given
-            && now < *until
-            && (now < until.earlier_by(MARGIN) || now < *next_try)
-        {
-            return Ok(Shown::Token(token.clone()));
-        }
-        let retry = i64::try_from(RETRY.as_nanos()).unwrap_or(i64::MAX);
-        let next_try = Timestamp(now.0.saturating_add(retry));
-        match (self.client.ask(source, now).await, &mut *given) {
-            (Ok((token, until)), _) => {
-                *given = Some(Given { token: token.clone(), until, next_try });
-                Ok(Shown::Token(token))
-            }
-            (Err(error), Some(given)) if now < given.until => {
-                tracing::warn!(%error, "cannot replace a token that expires soon");
-                given.next_try = next_try;
-                Ok(Shown::Token(given.token.clone()))
-            }
-            (Err(error), _) => Err(error.into()),
-        }
+        let request = |now| self.client.ask(source, now);
+        let warn = |error| tracing::warn!(%error, "cannot replace a token that expires soon");
+        Ok(Shown::Token(self.given.get(clock, MARGIN, request, warn).await?))
     }
 
     /// The server does not accept the token any more: another one is requested.
     pub(crate) async fn forget(&self) {
-        *self.given.lock().await = None;
+        self.given.forget().await;
     }
 }

@@ -22,7 +22,7 @@ mod sign;
 mod time;
 mod tokens;
 
-pub use blob::{BlobHead, GotBlob, Part};
+pub use blob::{BlobHead, GotBlob};
 pub use client::{Client, Content, Failure, Service};
 pub use connection_string::{ConnectionString, ConnectionStringError};
 pub use container::{
@@ -33,7 +33,7 @@ pub use lease::{LEASE_MAX, LEASE_MIN, Lease};
 pub use listing::{Listed, Listing};
 pub use refused::Refused;
 pub use sign::{AccountKey, KeyError};
-pub use skidder_net::cloud::{Meter, Target};
+pub use skidder_net::cloud::{Meter, Part, Target};
 pub use time::http_time_of;
 pub use tokens::{ManagedIdentity, TokenError, TokenSource, authority_host};
 

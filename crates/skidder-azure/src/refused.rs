@@ -4,7 +4,7 @@
 //! (<https://learn.microsoft.com/rest/api/storageservices/status-and-error-codes2>).
 
 use http::HeaderMap;
-use skidder_net::cloud::{Refusal, XmlError, walk};
+use skidder_net::cloud::{Refusal, XmlError, show_refusal, walk};
 use skidder_net::excerpt;
 use std::fmt;
 
@@ -97,17 +97,7 @@ impl Refusal for Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the server answered {}", self.status)?;
-        if !self.code.is_empty() {
-            write!(out, " `{}`", self.code)?;
-        }
-        if !self.message.is_empty() {
-            write!(out, ": {}", self.message)?;
-        }
-        if !self.advice.is_empty() {
-            write!(out, "; {}", self.advice)?;
-        }
-        Ok(())
+        show_refusal(out, self.status, &self.code, &self.message, &self.advice)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use serde_json::Value;
-use skidder_net::cloud::Refusal;
+use skidder_net::cloud::{Refusal, show_refusal};
 use skidder_net::{excerpt, retry_after};
 use std::fmt;
 use std::time::Duration;
@@ -72,17 +72,7 @@ impl Refusal for Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the server answered {}", self.status)?;
-        if !self.reason.is_empty() {
-            write!(out, " `{}`", self.reason)?;
-        }
-        if !self.message.is_empty() {
-            write!(out, ": {}", self.message)?;
-        }
-        if !self.advice.is_empty() {
-            write!(out, "; {}", self.advice)?;
-        }
-        Ok(())
+        show_refusal(out, self.status, &self.reason, &self.message, &self.advice)
     }
 }
 

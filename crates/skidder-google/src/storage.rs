@@ -144,8 +144,9 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is no success, also after the tries that are allowed; or the answer is another part than the one that was asked for. An object that is not there is refused
-    /// with 404 ([`Refused::is_missing`]), one with another content with 412 ([`Refused::is_changed`]).
+    /// There is no answer, or it is no success, also after the tries that are allowed; or the answer is another part than the
+    /// one that was asked for. An object that is not there is refused with 404 ([`Refused::is_missing`]), one with another
+    /// content with 412 ([`Refused::is_changed`]).
     ///
     /// # Panics
     ///

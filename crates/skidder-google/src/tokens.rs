@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
+use skidder_net::cloud::Temporary;
 use skidder_net::{
     Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route, WithoutTls, encode_percent,
     excerpt, percent_encoded, secret_header, usual_port,
@@ -21,8 +22,6 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// A token is replaced this long before it ends, as Google's own programs do.
 const MARGIN: Duration = Duration::from_secs(225);
-/// A token that ends soon and could not be replaced is used for this long before the next try.
-const RETRY: Duration = Duration::from_secs(10);
 /// Bytes of an answer that a message shows.
 const SHOWN_BYTES_MAX: usize = 300;
 /// Where a machine's metadata server has tokens
@@ -98,16 +97,8 @@ pub struct Tokens {
     fs: Arc<dyn Fs>,
     tls: Option<Arc<TlsClient>>,
     proxy: ProxyChoice,
-    given: tokio::sync::Mutex<Option<Given>>,
-}
-
-/// A token.
-struct Given {
-    header: HeaderValue,
-    /// When it ends.
-    until: Timestamp,
-    /// No request for another one before this time.
-    next_try: Timestamp,
+    /// Headers with a token.
+    given: Temporary<HeaderValue>,
 }
 
 /// A question for a token.
@@ -142,7 +133,7 @@ impl Tokens {
         let is_https = !matches!(source, Source::None | Source::Machine(_));
         let tls = is_https.then(|| TlsClient::new(&TlsSettings::default(), Arc::clone(&fs)));
         let tls = tls.transpose()?;
-        Ok(Self { source, scope, fs, tls, proxy, given: tokio::sync::Mutex::default() })
+        Ok(Self { source, scope, fs, tls, proxy, given: Temporary::default() })
     }
 
     /// Where the credentials come from.
@@ -160,35 +151,13 @@ impl Tokens {
         if self.source == Source::None {
             return Ok(None);
         }
-        let mut given = self.given.lock().await;
-        let now = clock.wall();
-        if let Some(Given { header, until, next_try }) = &*given
-            && now < *until
-            && (now < until.earlier_by(MARGIN) || now < *next_try)
-        {
-            return Ok(Some(header.clone()));
-        }
-        let next_try = later(now, RETRY);
-        match (self.ask(now).await, &mut *given) {
-            (Ok((header, until)), _) => {
-                *given = Some(Given { header: header.clone(), until, next_try });
-                Ok(Some(header))
-            }
-            (Err(error), Some(given)) if now < given.until => {
-                tracing::warn!(%error, "cannot replace a token that ends soon");
-                given.next_try = next_try;
-                Ok(Some(given.header.clone()))
-            }
-            (Err(error), _) => Err(error),
-        }
+        let warn = |error| tracing::warn!(%error, "cannot replace a token that ends soon");
+        self.given.get(clock, MARGIN, |now| self.ask(now), warn).await.map(Some)
     }
 
     /// The server does not accept this token any more: another one is requested next time.
     pub async fn forget(&self, header: &HeaderValue) {
-        let mut given = self.given.lock().await;
-        if given.as_ref().is_some_and(|given| given.header == *header) {
-            *given = None;
-        }
+        self.given.forget_this(header).await;
     }
 
     /// A new token, and until when it holds.

@@ -12,9 +12,8 @@ pub use selector::{AWS_S3_OBJECT, Selector};
 use skidder_amazon::{CREDENTIALS, Provider, QueueUrl, Source, VISIBILITY_MAX, WAIT_MAX};
 use skidder_aws::time_of;
 use skidder_config::{Group, Key, Section, settings};
-use skidder_net::{HTTPS, PROXY, ProxyChoice, read_https};
+use skidder_net::{HTTPS, PROXY, ProxyChoice, read_client, read_https};
 use skidder_os::{Fs, Timestamp};
-use skidder_tls::{TlsClient, TlsSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +21,12 @@ const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
 /// The region of servers that have none, and of Amazon's when nothing names another.
 const USUAL_REGION: &str = "us-east-1";
+
+/// The problem where TLS is turned off, with its hint.
+pub(crate) const TLS_OFF: (&str, &str) = (
+    "the servers need TLS, but `ssl.enabled` is false",
+    "leave it out, or set `endpoint` to a server without TLS",
+);
 
 /// Why there is no `sqs.notification_parsing_script`.
 const NO_SCRIPT: &str = "notifications of S3, EventBridge and SNS are read without a script; leave an input with another \
@@ -204,7 +209,7 @@ pub fn read(
     let path_style = section.get(&PATH_STYLE).optional();
     let needs_tls = !matches!(&endpoint, Some(Endpoint::Url(url)) if !url.https)
         || matches!(&place, Place::Queue(queue) if queue.url.server.https);
-    let tls = connect_with(section, tls, needs_tls, fs);
+    let tls = read_client(section, &tls, needs_tls, TLS_OFF, fs);
     let provider_of_keys = Provider::new(source?, proxy.clone(), Arc::clone(fs));
     let keys = provider_of_keys.map_err(|error| section.problem_named(error.setting(), &error));
     let servers = Servers {
@@ -222,29 +227,6 @@ pub fn read(
     }
     let settings = Settings { place, servers, workers, provider, backup, selectors };
     Some(AwsS3::new(settings, Arc::clone(fs)))
-}
-
-/// What encrypts connections; nothing if none is encrypted. The mistake is reported.
-pub(crate) fn connect_with(
-    section: &Section<'_>,
-    tls: TlsSettings,
-    needs_tls: bool,
-    fs: &Arc<dyn Fs>,
-) -> Result<Option<Arc<TlsClient>>, ()> {
-    if !needs_tls {
-        return Ok(None);
-    }
-    if !tls.enabled {
-        let message = "the servers need TLS, but `ssl.enabled` is false";
-        section.problem(
-            "ssl.enabled",
-            message,
-            "leave it out, or set `endpoint` to a server without TLS",
-        );
-        return Err(());
-    }
-    let client = TlsClient::new(&tls, Arc::clone(fs));
-    client.map(Some).map_err(|error| section.problem_named(error.setting(), &error))
 }
 
 /// The queue or bucket, and the region that its name has. `None`, and the problem is reported, if that is not clear.

@@ -8,9 +8,8 @@ use auth::{AZURE_AUTH, Access};
 pub use reading::{AZURE_BLOB_READING, BlobReading};
 use skidder_azure::{Credential, PAGE_BLOBS_MAX, Provider, Service, Target, check_container_name};
 use skidder_config::{Group, Key, Section, settings};
-use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https, usual_port};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_client, read_https, usual_port};
 use skidder_os::{Fs, Timestamp};
-use skidder_tls::{TlsClient, TlsSettings};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,7 +185,8 @@ pub fn read(
         None => usual_url(section, name.as_deref())?,
     };
     check_token(section, &access.credential, &url);
-    let tls = connect_with(section, &tls, url.https, fs).ok()?;
+    let off = ("the account needs TLS, but `ssl.enabled` is false", "leave it out");
+    let tls = read_client(section, &tls, url.https, off, fs).ok()?;
     let provider = Provider::new(access.credential, proxy.clone(), Arc::clone(fs));
     let provider = provider.map_err(|error| section.problem_named(error.setting(), &error)).ok()?;
     let (target, provider) = (Arc::new(Target::at(url, &proxy)), Arc::new(provider));
@@ -284,25 +284,6 @@ fn check_token(section: &Section<'_>, credential: &Credential, url: &HostUrl) {
         let message = "a token would be sent without TLS";
         section.problem(STORAGE_URL.name(), message, "write `https://`");
     }
-}
-
-/// What encrypts connections; nothing if none is encrypted. The mistake is reported.
-fn connect_with(
-    section: &Section<'_>,
-    tls: &TlsSettings,
-    needs_tls: bool,
-    fs: &Arc<dyn Fs>,
-) -> Result<Option<Arc<TlsClient>>, ()> {
-    if !needs_tls {
-        return Ok(None);
-    }
-    if !tls.enabled {
-        let message = "the account needs TLS, but `ssl.enabled` is false";
-        section.problem("ssl.enabled", message, "leave it out");
-        return Err(());
-    }
-    let client = TlsClient::new(tls, Arc::clone(fs));
-    client.map(Some).map_err(|error| section.problem_named(error.setting(), &error))
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use crate::Gcs;
 pub use bucket::{BucketSettings, GCS_BUCKET, Listing, Reading};
 use skidder_config::{Group, Key, Secret, Section, settings};
 use skidder_google::{Retry, SCOPE_READ_ONLY, STORAGE_URL, Service, Source, Target, Tokens};
-use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_https, usual_port};
+use skidder_net::{HTTPS, HostUrl, PROXY, ProxyChoice, read_client, read_https, usual_port};
 use skidder_os::Fs;
-use skidder_tls::{TlsClient, TlsSettings};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,7 +96,11 @@ pub fn read(
     let proxy = ProxyChoice::read(section, &variable);
     let tls = read_https(section);
     let url = other.or_else(|| HostUrl::parse(STORAGE_URL, "", "", usual_port).ok())?;
-    let tls = connect_with(section, tls, url.https, fs);
+    let off = (
+        "the server needs TLS, but `ssl.enabled` is false",
+        "leave it out, or set `alternative_host` to a server without TLS",
+    );
+    let tls = read_client(section, &tls, url.https, off, fs);
     let is_twice = has_twice(section, &buckets);
     let tokens = Tokens::new(source?, SCOPE_READ_ONLY, proxy.clone(), Arc::clone(fs));
     let tokens = tokens.map_err(|error| section.problem_named(error.setting(), &error)).ok()?;
@@ -175,26 +178,6 @@ fn read_retry(section: &Section<'_>) -> Retry {
         section.problem(longest, message, "set it to the double of that");
     }
     retry
-}
-
-/// What encrypts connections; nothing if none is encrypted. The mistake is reported.
-fn connect_with(
-    section: &Section<'_>,
-    tls: TlsSettings,
-    needs_tls: bool,
-    fs: &Arc<dyn Fs>,
-) -> Result<Option<Arc<TlsClient>>, ()> {
-    if !needs_tls {
-        return Ok(None);
-    }
-    if !tls.enabled {
-        let message = "the server needs TLS, but `ssl.enabled` is false";
-        let hint = "leave it out, or set `alternative_host` to a server without TLS";
-        section.problem("ssl.enabled", message, hint);
-        return Err(());
-    }
-    let client = TlsClient::new(&tls, Arc::clone(fs));
-    client.map(Some).map_err(|error| section.problem_named(error.setting(), &error))
 }
 
 /// Whether two buckets have the same name: both would read its objects.

@@ -6,9 +6,10 @@ use crate::PubSub;
 use crate::token::Login;
 use skidder_config::{Group, Key, Section, settings};
 use skidder_grpc::Origin;
-use skidder_net::{HTTPS, Host, PROXY, ProxyChoice, Route, WithoutTls, read_address, read_https};
+use skidder_net::{
+    HTTPS, Host, PROXY, ProxyChoice, Route, WithoutTls, read_address, read_client, read_https,
+};
 use skidder_os::Fs;
-use skidder_tls::TlsClient;
 use std::sync::Arc;
 
 /// Google's server.
@@ -138,21 +139,14 @@ pub fn read(
     let is_needed = !matches!(&place, Some(Place { https: false, .. }));
     let login = credentials::read(section, fs, (is_needed, &proxy), &variable);
     let Place { host, https } = place?;
-    let client = if !https {
+    if !https {
         warn_of_plain(section, &host);
-        None
-    } else if tls.enabled {
-        let client = TlsClient::new(&tls, Arc::clone(fs));
-        Some(client.map_err(|error| section.problem_named(error.setting(), &error)).ok()?)
-    } else {
-        let message = "Google's server needs TLS, but `ssl.enabled` is false";
-        section.problem(
-            "ssl.enabled",
-            message,
-            "leave it out, or set `alternative_host` to a server without TLS",
-        );
-        return None;
-    };
+    }
+    let off = (
+        "Google's server needs TLS, but `ssl.enabled` is false",
+        "leave it out, or set `alternative_host` to a server without TLS",
+    );
+    let client = read_client(section, &tls, https, off, fs).ok()?;
     let route = Route {
         proxy: if https { proxy.of(true, &host) } else { None },
         tls: client,

@@ -1,8 +1,9 @@
 //! The network: everything between a setting that names a server and bytes on a connection.
 //!
 //! Clients of HTTP use [`HttpClient`] for single requests and [`Connection`] for many requests to one host, with answers
-//! whole ([`Connection::send`]) or piece by piece ([`Connection::send_streamed`]); clients of
-//! other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and [`serve_http`].
+//! whole ([`Connection::send`]) or piece by piece ([`Connection::send_streamed`]); those of clouds sign them ([`cloud`]).
+//! Clients of other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and
+//! [`serve_http`].
 
 mod address;
 mod client;
@@ -38,7 +39,7 @@ pub use http2::{Http2, Http2Answer};
 pub use login::Login;
 pub use post::{POSTER, PostError, Posted, Poster, PosterDefaults};
 pub use proxy_choice::{Environment, PROXY, ProxyChoice};
-pub use read::{HTTPS, TLS, read_headers, read_hosts, read_https, read_tls};
+pub use read::{HTTPS, Reported, TLS, read_client, read_headers, read_hosts, read_https, read_tls};
 pub use redact::{Redactor, redact};
 pub use route::{
     Host, NetError, Proxy, Route, Stream, WithoutTls, connect_remedy, dial, encrypt, is_hang_up,

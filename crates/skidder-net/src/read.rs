@@ -4,8 +4,10 @@ use crate::Host;
 use crate::address::read_host;
 use http::{HeaderName, HeaderValue};
 use skidder_config::{Group, Key, Part, Section, settings};
-use skidder_tls::{SSL, TlsSettings};
+use skidder_os::Fs;
+use skidder_tls::{SSL, TlsClient, TlsSettings};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 settings! {
     /// `ssl` of an output or input that works without TLS.
@@ -30,6 +32,37 @@ pub use https::HTTPS;
 /// `ssl` of a group that includes [`HTTPS`], also if there is none.
 pub fn read_https(section: &Section<'_>) -> TlsSettings {
     TlsSettings::read(&section.part(&https::SECTION))
+}
+
+/// The problem stands in the problems of the section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reported;
+
+/// What encrypts connections to `https` servers; `None` if none of them `needs_tls`. `off` is the message if TLS is turned off,
+/// with its hint.
+///
+/// # Errors
+///
+/// TLS is turned off, or its settings have a mistake.
+pub fn read_client(
+    section: &Section<'_>,
+    settings: &TlsSettings,
+    needs_tls: bool,
+    off: (&str, &str),
+    fs: &Arc<dyn Fs>,
+) -> Result<Option<Arc<TlsClient>>, Reported> {
+    if !needs_tls {
+        return Ok(None);
+    }
+    if !settings.enabled {
+        section.problem("ssl.enabled", off.0, off.1);
+        return Err(Reported);
+    }
+    let client = TlsClient::new(settings, Arc::clone(fs));
+    client.map(Some).map_err(|error| {
+        section.problem_named(error.setting(), &error);
+        Reported
+    })
 }
 
 /// The hosts of `key`, as `name[:port]`. Reports mistakes to the section's problems, and is empty after one.

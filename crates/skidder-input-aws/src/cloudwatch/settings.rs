@@ -2,10 +2,10 @@
 
 use super::AwsCloudwatch;
 use crate::servers::{Endpoint, Servers, check_region};
-use crate::settings::connect_with;
+use crate::settings::TLS_OFF;
 use skidder_amazon::{CREDENTIALS, Provider, STREAMS_MAX, Source};
 use skidder_config::{Group, Key, OneOf, Section, settings};
-use skidder_net::{HTTPS, PROXY, ProxyChoice, read_https};
+use skidder_net::{HTTPS, PROXY, ProxyChoice, read_client, read_https};
 use skidder_os::Fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,7 +212,7 @@ pub fn read(
     let proxy = ProxyChoice::read(section, &variable);
     let tls = read_https(section);
     let needs_tls = !matches!(&endpoint, Some(Endpoint::Url(url)) if !url.https);
-    let tls = connect_with(section, tls, needs_tls, fs);
+    let tls = read_client(section, &tls, needs_tls, TLS_OFF, fs);
     let default_region = section.get(&DEFAULT_REGION).check(|name| check_region(name)).optional();
     let (groups, region) = groups?;
     let of_role = default_region.unwrap_or_else(|| region.clone());

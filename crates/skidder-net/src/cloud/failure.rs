@@ -10,6 +10,32 @@ pub trait Refusal: fmt::Debug + fmt::Display + Send + Sync + 'static {
     fn may_pass(&self) -> bool;
 }
 
+/// Writes a refusal as messages show it. `code` is the server's name of the error, `advice` the remedy; all but the status may
+/// be empty.
+///
+/// # Errors
+///
+/// That of `out`.
+pub fn show_refusal(
+    out: &mut fmt::Formatter<'_>,
+    status: u16,
+    code: &str,
+    message: &str,
+    advice: &str,
+) -> fmt::Result {
+    write!(out, "the server answered {status}")?;
+    if !code.is_empty() {
+        write!(out, " `{code}`")?;
+    }
+    if !message.is_empty() {
+        write!(out, ": {message}")?;
+    }
+    if !advice.is_empty() {
+        write!(out, "; {advice}")?;
+    }
+    Ok(())
+}
+
 /// A part of the request has characters that cannot be sent; this is its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a part of the request cannot be sent: `{0}`")]

@@ -10,12 +10,16 @@ mod failure;
 mod part;
 mod sender;
 mod target;
+mod temporary;
 mod xml;
 
-pub use failure::{Failure, HeaderError, Refusal};
-pub use part::{Content, content_length, first_byte, range, whole_size};
+pub use failure::{Failure, HeaderError, Refusal, show_refusal};
+pub use part::{
+    Content, Part, content_length, first_byte, header_text, metadata, range, whole_size,
+};
 pub use sender::{Answer, Body, Client, Meter, Opened, Sender};
 pub use target::{Target, insert_secret};
+pub use temporary::Temporary;
 pub use xml::{Ended, ListingError, XmlError, text_of, walk};
 
 use crate::encode_percent;

@@ -4,8 +4,29 @@
 use super::{Body, Failure, FailureOf, Sender, Signer};
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName};
+use std::collections::BTreeMap;
 use std::ops::Deref;
+
+/// Which bytes of an object, and under which condition.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part<'a> {
+    /// Bytes that are left out at its beginning. A part that would begin at the end of the object or behind it is refused
+    /// with 416.
+    pub from: u64,
+    /// The offset behind the last byte, larger than `from`; `None` for all.
+    pub until: Option<u64>,
+    /// The object must have this `etag`, with quotes only if the client of the cloud gives it so; else the server refuses with
+    /// 412.
+    pub if_match: Option<&'a str>,
+}
+
+impl Part<'_> {
+    /// How many bytes it has of an object of `size` bytes.
+    pub fn bytes_of(&self, size: u64) -> u64 {
+        self.until.unwrap_or(u64::MAX).min(size).saturating_sub(self.from)
+    }
+}
 
 /// The content of an object, in pieces.
 #[derive(Debug)]
@@ -87,6 +108,21 @@ pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+/// A header of an answer; empty if there is none.
+pub fn header_text(headers: &HeaderMap, name: HeaderName) -> String {
+    let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    value.unwrap_or_default().into_owned()
+}
+
+/// The headers whose names begin with `prefix`, without that.
+pub fn metadata(headers: &HeaderMap, prefix: &str) -> BTreeMap<String, String> {
+    let pairs = headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str().strip_prefix(prefix)?;
+        Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+    });
+    pairs.collect()
+}
+
 /// As `0-9/443` (section 14.4).
 fn content_range(headers: &HeaderMap) -> Option<&str> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")
@@ -95,7 +131,7 @@ fn content_range(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderValue;
 
     #[test]
     fn a_part_says_where_it_is() {
