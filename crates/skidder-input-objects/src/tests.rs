@@ -21,6 +21,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// What the tests see of all connections.
 #[derive(Default)]
@@ -94,14 +96,15 @@ impl Body for Answer {
     }
 }
 
-/// An input that reads objects one after the other, and says how each ended.
+/// An input that reads so many objects at once, in their order, and says how each ended.
 struct Objects {
     stores: Vec<(String, Memory)>,
     ends: Ends,
     layout: Layout,
+    at_once: usize,
 }
 
-/// How the objects ended, in their order.
+/// How the objects ended, in the order in which they did.
 type Ends = Arc<Mutex<Vec<Result<Outcome, String>>>>;
 
 fn contexts(intake: &Intake) -> Arc<Contexts> {
@@ -138,17 +141,26 @@ impl Input for Objects {
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
             let contexts = contexts(&intake);
-            for (name, store) in self.stores {
-                let path = format!("https://bucket.example/{name}");
-                let mut fields = Map::new();
-                fields.insert_path("aws.s3.object.key", &*name);
-                let reading = Reading {
-                    key: format!("bucket/{name}@etag"),
-                    path: Arc::from(Path::new(&path)),
-                    fields: Arc::new(fields),
-                    store: Box::new(store),
-                };
-                let end = read(&intake, &contexts, &self.layout, &reading).await;
+            let (mut reading, mut stores) = (JoinSet::new(), self.stores.into_iter());
+            loop {
+                while reading.len() < self.at_once
+                    && let Some((name, store)) = stores.next()
+                {
+                    let path = format!("https://bucket.example/{name}");
+                    let mut fields = Map::new();
+                    fields.insert_path("aws.s3.object.key", &*name);
+                    let object = Reading {
+                        key: format!("bucket/{name}@etag"),
+                        path: Arc::from(Path::new(&path)),
+                        fields: Arc::new(fields),
+                        store: Box::new(store),
+                    };
+                    let (intake, contexts) = (intake.clone(), Arc::clone(&contexts));
+                    let layout = self.layout.clone();
+                    reading.spawn(async move { read(&intake, &contexts, &layout, &object).await });
+                }
+                let Some(end) = reading.join_next().await else { break };
+                let end = end.unwrap();
                 if matches!(end, Err(ReadError::Stopped)) {
                     return Ok(());
                 }
@@ -185,7 +197,8 @@ fn lines(name: &str, count: usize) -> String {
 
 fn input(stores: Vec<(String, Memory)>) -> (Box<Objects>, Ends) {
     let ends = Ends::default();
-    (Box::new(Objects { stores, ends: Arc::clone(&ends), layout: Layout::Lines }), ends)
+    let of = Objects { stores, ends: Arc::clone(&ends), layout: Layout::Lines, at_once: 1 };
+    (Box::new(of), ends)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,6 +266,43 @@ async fn an_object_goes_on_where_it_was_settled_in_the_run_before() {
     let ratio = sent as f64 / content.len() as f64;
     // What was on its way at a stop, and the way from a checkpoint.
     assert!(ratio < 2.5, "{ratio} of the object were sent");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_objects_at_once_share_what_has_arrived_while_the_output_is_stuck() {
+    const OBJECTS: usize = 40;
+    let directory = tempfile::tempdir().unwrap();
+    const LINES: usize = 4_000;
+    let text = |at| lines(&format!("{at:02} {}", "x".repeat(80)), LINES);
+    let texts: Vec<String> = (0..OBJECTS).map(text).collect();
+    let stores: Vec<(String, Memory)> = texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| (format!("{at:02}.log"), memory(Bytes::from(text.clone()), 50)))
+        .collect();
+    let (mut objects, ends) = input(stores.clone());
+    objects.at_once = OBJECTS;
+    let mut bench = Bench::start(objects, directory.path());
+    bench.is_stuck = true;
+    let sent = || stores.iter().map(|(_, store)| *store.traffic.sent.lock().unwrap()).sum::<u64>();
+    let (mut before, mut is_still) = (0, 0);
+    while is_still < 10 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        is_still = if sent() == before && before > 0 { is_still + 1 } else { 0 };
+        before = sent();
+    }
+    // The queue has 10,000 events, and two batches wait for it. An object that has its first share has one piece more.
+    let waiting = 12_000 * 110 + OBJECTS as u64 * (60_000 + (4 << 20) / OBJECTS as u64);
+    assert!(before <= waiting + waiting / 4, "{before} bytes were sent");
+    assert!(ends.lock().unwrap().is_empty());
+    bench.is_stuck = false;
+    bench.until("all are read", |_| ends.lock().unwrap().len() == OBJECTS).await;
+    bench.until("all came", |bench| bench.events.len() == OBJECTS * LINES).await;
+    let mut messages = bench.messages();
+    // Those of an object are in their order.
+    messages.sort_by(|one, other| one[..2].cmp(&other[..2]));
+    assert!(messages.iter().copied().eq(texts.iter().flat_map(|text| text.lines())));
+    bench.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
