@@ -152,6 +152,7 @@ async fn a_queue_is_counted_and_its_messages_stay_until_their_verdict() {
     cloud.tell(&queue, &json!("no JSON"));
     bench.until("it is left", |_| messages.returned.get() + messages.deleted.get() == 6).await;
     assert_eq!((messages.received.get(), messages.held()), (6, (0, None)));
+    assert_eq!(messages.processed.get(), 5);
     assert_eq!(messages.processing_time.summary().count, 6);
     assert_eq!(messages.lag.summary().count, 6);
     bench.until("the queue was looked at", |_| messages.waiting().is_some()).await;
