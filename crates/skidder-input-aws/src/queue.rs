@@ -309,7 +309,10 @@ impl QueueRun {
             }
         };
         match read {
-            Ok(objects) => self.messages.sent(number, objects),
+            Ok(objects) => {
+                self.numbers.processed.add(1);
+                self.messages.sent(number, objects);
+            }
             Err(error) => self.leave(number, &message, error),
         }
     }

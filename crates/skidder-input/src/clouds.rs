@@ -106,6 +106,8 @@ impl ObjectNumbers {
 pub struct QueueNumbers {
     /// `sqs_messages_received_total`: messages received, those that came again included.
     pub received: Counter,
+    /// `sqs_messages_processed_total`: messages whose objects were all sent on.
+    pub processed: Counter,
     /// `sqs_visibility_timeout_extensions_total`: how often a message was hidden for longer.
     pub extended: Counter,
     /// `sqs_messages_deleted_total`: messages that the server has deleted.
@@ -158,6 +160,7 @@ impl Default for QueueNumbers {
     fn default() -> Self {
         Self {
             received: Counter::default(),
+            processed: Counter::default(),
             extended: Counter::default(),
             deleted: Counter::default(),
             returned: Counter::default(),

@@ -27,6 +27,7 @@ pub(crate) fn add(entry: &mut Json, kind: &str, metrics: &InputMetrics) {
 fn add_queue(entry: &mut Json, queue: &QueueNumbers) {
     let (held, oldest) = queue.held();
     entry["sqs_messages_received_total"] = queue.received.get().into();
+    entry["sqs_messages_processed_total"] = queue.processed.get().into();
     entry["sqs_visibility_timeout_extensions_total"] = queue.extended.get().into();
     entry["sqs_messages_inflight_gauge"] = held.into();
     entry["sqs_messages_returned_total"] = queue.returned.get().into();

@@ -77,6 +77,7 @@ fn a_queue_and_its_objects_have_the_names_of_filebeat() {
         "sqs_message_processing_time",
         "sqs_messages_deleted_total",
         "sqs_messages_inflight_gauge",
+        "sqs_messages_processed_total",
         "sqs_messages_received_total",
         "sqs_messages_returned_total",
         "sqs_messages_waiting_gauge",

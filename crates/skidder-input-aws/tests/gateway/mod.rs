@@ -2,6 +2,7 @@
 //!
 //! moto knows a group only by its name and streams only by theirs. The gateway looks up what an ARN, a prefix of streams and
 //! a name of a stream that is missing stand for. It can refuse requests, and make pages small.
+#![allow(dead_code, reason = "not every test program needs all of it")]
 
 use serde_json::{Value, json};
 use skidder_config::{Problems, Settings};

@@ -31,10 +31,15 @@ impl Cloud {
     pub(crate) async fn new() -> Self {
         let cloud = Self { server: Server::own_gcs().unwrap() };
         for name in ["logs", "other"] {
-            let body = serde_json::json!({ "name": name }).to_string();
-            cloud.send(Method::POST, "/storage/v1/b?project=test", "application/json", body).await;
+            cloud.make(name).await;
         }
         cloud
+    }
+
+    /// Makes a bucket.
+    pub(crate) async fn make(&self, name: &str) {
+        let body = serde_json::json!({ "name": name }).to_string();
+        self.send(Method::POST, "/storage/v1/b?project=test", "application/json", body).await;
     }
 
     async fn send(&self, method: Method, path: &str, content_type: &str, body: impl Into<Bytes>) {

@@ -1,0 +1,107 @@
+//! The contract of inputs: containers on Azurite.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+#[allow(dead_code, reason = "not every test program needs all of it")]
+mod common;
+
+use common::Cloud;
+use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, keep_input, line};
+use skidder_input::Input;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Lines of a blob.
+const BLOB_LINES: usize = 700;
+
+/// The blobs of some lines: name and content.
+fn blobs(lines: Range<usize>) -> Vec<(String, String)> {
+    let starts = lines.clone().step_by(BLOB_LINES);
+    let blob = |start: usize| {
+        let end = lines.end.min(start + BLOB_LINES);
+        let text = (start..end).fold(String::new(), |mut text, number| {
+            writeln!(text, "{}", line(number)).unwrap();
+            text
+        });
+        (format!("{start:08}"), text)
+    };
+    starts.map(blob).collect()
+}
+
+/// What says that it is gzip, and is not.
+const GARBAGE: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xffno gzip at all";
+
+/// A container, below a prefix of its own.
+struct Listed {
+    cloud: Arc<Cloud>,
+    prefix: String,
+}
+
+impl InputTrial for Listed {
+    fn input(&self) -> Box<dyn Input> {
+        let settings =
+            format!("path_prefix: {}, poll: true, poll_interval: 1s, max_workers: 3", self.prefix);
+        self.cloud.input(&["logs"], &settings)
+    }
+
+    fn meaning(&self) -> Meaning {
+        Meaning::Cursor
+    }
+
+    fn send(&self, lines: Range<usize>) -> FarSideFuture<'_> {
+        Box::pin(async move {
+            for (name, text) in blobs(lines) {
+                self.cloud.put(&format!("{}{name}", self.prefix), text).await;
+            }
+        })
+    }
+
+    fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
+        let name = format!("{}garbage", self.prefix);
+        Some(Box::pin(async move { self.cloud.put(&name, GARBAGE).await }))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn a_container_keeps_the_contract_of_inputs() {
+    let (cloud, next) = (Arc::new(Cloud::start().await), AtomicUsize::new(0));
+    keep_input(|| {
+        let prefix = format!("case{}/", next.fetch_add(1, Ordering::Relaxed));
+        Listed { cloud: Arc::clone(&cloud), prefix }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn containers_are_counted_and_each_has_a_row() {
+    let cloud = Cloud::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let text = "line\n".repeat(500);
+    cloud.put("a", text.clone()).await;
+    cloud.put_as("other", "b", "text/plain", text.clone()).await;
+    cloud.put("wrong.gz", GARBAGE).await;
+    let settings = "poll: true, poll_interval: 1s";
+    let mut bench = Bench::start(cloud.input(&["logs", "other"], settings), directory.path());
+    bench.until("both came", |bench| bench.events.len() == 1000).await;
+    let metrics = Arc::clone(bench.input.metrics());
+    let numbers = metrics.objects();
+    bench.until("one is damaged", |_| numbers.damaged.get() >= 1).await;
+    bench.until("both are settled", |_| numbers.acknowledged() == 2).await;
+    bench.until("both are listed again", |_| numbers.listed.get() >= 6).await;
+    let url = format!("{}/logs,other", cloud.url());
+    assert_eq!(numbers.url.get(), Some(&url));
+    assert_eq!((numbers.sent.get(), numbers.events.get()), (2, 1000));
+    assert_eq!(numbers.size.summary().max, text.len() as u64);
+    assert!(numbers.failed.get() >= 1 && metrics.errors.get() >= 1 && numbers.tracked.get() >= 2);
+    assert!(numbers.bytes.get() >= 2 * text.len() as u64);
+    let sources = metrics.sources.all(skidder_os::Monotonic::default());
+    let row = |name: &str| sources.iter().find(|row| &*row.name == name).unwrap();
+    assert_eq!((row("logs").events, row("other").events), (500, 500));
+    assert!(row("logs").newest.is_some() && row("other").bytes == text.len() as u64);
+    assert!(row("logs").last_error.as_ref().is_some_and(|error| error.starts_with("wrong.gz: ")));
+    bench.stop().await;
+    assert_eq!(metrics.open.get(), 0);
+}
