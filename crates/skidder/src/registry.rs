@@ -508,11 +508,7 @@ mod tests {
             ("filestream::.global::native::1-2", "native", "(no id)", "1-2"),
         ];
         for (key, known_by, owner, value) in table {
-            assert_eq!(
-                key_parts(key, &entry(known_by)),
-                (owner.to_owned(), value.to_owned()),
-                "{key}"
-            );
+            assert_eq!(key_parts(key, &entry(known_by)), (owner.to_owned(), value.to_owned()), "{key}");
         }
         let all = table.map(|(key, known_by, ..)| (key.to_owned(), Entry::File(entry(known_by))));
         let files = files_of(all.to_vec());
