@@ -25,6 +25,7 @@ mod servers;
 mod settings;
 mod store;
 
+pub use notifications::{NamedObject, ParseNotifications};
 pub use settings::{AWS_S3_INPUT, AWS_S3_OBJECT, Selector, read};
 
 use objects::{Objects, S3};
@@ -44,6 +45,8 @@ pub struct AwsS3 {
     fs: Arc<dyn Fs>,
     /// The queue or bucket.
     address: String,
+    /// Reads the messages of a queue instead of this crate.
+    script: Option<Arc<dyn ParseNotifications>>,
 }
 
 impl AwsS3 {
@@ -52,7 +55,18 @@ impl AwsS3 {
             Place::Queue(queue) => queue.url.text.clone(),
             Place::Bucket(bucket) => format!("{}/{}", bucket.bucket.text(), bucket.prefix),
         };
-        Self { settings: Arc::new(settings), fs, address }
+        Self { settings: Arc::new(settings), fs, address, script: None }
+    }
+
+    /// Whether it reads a queue.
+    pub fn reads_queue(&self) -> bool {
+        matches!(self.settings.place, Place::Queue(_))
+    }
+
+    /// The same with a script that reads the messages of its queue.
+    #[must_use]
+    pub fn with_script(self, script: Arc<dyn ParseNotifications>) -> Self {
+        Self { script: Some(script), ..self }
     }
 }
 
@@ -82,7 +96,7 @@ impl Input for AwsS3 {
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         Box::pin(async move {
-            let Self { settings, fs, .. } = *self;
+            let Self { settings, fs, script, .. } = *self;
             let (metrics, clock) = (Arc::clone(intake.metrics()), Arc::clone(intake.clock()));
             let clients = Clients::new(settings.servers.clone(), metrics, clock, settings.workers);
             let selectors = settings.selectors.iter().map(|selector| selector.of.clone());
@@ -90,7 +104,7 @@ impl Input for AwsS3 {
             let s3 = Arc::new(S3 { settings: Arc::clone(&settings), clients });
             let objects = Objects::new(intake, s3, selectors, fs)?;
             match &settings.place {
-                Place::Queue(queue) => queue::run(objects, queue).await,
+                Place::Queue(queue) => queue::run(objects, queue, script).await,
                 Place::Bucket(bucket) => {
                     polling::run(objects, Arc::clone(bucket)).await;
                     Ok(())

@@ -218,7 +218,7 @@ mod tests {
             key: "a".to_owned(),
             version: None,
         };
-        let wanted = Wanted { place, arn: String::new(), listed: None };
+        let wanted = Wanted { place, arn: String::new(), provider: String::new(), listed: None };
         Sent { source: source.map(SourceId), wanted, version: String::new() }
     }
 

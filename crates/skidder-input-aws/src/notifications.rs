@@ -29,6 +29,36 @@ pub(crate) struct Noted {
     pub(crate) version: Option<String>,
     /// As `eu-central-1`; empty if the message does not name it.
     pub(crate) region: String,
+    /// `cloud.provider`; empty for that of the settings.
+    pub(crate) provider: String,
+}
+
+/// An object as a script names it. Texts that are not known are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedObject {
+    /// The region of its bucket, as `eu-central-1`.
+    pub region: String,
+    /// `cloud.provider` of its events.
+    pub provider: String,
+    /// The name of its bucket.
+    pub bucket: String,
+    /// The ARN of the bucket.
+    pub arn: String,
+    /// Its name, as it is.
+    pub key: String,
+}
+
+/// What reads messages instead of this crate: `sqs.notification_parsing_script`.
+pub trait ParseNotifications: Send + Sync {
+    /// The objects that a message names; it may take its time.
+    ///
+    /// # Errors
+    ///
+    /// The message cannot be read: the text is for people.
+    fn parse(&self, message: &str) -> Result<Vec<NamedObject>, String>;
+
+    /// Stops what runs: the input ends.
+    fn stop(&self);
 }
 
 /// A message.
@@ -46,6 +76,22 @@ pub(crate) struct Notification {
 pub(crate) struct NotificationError(String);
 
 impl Notification {
+    /// The objects that a script names.
+    pub(crate) fn of_script(named: Vec<NamedObject>) -> Result<Self, NotificationError> {
+        let mut found = Self::default();
+        for object in named {
+            let NamedObject { region, provider, bucket, arn: given, key } = object;
+            if bucket.is_empty() || key.is_empty() {
+                let what =
+                    "the script named an object without `SetS3BucketName` or `SetS3ObjectKey`";
+                return Err(NotificationError(what.to_owned()));
+            }
+            let arn = arn(&given, &bucket);
+            found.objects.push(Noted { bucket, arn, key, region, provider, ..Noted::default() });
+        }
+        Ok(found)
+    }
+
     /// Reads the body of a message.
     pub(crate) fn parse(body: &str) -> Result<Self, NotificationError> {
         parse(body, DEPTH_MAX)
@@ -112,6 +158,7 @@ impl Notification {
             key,
             version: version(text("/s3/object/versionId")),
             region: text("/awsRegion").to_owned(),
+            provider: String::new(),
         });
         Ok(())
     }
@@ -137,6 +184,7 @@ impl Notification {
             other_key: percent_decoded(key, b' ').filter(|other| other != key),
             version: version(text("/detail/object/version-id")),
             region: text("/region").to_owned(),
+            provider: String::new(),
         });
         Ok(())
     }
@@ -184,6 +232,7 @@ mod tests {
             other_key: other_key.map(str::to_owned),
             version: Some("v1".to_owned()),
             region: "eu-west-1".to_owned(),
+            provider: String::new(),
         }
     }
 
@@ -301,5 +350,27 @@ mod tests {
         }
         let long = format!("{{\"a\": \"{}\"}}", "x".repeat(5000));
         assert!(Notification::parse(&long).unwrap_err().to_string().len() < 400);
+    }
+
+    #[test]
+    fn what_a_script_names_is_taken_as_it_is() {
+        let named = NamedObject {
+            bucket: "logs".to_owned(),
+            key: "a%20b".to_owned(),
+            provider: "own".to_owned(),
+            ..NamedObject::default()
+        };
+        let object = Noted {
+            bucket: "logs".to_owned(),
+            arn: "arn:aws:s3:::logs".to_owned(),
+            key: "a%20b".to_owned(),
+            provider: "own".to_owned(),
+            ..Noted::default()
+        };
+        let expected = Notification { objects: vec![object], others: Vec::new() };
+        assert_eq!(Notification::of_script(vec![named.clone()]), Ok(expected));
+        let nameless = NamedObject { key: String::new(), ..named };
+        let error = Notification::of_script(vec![nameless]).unwrap_err().to_string();
+        assert!(error.contains("SetS3ObjectKey"), "{error}");
     }
 }

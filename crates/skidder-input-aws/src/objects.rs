@@ -35,6 +35,8 @@ pub(crate) struct Wanted {
     pub(crate) place: ObjectPlace,
     /// Of the bucket.
     pub(crate) arn: String,
+    /// `cloud.provider`; empty for that of the settings.
+    pub(crate) provider: String,
     /// The only version that is meant, with its time; nothing for what is there now.
     pub(crate) listed: Option<ListedVersion>,
 }
@@ -141,7 +143,8 @@ impl S3 {
         }
         aws.insert_constant("s3", s3);
         let mut cloud = Map::new();
-        cloud.insert_constant("provider", self.settings.provider.as_str());
+        let provider = Some(&*wanted.provider).filter(|provider| !provider.is_empty());
+        cloud.insert_constant("provider", provider.unwrap_or(&self.settings.provider));
         cloud.insert_constant("region", region.as_str());
         let mut fields = Map::new();
         fields.insert_constant("aws", aws);

@@ -75,7 +75,8 @@ impl Pages {
         };
         let name = name_of(&place, &etag, modified);
         let listed = Some(ListedVersion { etag, modified });
-        let wanted = Wanted { place, arn: self.settings.arn.clone(), listed };
+        let arn = self.settings.arn.clone();
+        let wanted = Wanted { place, arn, provider: String::new(), listed };
         Listed { name, modified, wanted }
     }
 

@@ -11,7 +11,7 @@
 mod keep;
 
 use crate::messages::Messages;
-use crate::notifications::{Noted, Notification};
+use crate::notifications::{Noted, Notification, ParseNotifications};
 use crate::objects::{ObjectError, Objects, Sent, Wanted};
 use crate::servers::{BucketName, check_bucket};
 use crate::settings::{Place, QueueSettings};
@@ -45,6 +45,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) struct QueueRun {
     pub(crate) objects: Arc<Objects>,
     pub(crate) messages: Arc<Messages>,
+    /// Reads messages; nothing for the formats of Amazon.
+    script: Option<Arc<dyn ParseNotifications>>,
     /// The queue in messages for people.
     pub(crate) name: String,
     /// Whether the queue has another one for messages that fail. Until the server has said so no message is deleted that has
@@ -80,7 +82,11 @@ enum MessageError {
 }
 
 /// Reads from a queue until the input ends.
-pub(crate) async fn run(objects: Arc<Objects>, settings: &QueueSettings) -> Result<(), InputError> {
+pub(crate) async fn run(
+    objects: Arc<Objects>,
+    settings: &QueueSettings,
+    script: Option<Arc<dyn ParseNotifications>>,
+) -> Result<(), InputError> {
     let intake = objects.intake.clone();
     let (text, workers) = (settings.url.text.clone(), objects.cloud.settings.workers);
     let name = text.rsplit('/').next().unwrap_or(&text).to_owned();
@@ -88,6 +94,7 @@ pub(crate) async fn run(objects: Arc<Objects>, settings: &QueueSettings) -> Resu
     let run = Arc::new(QueueRun {
         objects,
         messages: Arc::default(),
+        script,
         row: row(&intake, &name, &numbers),
         numbers: Arc::clone(&numbers),
         name,
@@ -249,8 +256,11 @@ impl QueueRun {
     fn received(&self, message: &Message) {
         self.numbers.received.add(1);
         if let Some(sent) = message.sent {
-            let lag = self.intake().clock().wall().since(sent).as_nanos();
-            self.numbers.lag.add(u64::try_from(lag).unwrap_or(u64::MAX), 1);
+            // Not of one that comes again, as in Filebeat.
+            if message.receive_count <= 1 {
+                let lag = self.intake().clock().wall().since(sent).as_nanos();
+                self.numbers.lag.add(u64::try_from(lag).unwrap_or(u64::MAX), 1);
+            }
             self.row.read_until(sent);
         }
         self.row.received(1, message.body.len() as u64);
@@ -319,8 +329,7 @@ impl QueueRun {
 
     /// Reads the objects of a message, one after the other, also behind one that fails.
     async fn read(&self, message: &Message) -> Result<Vec<Sent>, MessageError> {
-        let notification = Notification::parse(&message.body)
-            .map_err(|error| MessageError::Foreign(format!("the message is {error}")))?;
+        let notification = self.parse(&message.body).await?;
         self.note_others(&notification.others);
         let (mut sent, mut failed, mut is_excused) = (Vec::new(), None, false);
         for noted in notification.objects {
@@ -345,15 +354,41 @@ impl QueueRun {
         }
     }
 
+    /// What a message says.
+    async fn parse(&self, body: &str) -> Result<Notification, MessageError> {
+        let Some(script) = &self.script else {
+            let parsed = Notification::parse(body);
+            return parsed
+                .map_err(|error| MessageError::Foreign(format!("the message is {error}")));
+        };
+        let (runs, body) = (Arc::clone(script), body.to_owned());
+        let parsing = tokio::task::spawn_blocking(move || runs.parse(&body));
+        let parsed = tokio::select! {
+            biased;
+            () = self.intake().stopped() => {
+                script.stop();
+                return Err(MessageError::Stopped);
+            }
+            parsed = parsing => parsed,
+        };
+        // The mistake may be the script's: the message may be read with a better one.
+        let failed = |error: String| {
+            self.intake().metrics().failed(&self.name, &error);
+            MessageError::Failed(format!("`sqs.notification_parsing_script`: {error}"))
+        };
+        let named = parsed.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+        Notification::of_script(named).map_err(|error| failed(error.to_string()))
+    }
+
     /// Reads an object that a message names.
     async fn read_noted(&self, noted: Noted) -> Result<Option<Sent>, ObjectError> {
         if let Err(error) = check_bucket(&noted.bucket) {
             return Err(ObjectError::Failed(error));
         }
         let region = self.objects.cloud.settings.servers.region_of(&noted.region);
-        let Noted { bucket, arn, key, other_key, version, .. } = noted;
+        let Noted { bucket, arn, key, other_key, version, provider, .. } = noted;
         let place = ObjectPlace { bucket: BucketName::Bucket(bucket), region, key, version };
-        let mut wanted = Wanted { place, arn, listed: None };
+        let mut wanted = Wanted { place, arn, provider, listed: None };
         match (self.objects.read(&wanted).await, other_key) {
             (Err(ObjectError::Gone), Some(other)) => {
                 wanted.place.key = other;

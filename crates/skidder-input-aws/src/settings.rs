@@ -28,15 +28,10 @@ pub(crate) const TLS_OFF: (&str, &str) = (
     "leave it out, or set `endpoint` to a server without TLS",
 );
 
-/// Why there is no `sqs.notification_parsing_script`.
-const NO_SCRIPT: &str = "notifications of S3, EventBridge and SNS are read without a script; leave an input with another \
-                         format to Filebeat";
-
 settings! {
     /// Settings of `aws-s3`, without those of how objects are read ([`AWS_S3_OBJECT`]).
     pub static AWS_S3_INPUT = Group::new("input.aws-s3.places", "A queue with news of objects, or a bucket.")
         .include(&[&backup::AWS_S3_BACKUP, &CREDENTIALS, &PROXY, &HTTPS])
-        .unsupported(&[("sqs.notification_parsing_script.*", NO_SCRIPT)])
         .called_elsewhere(&[
             ("bucket", "bucket_arn", "`bucket_arn` for a bucket of Amazon's, `non_aws_bucket_name` for another"),
             ("bucket_name", "non_aws_bucket_name", "`bucket_arn` for a bucket of Amazon's, `non_aws_bucket_name` for another"),

@@ -9,6 +9,7 @@ use gateway::{Gateway, REGION, now};
 use serde_json::json;
 use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_input::Input;
+use skidder_input_aws::{NamedObject, ParseNotifications};
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
@@ -166,6 +167,59 @@ async fn a_queue_is_counted_and_its_messages_stay_until_their_verdict() {
     assert_eq!(sources[1].bytes, bytes as u64);
     bench.stop().await;
     assert_eq!(metrics.open.get(), 0);
+}
+
+/// In the place of a script: each word of a message is an object.
+struct Words;
+
+impl ParseNotifications for Words {
+    fn parse(&self, message: &str) -> Result<Vec<NamedObject>, String> {
+        if message.starts_with('!') {
+            return Err("no words".to_owned());
+        }
+        let named = |key: &str| NamedObject {
+            bucket: "logs".to_owned(),
+            provider: "own".to_owned(),
+            key: key.to_owned(),
+            ..NamedObject::default()
+        };
+        Ok(message.split_whitespace().map(named).collect())
+    }
+
+    fn stop(&self) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn a_script_reads_the_messages_of_a_queue() {
+    let cloud = Cloud::moto().await;
+    let directory = tempfile::tempdir().unwrap();
+    let queue = cloud.queue("words", json!({}));
+    for (name, text) in objects(1..3 * OBJECT_LINES + 1) {
+        cloud.put(&format!("{name}%20"), text).await;
+    }
+    let names: Vec<String> = objects(1..3 * OBJECT_LINES + 1)
+        .into_iter()
+        .map(|(name, _)| format!("{name}%20"))
+        .collect();
+    cloud.tell(&queue, &json!(names[..2].join(" ")));
+    cloud.tell(&queue, &json!(names[2]));
+    cloud.tell(&queue, &json!(" "));
+    cloud.tell(&queue, &json!("! garbage"));
+    let settings = format!(
+        "queue_url: '{queue}', sqs.wait_time: 1s, visibility_timeout: 1s, sqs.max_receive_count: 3"
+    );
+    let input = cloud.aws_s3(&settings).with_script(Arc::new(Words));
+    let mut bench = Bench::start(Box::new(input), directory.path());
+    bench.until("all came", |bench| bench.events.len() == 3 * OBJECT_LINES).await;
+    assert_eq!(bench.events[0]["cloud"]["provider"], "own");
+    let error = bench.input.metrics().last_error().unwrap();
+    assert_eq!(&*error.text, "no words");
+    cloud.await_count(&queue, (0, 0)).await;
+    let numbers = bench.input.metrics().queue();
+    bench.until("the last one is deleted", |_| numbers.deleted.get() == 4).await;
+    assert!(numbers.returned.get() >= 1, "it came again before that");
+    bench.stop().await;
 }
 
 /// A log group.

@@ -6,13 +6,18 @@
 //! at most `max_cached_sessions` are kept. What a program does to an event it does to the event
 //! itself (`current.rs`); a program that fails, or runs out of its time or memory, has done
 //! nothing.
+//!
+//! Scripts that read notifications of `aws-s3` run in the same way (`notifications.rs`).
 
 mod convert;
 mod current;
 mod native;
+mod notifications;
 mod processor;
 mod session;
 mod sources;
+
+pub use notifications::{NOTIFICATION_SCRIPT, NotificationScript, ScriptedObject};
 
 use skidder_processors::{Kind, shared};
 

@@ -1,6 +1,6 @@
 //! The processor: its settings, its sessions, one event through one of them.
 
-use crate::session::{Program, ScriptError, Session};
+use crate::session::{Program, Purpose, ScriptError, Session};
 use crate::sources;
 use skidder_config::{Any, Group, Key, Section, settings};
 use skidder_event::{EventMut, Path};
@@ -10,19 +10,12 @@ use std::time::Duration;
 
 settings! {
     /// Settings of `script`.
-    pub(crate) static SCRIPT = Group::new("processor.script", "Runs a program in JavaScript on each event.");
+    pub(crate) static SCRIPT = Group::new("processor.script", "Runs a program in JavaScript on each event.")
+        .include(&[&sources::SOURCES]);
 
     LANG: String = Key::new("lang")
         .required()
         .about("`javascript`");
-    pub(crate) SOURCE: String = Key::new("source")
-        .about("the program; exactly one of `source`, `file` and `files` is needed");
-    pub(crate) FILE: String = Key::new("file")
-        .about("the file of the program, relative to the folder of the configuration; `*`, `?` and \
-                `[…]` in its name stand for several");
-    pub(crate) FILES: Vec<String> = Key::new("files")
-        .default_words("none")
-        .about("several such files, in this order");
     PARAMS: Any = Key::new("params")
         .default_words("none")
         .about("the argument of the program's function `register(params)`, which is called at the \
@@ -94,7 +87,8 @@ impl Script {
             skidder_config::Value::Map(map) => !map.is_empty(),
             _ => true,
         });
-        let program = Program { name, text, params, timeout, context: context.clone() };
+        let purpose = Purpose::Events;
+        let program = Program { purpose, name, text, params, timeout, context: context.clone() };
         let session = match Session::load(&program) {
             Ok(session) => session,
             Err(ScriptError { message, .. }) => {

@@ -14,8 +14,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What a program works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Events, with its function `process`.
+    Events,
+    /// Messages of a queue, with its function `parse`.
+    Notifications,
+}
+
 /// The common part of all sessions of a program.
 pub(crate) struct Program {
+    /// What it works on.
+    pub(crate) purpose: Purpose,
     /// Its origin, for messages.
     pub(crate) name: String,
     /// Its text.
@@ -47,16 +58,21 @@ const STACK_BYTES_MAX: usize = 512 << 10;
 /// The error when the time is over, as in Filebeat.
 const TIMEOUT: &str = "javascript processor execution timeout";
 
+/// The same for messages.
+const PARSER_TIMEOUT: &str = "javascript parser execution timeout";
+
 /// The message if skidder stops meanwhile. The event is not sent: the next start reads it again.
 const INTERRUPTED: &str = "skidder ends, and the script did not";
 
 const PRELUDE: &str = include_str!("prelude.js");
+const NOTIFICATIONS_PRELUDE: &str = include_str!("notifications.js");
 
 /// A program, loaded.
 pub(crate) struct Session {
     context: JsContext,
     deadline: Arc<Deadline>,
     timeout: Option<Duration>,
+    purpose: Purpose,
 }
 
 /// When the program is to be stopped.
@@ -92,7 +108,8 @@ impl Session {
         let interrupt = Arc::clone(&program.context.interrupt);
         let deadline = Arc::new(Deadline { clock, at: AtomicU64::new(NEVER), interrupt });
         let context = runtime(&deadline).map_err(|error| no_room(&error))?;
-        let session = Self { context, deadline, timeout: program.timeout };
+        let Program { timeout, purpose, .. } = *program;
+        let session = Self { context, deadline, timeout, purpose };
         current::without(|| {
             session.context.with(|ctx| {
                 let loaded = session.load_into(&ctx, program).catch(&ctx);
@@ -105,8 +122,17 @@ impl Session {
     fn load_into<'js>(&self, ctx: &Ctx<'js>, program: &Program) -> rquickjs::Result<()> {
         let mut options = EvalOptions::default();
         options.filename = Some("prelude.js".to_owned());
-        let prelude: Function<'js> = ctx.eval_with_options(PRELUDE, options)?;
-        prelude.call::<_, ()>((native::functions(ctx, &program.context)?,))?;
+        match self.purpose {
+            Purpose::Events => {
+                let prelude: Function<'js> = ctx.eval_with_options(PRELUDE, options)?;
+                prelude.call::<_, ()>((native::functions(ctx, &program.context)?,))?;
+            }
+            Purpose::Notifications => {
+                let prelude: Function<'js> =
+                    ctx.eval_with_options(NOTIFICATIONS_PRELUDE, options)?;
+                prelude.call::<_, ()>(())?;
+            }
+        }
         let mut options = EvalOptions::default();
         options.filename = Some(program.name.clone());
         ctx.eval_with_options::<Value<'js>, _>(program.text.as_str(), options)?;
@@ -120,11 +146,7 @@ impl Session {
     /// Runs `process` on an event; returns whether that cancelled it. After an error the event may be
     /// half changed.
     pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Result<bool, ScriptError> {
-        if let Some(timeout) = self.timeout {
-            let span = u64::try_from(timeout.as_nanos()).unwrap_or(NEVER);
-            let at = self.deadline.now().saturating_add(span).min(NEVER - 1);
-            self.deadline.at.store(at, Ordering::Relaxed);
-        }
+        self.begin();
         let (result, cancelled) = current::lend(event, || {
             self.context.with(|ctx| {
                 let run: Function<'_> =
@@ -136,13 +158,38 @@ impl Session {
         result.map(|()| cancelled)
     }
 
+    /// Runs `parse` on a message; returns the objects that it names, as JSON.
+    pub(crate) fn parse(&self, message: &str) -> Result<String, ScriptError> {
+        self.begin();
+        let result = self.context.with(|ctx| {
+            let parse: Function<'_> =
+                ctx.globals().get("__parse").map_err(|error| no_room(&error))?;
+            parse.call::<_, String>((message,)).catch(&ctx).map_err(|error| self.error(error))
+        });
+        self.deadline.at.store(NEVER, Ordering::Relaxed);
+        result
+    }
+
+    /// The time of one call begins.
+    fn begin(&self) {
+        if let Some(timeout) = self.timeout {
+            let span = u64::try_from(timeout.as_nanos()).unwrap_or(NEVER);
+            let at = self.deadline.now().saturating_add(span).min(NEVER - 1);
+            self.deadline.at.store(at, Ordering::Relaxed);
+        }
+    }
+
     /// An exception in words, with where it was thrown.
     fn error(&self, error: CaughtError<'_>) -> ScriptError {
         if self.deadline.is_interrupted() {
             return ScriptError { message: INTERRUPTED.to_owned(), stopped: true };
         }
         if self.deadline.is_over() {
-            return ScriptError { message: TIMEOUT.to_owned(), stopped: true };
+            let message = match self.purpose {
+                Purpose::Events => TIMEOUT,
+                Purpose::Notifications => PARSER_TIMEOUT,
+            };
+            return ScriptError { message: message.to_owned(), stopped: true };
         }
         let thrown = match error {
             CaughtError::Error(error) => return no_room(&error),

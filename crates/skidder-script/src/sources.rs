@@ -1,9 +1,22 @@
 //! The text of a program: in the configuration, in a file, in several files.
 
-use crate::processor::{FILE, FILES, SOURCE};
-use skidder_config::Section;
+use skidder_config::{Group, Key, Section, settings};
 use skidder_os::{FileKind, Fs, read_to_end};
 use std::path::{Path, PathBuf};
+
+settings! {
+    /// Where the text of a program is.
+    pub(crate) static SOURCES = Group::new("script.sources", "Where the text of a program is.");
+
+    pub(crate) SOURCE: String = Key::new("source")
+        .about("the program; exactly one of `source`, `file` and `files` is needed");
+    pub(crate) FILE: String = Key::new("file")
+        .about("the file of the program, relative to the folder of the configuration; `*`, `?` and \
+                `[…]` in its name stand for several");
+    pub(crate) FILES: Vec<String> = Key::new("files")
+        .default_words("none")
+        .about("several such files, in this order");
+}
 
 /// Bytes of a program, all its files together. More is refused at the start.
 const SOURCE_BYTES_MAX: usize = 4 << 20;

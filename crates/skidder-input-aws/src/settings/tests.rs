@@ -133,7 +133,6 @@ fn mistakes_are_found_with_a_remedy() {
             "`non_aws_backup_to_bucket_name` is not for this bucket",
         ),
         (format!("{BUCKET}, ssl.enabled: false"), "`ssl.enabled` is false"),
-        (format!("{QUEUE}, sqs.notification_parsing_script.source: 'x'"), "without a script"),
         (
             format!("{BUCKET}, expand_event_list_from_field: Records, content_type: text/csv"),
             "`content_type` says that the objects have none",

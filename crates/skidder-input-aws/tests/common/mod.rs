@@ -12,7 +12,7 @@ use skidder_amazon::{
 use skidder_aws::Credentials;
 use skidder_config::{Problems, Secret, Settings};
 use skidder_input::Input;
-use skidder_input_aws::{AWS_S3_INPUT, AWS_S3_OBJECT, Selector};
+use skidder_input_aws::{AWS_S3_INPUT, AWS_S3_OBJECT, AwsS3, Selector};
 use skidder_net::{HostUrl, ProxyChoice};
 use skidder_os::{Fs, RealFs, SystemClock};
 use skidder_read::FilestreamSettings;
@@ -151,6 +151,11 @@ impl Cloud {
 
     /// The input of these settings.
     pub(crate) fn input(&self, settings: &str) -> Box<dyn Input> {
+        Box::new(self.aws_s3(settings))
+    }
+
+    /// The same, not boxed yet.
+    pub(crate) fn aws_s3(&self, settings: &str) -> AwsS3 {
         let (id, secret) = USER;
         let text = format!(
             "{{endpoint: 'http://127.0.0.1:{}', region: {}, access_key_id: {id}, secret_access_key: {secret}, \
@@ -168,7 +173,7 @@ impl Cloud {
         let selector = Selector::read(&section, None, reading);
         let read = skidder_input_aws::read(&section, &fs, vec![selector], |_| None);
         section.finish();
-        Box::new(read.unwrap_or_else(|| panic!("{problems}")))
+        read.unwrap_or_else(|| panic!("{problems}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading the settings of an `aws-s3` input: its own, and how lines of objects become events, as in `filestream`.
 
-use super::parsers;
+use super::{aws_script, parsers};
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Parts, Section, settings};
 use skidder_input::Input;
@@ -34,6 +34,7 @@ settings! {
 pub(crate) static AWS_S3: Group =
     Group::new("input.aws-s3", "Objects of buckets, by a queue or by listings.").include(&[
         &AWS_S3_INPUT,
+        &aws_script::SCRIPTED,
         &SELECTORS,
         &AWS_S3_OBJECT,
         &parsers::TEXT,
@@ -69,8 +70,14 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
         given.into_iter().filter_map(|given| read_given(given, keep_null)).collect()
     };
     let variable = |name: &str| std::env::var(name).ok();
+    let script = aws_script::read(section, context);
     let input = skidder_input_aws::read(section, &context.fs, selectors, variable)?;
-    Some(Box::new(input))
+    let Some(script) = script? else { return Some(Box::new(input)) };
+    if !input.reads_queue() {
+        let message = "`sqs.notification_parsing_script` has no effect: this input reads a bucket";
+        section.warning("sqs.notification_parsing_script", message, "leave it out");
+    }
+    Some(Box::new(input.with_script(script)))
 }
 
 /// One of `file_selectors`.
@@ -127,6 +134,37 @@ mod tests {
             assert!(
                 problems.contains("error: ") && problems.contains(expected),
                 "{text}: {problems}"
+            );
+        }
+    }
+
+    #[cfg(feature = "script")]
+    #[test]
+    fn a_script_reads_messages_and_its_mistakes_are_said_at_the_start() {
+        const QUEUE: &str = "queue_url: 'https://sqs.eu-central-1.amazonaws.com/1/logs', access_key_id: id, \
+                             secret_access_key: secret";
+        let read_text = |place: &str, script: &str| {
+            let text = format!("{{{place}, sqs.notification_parsing_script: {{{script}}}}}");
+            let (input, problems) = testing::read_text(&text, read);
+            (input.is_some(), problems)
+        };
+        let script =
+            "source: 'function parse(n) { return []; }', timeout: 1s, max_cached_sessions: 2";
+        assert_eq!(read_text(QUEUE, script), (true, String::new()));
+        let (is_read, problems) = read_text(PLACE, script);
+        assert!(
+            is_read && problems.contains("has no effect: this input reads a bucket"),
+            "{problems}"
+        );
+        for (script, expected) in [
+            ("source: 'var a;'", "parse function not found"),
+            ("timeout: 1s", "has no script"),
+            ("source: 'function parse() {}', tag: a", "tag"),
+        ] {
+            let (_, problems) = read_text(QUEUE, script);
+            assert!(
+                problems.contains("error: ") && problems.contains(expected),
+                "{script}: {problems}"
             );
         }
     }

@@ -4,6 +4,8 @@
 pub(crate) mod aws_cloudwatch;
 #[cfg(feature = "aws")]
 pub(crate) mod aws_s3;
+#[cfg(feature = "aws")]
+mod aws_script;
 #[cfg(feature = "azure")]
 pub(crate) mod azure_blob_storage;
 pub(crate) mod docker_logs;
