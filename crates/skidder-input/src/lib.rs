@@ -12,6 +12,7 @@ mod acknowledge;
 mod backlog;
 mod driver;
 mod facts;
+mod hub;
 mod intake;
 mod metrics;
 mod on_batch;
@@ -29,6 +30,7 @@ mod world_tests;
 
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use facts::{OpenSources, SourceFacts, SourceStatus};
+pub use hub::HubCounts;
 pub use intake::{Intake, Lane, OpenError, Waiting};
 pub use metrics::{Batches, Flows, InputMetrics, Listening, LostBefore};
 pub use on_batch::OnBatch;

@@ -1,6 +1,7 @@
 //! The counters of an input, whatever its type.
 
 use crate::facts::OpenSources;
+use crate::hub::HubCounts;
 use crate::subscribed::Subscribed;
 use crate::troubles::{LastError, Trouble, Troubles};
 use skidder_event::{Counter, Gauge, Sample};
@@ -34,6 +35,7 @@ pub struct InputMetrics {
     /// Allocated at its first use: most inputs read files, and there can be hundreds of them.
     listening: OnceLock<Box<Listening>>,
     subscribed: OnceLock<Arc<Subscribed>>,
+    hub: OnceLock<Arc<HubCounts>>,
     troubles: Troubles,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
@@ -185,6 +187,16 @@ impl InputMetrics {
     /// The same to read; `None` for an input that is none, or has not begun.
     pub fn subscribes(&self) -> Option<&Subscribed> {
         self.subscribed.get().map(|subscribed| &**subscribed)
+    }
+
+    /// The numbers of an input that reads an event hub.
+    pub fn hub(&self) -> Arc<HubCounts> {
+        Arc::clone(self.hub.get_or_init(Arc::default))
+    }
+
+    /// The same to read; `None` for an input that reads none, or has not begun.
+    pub fn reads_hub(&self) -> Option<&HubCounts> {
+        self.hub.get().map(|counts| &**counts)
     }
 
     /// The current problem of the input, or of one of its sources; it retries by itself.
