@@ -6,7 +6,7 @@ use skidder_config::Secret;
 /// A namespace, and what shows the right to use it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionString {
-    /// `host[:port]` as written.
+    /// `host[:port]`, as written.
     pub(crate) namespace: String,
     /// The hub; empty for a string of a whole namespace.
     pub(crate) hub: String,

@@ -70,6 +70,7 @@ settings! {
         .about("pause between two looks at who reads which partition; at most 30 s, since claims are over after a minute");
     STRATEGY: OneOf<Strategy> = Key::one_of("processor_strategy", &Strategy::WORDS)
         .default("balanced")
+        .ours()
         .about("`balanced`: a process takes one partition at each look, as in Filebeat; `greedy`: its whole share at once");
     START: OneOf<bool> = Key::one_of("processor_start_position", &[("earliest", false), ("latest", true)])
         .default("earliest")

@@ -17,7 +17,7 @@ const OFFSET: &str = "offset";
 /// What is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// As the connection string has it, with its port if there is one.
+    /// The host, as the settings have it.
     pub(crate) namespace: String,
     pub(crate) hub: String,
     pub(crate) group: String,

@@ -72,7 +72,7 @@ settings! {
 
 /// The namespace.
 pub(super) struct Place {
-    /// As names of blobs have it.
+    /// As names of blobs have it: without a port, which Azure has none of.
     pub(super) namespace: String,
     pub(super) host: Host,
     pub(super) tls: bool,
@@ -285,7 +285,7 @@ impl Given<'_, '_> {
         let port = if is_emulator { EMULATOR_PORT } else { PORT };
         match read_address(namespace, port) {
             Ok((name, port)) => Some(Place {
-                namespace: namespace.to_owned(),
+                namespace: name.clone(),
                 host: Host { name, port },
                 tls: !is_emulator,
             }),
