@@ -147,14 +147,19 @@ impl Hub {
         Ok(made)
     }
 
-    /// Makes another connection next time, if this error says that the one that there is does not work.
-    async fn note(&self, error: &HubError) {
-        let is_dead = match error {
-            HubError::Amqp(error, _) => !error.is_of_link(),
-            _ => false,
-        };
-        if is_dead {
+    /// Does what an error says: the next one gets another connection, or shows its right anew.
+    pub(crate) async fn note(&self, error: &HubError) {
+        let HubError::Amqp(error, _) = error else { return };
+        if !error.is_of_link() {
             *self.live.lock().await = None;
+            return;
+        }
+        if error.condition().is_some_and(|it| it.name == "amqp:unauthorized-access") {
+            let live = self.live.lock().await.clone();
+            if let Some(live) = live {
+                live.granted.lock().await.clear();
+            }
+            self.settings.login.forget().await;
         }
     }
 
@@ -227,14 +232,7 @@ impl Hub {
             credit: self.settings.credit,
             message_bytes_max: EVENT_BYTES_MAX,
         };
-        let attached = live.connection.receiver(attach).await;
-        if let Err(error) = &attached
-            && error.condition().is_some_and(|it| it.name == "amqp:unauthorized-access")
-        {
-            live.granted.lock().await.remove(&node);
-            self.settings.login.forget().await;
-        }
-        Ok(attached?)
+        Ok(live.connection.receiver(attach).await?)
     }
 
     async fn read(
@@ -298,11 +296,6 @@ impl Hub {
             last: number("last_enqueued_sequence_number")?,
             is_empty: matches!(answer.get("is_partition_empty"), Some(Item::Bool(true))),
         })
-    }
-
-    /// Makes another connection for what comes next.
-    pub(crate) async fn reconnect_after(&self, error: &HubError) {
-        self.note(error).await;
     }
 
     /// Closes the connection.

@@ -231,7 +231,7 @@ impl Reader {
                 // Where it begins and ends tells why.
                 is_known = false;
             }
-            self.hub.reconnect_after(&error).await;
+            self.hub.note(&error).await;
             if !self.failed(&error).await {
                 return self.source;
             }

@@ -155,7 +155,7 @@ async fn renew_tokens(run: Arc<Run>, hub: Arc<Hub>) {
                 let text = format!("cannot renew the right to read: {error}");
                 run.intake.metrics().failed("", &text);
                 run.intake.metrics().set_trouble_of(TOKENS, Some(&text));
-                hub.reconnect_after(&error).await;
+                hub.note(&error).await;
             }
         }
     }

@@ -141,7 +141,7 @@ impl Processor {
             tracing::error!(error = text, failures, "partitions cannot be claimed; trying again");
         }
         if let LookError::Hub(error) = error {
-            self.hub.reconnect_after(error).await;
+            self.hub.note(error).await;
         }
     }
 
