@@ -45,7 +45,8 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 18] = [
+const STARTED_BY_TESTS: [&str; 19] = [
+    "artemis.sh",
     "azurite.sh",
     "docker.sh",
     "eventhub.sh",
