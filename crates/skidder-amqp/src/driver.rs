@@ -21,13 +21,26 @@ const TRANSFER_HEAD: usize = 128;
 
 /// What the tasks of links ask for.
 pub(crate) enum Command {
-    Begin { reply: Reply<u16> },
+    Begin {
+        reply: Reply<u16>,
+    },
     Attach(Box<AttachCommand>),
     /// More messages may come.
-    Credit { channel: u16, handle: u32 },
-    Send { channel: u16, handle: u32, payload: Vec<u8> },
-    End { channel: u16 },
-    Close { reply: oneshot::Sender<()> },
+    Credit {
+        channel: u16,
+        handle: u32,
+    },
+    Send {
+        channel: u16,
+        handle: u32,
+        payload: Vec<u8>,
+    },
+    End {
+        channel: u16,
+    },
+    Close {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// A link to open.

@@ -76,7 +76,10 @@ impl Frames {
             return Ok(());
         }
         let what = if head.starts_with(b"AMQP") {
-            format!("it wants the protocol {}, version {}.{}.{}", head[4], head[5], head[6], head[7])
+            format!(
+                "it wants the protocol {}, version {}.{}.{}",
+                head[4], head[5], head[6], head[7]
+            )
         } else if skidder_net::is_tls_alert(&head) {
             "this port speaks TLS".to_owned()
         } else {

@@ -107,10 +107,7 @@ impl Request<'_> {
     pub(crate) fn encode(&self, id: &str, reply_to: &str) -> Vec<u8> {
         let mut writer = Writer::default();
         let none = Value::Null;
-        writer.described(
-            PROPERTIES,
-            &[Value::Text(id), none, none, none, Value::Text(reply_to)],
-        );
+        writer.described(PROPERTIES, &[Value::Text(id), none, none, none, Value::Text(reply_to)]);
         writer.descriptor(APPLICATION);
         writer.map(self.properties);
         writer.descriptor(VALUE);

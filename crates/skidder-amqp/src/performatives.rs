@@ -244,7 +244,8 @@ fn text(address: &str) -> Value<'_> {
 
 /// `flow` of a link, and of its session.
 pub(crate) fn flow_of(link: Option<(u32, u32, u32)>, received: u32, sent: u32) -> Vec<u8> {
-    let session = [Value::Uint(received), Value::Uint(WINDOW), Value::Uint(sent), Value::Uint(WINDOW)];
+    let session =
+        [Value::Uint(received), Value::Uint(WINDOW), Value::Uint(sent), Value::Uint(WINDOW)];
     let Some((handle, delivery_count, credit)) = link else {
         return described(FLOW, &session);
     };

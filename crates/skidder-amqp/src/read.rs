@@ -278,11 +278,8 @@ impl<'a> Reader<'a> {
 
     fn items(&mut self, is_wide: bool) -> Result<Item<'a>, Malformed> {
         let mut inner = Reader { rest: self.sized(is_wide)? };
-        let count = if is_wide {
-            u32::from_be_bytes(inner.array()?)
-        } else {
-            u32::from(inner.byte()?)
-        };
+        let count =
+            if is_wide { u32::from_be_bytes(inner.array()?) } else { u32::from(inner.byte()?) };
         let code = inner.byte()?;
         if code == 0 {
             // Items with a descriptor.

@@ -5,7 +5,7 @@ use skidder_amqp::{AmqpError, Attach, Connection, Login, Message, Opening, Recei
 use skidder_net::{Host, Route, WithoutTls};
 use skidder_os::{Fs, RealFs};
 use skidder_testkit::servers::Server;
-use skidder_tls::{TlsClient, TlsSettings};
+use skidder_tls::{Pem, TlsClient, TlsSettings};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -31,8 +31,9 @@ impl Broker {
 
     async fn open(&self, password: &str, is_secure: bool) -> Result<Connection, AmqpError> {
         let fs: Arc<dyn Fs> = Arc::new(RealFs);
-        let mut settings = TlsSettings::default();
-        settings.certificate_authorities = vec![self.0.file("certs/ca.crt").display().to_string()];
+        let authorities = vec![Pem::File(self.0.file("certs/ca.crt"))];
+        let settings =
+            TlsSettings { certificate_authorities: authorities, ..TlsSettings::default() };
         let tls = is_secure.then(|| TlsClient::new(&settings, fs).unwrap());
         let port = self.0.port() + u16::from(is_secure);
         let route = Route {
@@ -79,7 +80,8 @@ async fn read(receiver: &mut Receiver, count: usize) -> Vec<Message> {
 #[ignore = "needs real servers: cargo xtask test"]
 async fn all_messages_come_in_order_with_any_credit_and_without_more_than_that() {
     let broker = Broker::start();
-    for (queue, credit, is_secure) in [("one", 1, false), ("ten", 10, true), ("many", 1000, false)] {
+    for (queue, credit, is_secure) in [("one", 1, false), ("ten", 10, true), ("many", 1000, false)]
+    {
         let connection = broker.open("secret", is_secure).await.unwrap();
         let mut receiver = connection.receiver(attach(queue, credit)).await.unwrap();
         broker.send(queue, 1000, 100);
@@ -124,7 +126,10 @@ async fn a_message_of_many_frames_is_one_and_a_longer_one_is_refused() {
 async fn refusals_are_told_apart() {
     let broker = Broker::start();
     let error = broker.open("wrong", false).await.unwrap_err();
-    assert!(matches!(&error, AmqpError::Login(what) if what.contains("wrong name or password")), "{error}");
+    assert!(
+        matches!(&error, AmqpError::Login(what) if what.contains("wrong name or password")),
+        "{error}"
+    );
     let connection = broker.open("secret", false).await.unwrap();
     // Artemis has no selector like that.
     let wrong = Attach { filter: Some("no selector >"), ..attach("queue", 1) };

@@ -32,8 +32,10 @@ impl ConnectionString {
         let mut is_emulator = false;
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             let Some((part, value)) = part.split_once('=') else {
-                return Err("has a part without `=`: parts are `Name=value`, with `;` between them"
-                    .to_owned());
+                return Err(
+                    "has a part without `=`: parts are `Name=value`, with `;` between them"
+                        .to_owned(),
+                );
             };
             let value = value.trim();
             match &*part.trim().to_ascii_lowercase() {

@@ -109,8 +109,10 @@ mod tests {
     fn records_and_lists_are_split_and_their_items_stay_as_they_were_written() {
         let split = Decoded::default();
         let table: [(&str, Vec<&str>); 7] = [
-            (r#"{"records": [{"b": 1.0, "a": 12345678901234567890}, "t", 3]}"#,
-             vec![r#"{"b": 1.0, "a": 12345678901234567890}"#, r#""t""#, "3"]),
+            (
+                r#"{"records": [{"b": 1.0, "a": 12345678901234567890}, "t", 3]}"#,
+                vec![r#"{"b": 1.0, "a": 12345678901234567890}"#, r#""t""#, "3"],
+            ),
             (r#"{"records":[]}"#, vec![]),
             (r#"{"records":[1], "more": [2], "none": null}"#, vec!["1"]),
             (r#"[{"a": 1}, {"b": 2}]"#, vec![r#"{"a": 1}"#, r#"{"b": 2}"#]),
@@ -119,15 +121,27 @@ mod tests {
             (r#"{"records":[{"x":"ä<>"}]}"#, vec![r#"{"x":"ä<>"}"#]),
         ];
         for (message, expected) in table {
-            assert_eq!(texts(message, &[]), (expected.into_iter().map(str::to_owned).collect(), split), "{message}");
+            assert_eq!(
+                texts(message, &[]),
+                (expected.into_iter().map(str::to_owned).collect(), split),
+                "{message}"
+            );
         }
     }
 
     #[test]
     fn other_messages_are_events_as_they_are() {
         let whole = Decoded { is_whole: true, ..Decoded::default() };
-        for message in [r#"{"a": 1}"#, "{}", r#"{"records": 1}"#, r#"{"records": [1], "time": "x"}"#,
-                        r#"{"other": [1]}"#, "null", "1", r#""t""#] {
+        for message in [
+            r#"{"a": 1}"#,
+            "{}",
+            r#"{"records": 1}"#,
+            r#"{"records": [1], "time": "x"}"#,
+            r#"{"other": [1]}"#,
+            "null",
+            "1",
+            r#""t""#,
+        ] {
             assert_eq!(texts(message, &[]), (vec![message.to_owned()], whole), "{message}");
         }
         for message in ["", "text", "[1", r#"{"records": [1]} x"#, "{'records': [1]}"] {
@@ -146,7 +160,10 @@ mod tests {
         let (found, decoded) = texts("{\"a\":\n1}", &all);
         assert_eq!((found, decoded.is_sanitized), (vec!["{\"a\":\n1}".to_owned()], false));
         let (found, decoded) = texts("no\njson", &all);
-        assert_eq!((found, decoded), (vec!["nojson".to_owned()], Decoded { is_whole: true, ..repaired }));
+        assert_eq!(
+            (found, decoded),
+            (vec!["nojson".to_owned()], Decoded { is_whole: true, ..repaired })
+        );
     }
 
     #[test]

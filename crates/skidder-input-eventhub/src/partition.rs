@@ -249,12 +249,18 @@ impl Reader {
                 let error = "the partition ends before the checkpoint: the event hub was made anew";
                 self.source.failed(error);
                 let last = found.last;
-                tracing::error!(partition, checkpoint = read, last, "{error}; it is read from its beginning");
+                tracing::error!(
+                    partition,
+                    checkpoint = read,
+                    last,
+                    "{error}; it is read from its beginning"
+                );
                 self.position = Some(Position::First);
                 self.shared.front.store(-1, Ordering::Relaxed);
             } else if !found.is_empty && read + 1 < found.first {
                 let lost = (found.first - read - 1).unsigned_abs();
-                let error = "events that were not read yet are older than the retention of the event hub";
+                let error =
+                    "events that were not read yet are older than the retention of the event hub";
                 self.run.intake.metrics().lost_before.add(lost);
                 self.source.failed(error);
                 tracing::error!(partition, checkpoint = read, first = found.first, lost, "{error}");
@@ -289,10 +295,9 @@ impl Reader {
             Some(Place { sequence, offset, .. }) => {
                 Some(Position::Behind(Checkpoint { sequence: Some(sequence), offset }))
             }
-            None if front >= -1 => Some(Position::Behind(Checkpoint {
-                sequence: Some(front),
-                offset: String::new(),
-            })),
+            None if front >= -1 => {
+                Some(Position::Behind(Checkpoint { sequence: Some(front), offset: String::new() }))
+            }
             None => return false,
         };
         true
@@ -428,7 +433,12 @@ impl Reader {
         self.run.intake.metrics().set_trouble_of(&self.source.about().name, Some(&text));
         if self.failures.is_power_of_two() {
             let (partition, failures) = (&*self.shared.id, self.failures);
-            tracing::warn!(partition, error = text, failures, "cannot read a partition; trying again");
+            tracing::warn!(
+                partition,
+                error = text,
+                failures,
+                "cannot read a partition; trying again"
+            );
         }
         tokio::select! {
             biased;

@@ -136,7 +136,8 @@ async fn write(run: &Run, store: &mut Store) -> bool {
             Err(error) => {
                 is_written = false;
                 shared.give_back(place);
-                let text = format!("cannot write the checkpoint of partition {}: {error}", shared.id);
+                let text =
+                    format!("cannot write the checkpoint of partition {}: {error}", shared.id);
                 run.intake.metrics().failed(&shared.id, &text);
                 run.intake.metrics().set_trouble_of(CHECKPOINTS, Some(&text));
             }

@@ -48,11 +48,16 @@ mod tests {
 
     #[test]
     fn each_repairs_what_it_is_for() {
-        let replace = Sanitizer::ReplaceAll(Regex::new(r"\[\s*([^\[\]{},\s]+)\s*\]").unwrap(), "${1}".into());
+        let replace =
+            Sanitizer::ReplaceAll(Regex::new(r"\[\s*([^\[\]{},\s]+)\s*\]").unwrap(), "${1}".into());
         for (sanitizer, message, expected) in [
             (Sanitizer::NewLines, "{\"a\": \"b\nc\"}\n", "{\"a\": \"bc\"}"),
             (Sanitizer::NewLines, "{}", "{}"),
-            (Sanitizer::SingleQuotes, "{'a': \"it's\", 'b': \"\\\"'\"}", "{\"a\": \"it's\", \"b\": \"\\\"'\"}"),
+            (
+                Sanitizer::SingleQuotes,
+                "{'a': \"it's\", 'b': \"\\\"'\"}",
+                "{\"a\": \"it's\", \"b\": \"\\\"'\"}",
+            ),
             (replace, "{\"a\": [x ]}", "{\"a\": x}"),
         ] {
             let repaired = sanitizer.run(message.as_bytes());

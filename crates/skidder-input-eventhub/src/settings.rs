@@ -126,8 +126,10 @@ pub fn read(
     let update_interval = read_interval(section);
     let is_websocket = section.get(&TRANSPORT).value();
     if is_websocket {
-        let message = format!("`{}` is `websocket`, which is not supported", section.path_of("transport"));
-        let hint = "leave it out: AMQP goes over port 5671, also through a proxy that `proxy_url` names";
+        let message =
+            format!("`{}` is `websocket`, which is not supported", section.path_of("transport"));
+        let hint =
+            "leave it out: AMQP goes over port 5671, also through a proxy that `proxy_url` names";
         section.problem(TRANSPORT.name(), message, hint);
     }
     let Access { place, login, blobs, provider } = access?;
@@ -187,7 +189,8 @@ fn proxy_of(proxy: &ProxyChoice, host: &Host) -> Option<Arc<skidder_net::Proxy>>
 
 fn warn_of_v1(section: &Section<'_>) {
     if section.get(&PROCESSOR).value() {
-        let message = "there is no processor v1: the input works as v2, and takes over the checkpoints of v1";
+        let message =
+            "there is no processor v1: the input works as v2, and takes over the checkpoints of v1";
         let hint = "leave it out; Filebeat's v1 must not run beside it, since it knows nothing of the claims of v2";
         section.warning(PROCESSOR.name(), message, hint);
     }

@@ -92,7 +92,12 @@ mod tests {
     #[test]
     fn a_token_is_signed_as_azure_checks_it() {
         // printf 'amqps%%3a%%2f%%2fn.servicebus.windows.net%%2fh\n1700000000' | openssl dgst -sha256 -hmac key -binary | base64
-        let token = sign("amqps://N.servicebus.windows.net/h", "read all", &Secret::new("key"), 1_700_000_000);
+        let token = sign(
+            "amqps://N.servicebus.windows.net/h",
+            "read all",
+            &Secret::new("key"),
+            1_700_000_000,
+        );
         let (node, rest) = token.split_once("&sig=").unwrap();
         let expected = "SharedAccessSignature sr=amqps%3a%2f%2fn.servicebus.windows.net%2fh";
         assert_eq!(node, expected);

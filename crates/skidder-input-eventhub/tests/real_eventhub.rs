@@ -54,7 +54,10 @@ async fn events_and_blobs_are_those_of_filebeat() {
     let cloud = Cloud::start();
     let directory = tempfile::tempdir().unwrap();
     let mut bench = Bench::start(cloud.input("logs", ""), directory.path());
-    cloud.ask("/publish?hub=logs&partition=1&key=host-7", r#"{"records": [{"a": 1.0}, {"b": "x"}]}"#);
+    cloud.ask(
+        "/publish?hub=logs&partition=1&key=host-7",
+        r#"{"records": [{"a": 1.0}, {"b": "x"}]}"#,
+    );
     cloud.publish("logs", 1, &["{'c': 3}".to_owned(), r#"{"records": []}"#.to_owned()]);
     bench.until("three came", |bench| bench.events.len() == 3).await;
     let first = &bench.events[0];
@@ -66,19 +69,36 @@ async fn events_and_blobs_are_those_of_filebeat() {
         "enqueued_time": time, "partition_key": "host-7",
     });
     assert_eq!(azure, &expected);
-    assert_eq!((&bench.events[1]["message"], &bench.events[1]["azure"]["sequence_number"]), (&json!(r#"{"b": "x"}"#), &json!(0)));
-    assert_eq!((&bench.events[2]["message"], &bench.events[2]["azure"]["offset"]), (&json!("{'c': 3}"), &json!(64)));
+    assert_eq!(
+        (&bench.events[1]["message"], &bench.events[1]["azure"]["sequence_number"]),
+        (&json!(r#"{"b": "x"}"#), &json!(0))
+    );
+    assert_eq!(
+        (&bench.events[2]["message"], &bench.events[2]["azure"]["offset"]),
+        (&json!("{'c': 3}"), &json!(64))
+    );
     // The one without events is covered as well.
     until_checkpoint(&cloud, "logs", 1, 2).await;
     let prefix = "localhost/logs/$Default";
     let blobs = cloud.metadata("filebeat-logs").await;
     let owner = blobs[&format!("{prefix}/ownership/1")]["ownerid"].clone();
     assert_eq!(owner.len(), 32);
-    let checkpoint = BTreeMap::from([("offset", "128"), ("sequencenumber", "2")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let checkpoint = BTreeMap::from(
+        [("offset", "128"), ("sequencenumber", "2")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
     assert_eq!(blobs[&format!("{prefix}/checkpoint/1")], checkpoint);
     assert_eq!(blobs.len(), 3, "{blobs:?}");
     let counts = bench.input.metrics().hub();
-    assert_eq!((counts.messages.get(), counts.sent.get(), counts.invalid.get(), counts.decode_errors.get()), (3, 3, 1, 1));
+    assert_eq!(
+        (
+            counts.messages.get(),
+            counts.sent.get(),
+            counts.invalid.get(),
+            counts.decode_errors.get()
+        ),
+        (3, 3, 1, 1)
+    );
     bench.stop().await;
     let blobs = cloud.metadata("filebeat-logs").await;
     for partition in [0, 1] {
@@ -157,9 +177,11 @@ async fn processes_share_the_partitions_and_take_over_from_each_other() {
 async fn checkpoints_of_microsofts_client_and_ours_are_the_same_over_tls() {
     let cloud = Cloud::start();
     let directory = tempfile::tempdir().unwrap();
-    let access = format!("Endpoint=sb://{};SharedAccessKeyName=test;SharedAccessKey=secret", cloud.secure());
+    let access =
+        format!("Endpoint=sb://{};SharedAccessKeyName=test;SharedAccessKey=secret", cloud.secure());
     // Microsoft's client for JavaScript makes small letters of all names; that for Go, which Filebeat has, does not.
-    let settings = format!("consumer_group: group, ssl.certificate_authorities: ['{}']", cloud.authority());
+    let settings =
+        format!("consumer_group: group, ssl.certificate_authorities: ['{}']", cloud.authority());
     let input = || cloud.input_by(&access, "logs", &settings);
     cloud.publish("logs", 0, &texts(0..10));
     let mut bench = Bench::start(input(), directory.path());
@@ -236,10 +258,13 @@ async fn refusals_say_what_to_do() {
     bench.trouble("answered 401 to `put-token`: InvalidSignature: the signature is wrong; see the credentials").await;
     bench.stop().await;
     // The port of TLS without it, and a port where nobody listens.
-    let port = |port: u16| format!(
-        "Endpoint=sb://localhost:{port};SharedAccessKeyName=test;SharedAccessKey=secret;UseDevelopmentEmulator=true"
-    );
-    let mut bench = Bench::start(cloud.input_by(&port(cloud.hub.port() + 1), "logs", ""), directory.path());
+    let port = |port: u16| {
+        format!(
+            "Endpoint=sb://localhost:{port};SharedAccessKeyName=test;SharedAccessKey=secret;UseDevelopmentEmulator=true"
+        )
+    };
+    let mut bench =
+        Bench::start(cloud.input_by(&port(cloud.hub.port() + 1), "logs", ""), directory.path());
     bench.until("a trouble", |bench| bench.input.metrics().trouble().is_some()).await;
     bench.stop().await;
     let mut bench = Bench::start(cloud.input_by(&port(1), "logs", ""), directory.path());

@@ -106,8 +106,10 @@ impl Access {
         (fs, proxy): (&Arc<dyn Fs>, &ProxyChoice),
         variable: &impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
-        let filled = |key: &Key<String>| section.get(key).optional().filter(|text| !text.is_empty());
-        let secret = |key: &Key<Secret>| section.get(key).optional().filter(|text| !text.is_empty());
+        let filled =
+            |key: &Key<String>| section.get(key).optional().filter(|text| !text.is_empty());
+        let secret =
+            |key: &Key<Secret>| section.get(key).optional().filter(|text| !text.is_empty());
         let authority = filled(&AUTHORITY_HOST);
         let given = Given {
             section,
@@ -137,13 +139,19 @@ impl Access {
                 let (authority, tenant) = (authority.map_err(report).ok(), tenant);
                 let (id, secret) = (id, client);
                 given.check_tokens();
-                TokenSource::Client { authority: authority?, tenant: tenant?, id: id?, secret: secret? }
+                TokenSource::Client {
+                    authority: authority?,
+                    tenant: tenant?,
+                    id: id?,
+                    secret: secret?,
+                }
             }
             Way::ManagedIdentity => {
                 given.check_tokens();
                 let identity = ManagedIdentity::read(managed, variable);
-                let report =
-                    |message: String| section.problem(AUTH_TYPE.name(), message, "use `client_secret` there");
+                let report = |message: String| {
+                    section.problem(AUTH_TYPE.name(), message, "use `client_secret` there")
+                };
                 TokenSource::Managed(identity.map_err(report).ok()?)
             }
         };
@@ -159,7 +167,11 @@ impl Given<'_, '_> {
             self.section.missing(NAMESPACE.name(), "is not set", hint);
         }
         if self.account.is_none() {
-            self.section.missing(ACCOUNT.name(), "is not set", "the storage account with the checkpoints");
+            self.section.missing(
+                ACCOUNT.name(),
+                "is not set",
+                "the storage account with the checkpoints",
+            );
         }
         let unused = [
             (CONNECTION_STRING.name(), self.text.is_some()),
@@ -189,11 +201,7 @@ impl Given<'_, '_> {
         Some(Access { place, login: Login::Entra(tokens), blobs, provider })
     }
 
-    fn by_strings(
-        self,
-        hub: &str,
-        (fs, proxy): (&Arc<dyn Fs>, &ProxyChoice),
-    ) -> Option<Access> {
+    fn by_strings(self, hub: &str, (fs, proxy): (&Arc<dyn Fs>, &ProxyChoice)) -> Option<Access> {
         let section = self.section;
         let of_hub = self.of_hub(hub);
         let storage = self.of_storage();
@@ -201,7 +209,8 @@ impl Given<'_, '_> {
             (of_hub?, storage?);
         let place = self.place(&namespace, CONNECTION_STRING.name(), is_emulator)?;
         if is_emulator && !is_here(&place.host.name) {
-            let message = format!("{} is reached without TLS: `UseDevelopmentEmulator=true`", place.host);
+            let message =
+                format!("{} is reached without TLS: `UseDevelopmentEmulator=true`", place.host);
             let hint = "everybody on the way can read the events; leave it out for Azure itself";
             section.warning(CONNECTION_STRING.name(), message, hint);
         }
@@ -221,13 +230,20 @@ impl Given<'_, '_> {
         match ConnectionString::parse(text.reveal()) {
             Ok(parsed) if !parsed.hub.is_empty() && parsed.hub != hub => {
                 let (of_string, path) = (&parsed.hub, section.path_of("eventhub"));
-                let message = format!("the connection string is of the event hub `{of_string}`, but `{path}` is `{hub}`");
-                section.problem(name, message, "write the same name, or take the string of the namespace");
+                let message = format!(
+                    "the connection string is of the event hub `{of_string}`, but `{path}` is `{hub}`"
+                );
+                section.problem(
+                    name,
+                    message,
+                    "write the same name, or take the string of the namespace",
+                );
                 None
             }
             Ok(parsed) => Some(parsed),
             Err(error) => {
-                let message = format!("the connection string in `{}` {error}", section.path_of(name));
+                let message =
+                    format!("the connection string in `{}` {error}", section.path_of(name));
                 let hint = "copy it from the page `Shared access policies` of the event hub";
                 section.problem(name, message, hint);
                 None
@@ -247,8 +263,13 @@ impl Given<'_, '_> {
             return match StorageString::parse(text.reveal()) {
                 Ok(parsed) => Some((parsed.url, parsed.credential)),
                 Err(error) => {
-                    let message = format!("the connection string in `{}` {error}", section.path_of(name));
-                    section.problem(name, message, "copy it from the page `Access keys` of the account");
+                    let message =
+                        format!("the connection string in `{}` {error}", section.path_of(name));
+                    section.problem(
+                        name,
+                        message,
+                        "copy it from the page `Access keys` of the account",
+                    );
                     None
                 }
             };
@@ -261,7 +282,8 @@ impl Given<'_, '_> {
         match AccountKey::new(account, key) {
             Ok(key) => Some((self.usual_blobs()?, Credential::Key(key))),
             Err(error) => {
-                let message = format!("the key in `{}` {error}", section.path_of(ACCOUNT_KEY.name()));
+                let message =
+                    format!("the key in `{}` {error}", section.path_of(ACCOUNT_KEY.name()));
                 section.problem(ACCOUNT_KEY.name(), message, "");
                 None
             }
@@ -290,7 +312,8 @@ impl Given<'_, '_> {
                 tls: !is_emulator,
             }),
             Err(error) => {
-                let message = format!("the namespace of `{}` is no host: {error}", self.section.path_of(key));
+                let message =
+                    format!("the namespace of `{}` is no host: {error}", self.section.path_of(key));
                 self.section.problem(key, message, "as in `NAMESPACE.servicebus.windows.net`");
                 None
             }
@@ -312,4 +335,3 @@ fn suffix(authority: &str) -> &'static str {
 fn is_here(name: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
-

@@ -63,8 +63,15 @@ pub(super) fn read(section: &Section<'_>) -> Option<Vec<Sanitizer>> {
             "NEW_LINES" => all.push(Sanitizer::NewLines),
             "SINGLE_QUOTES" => all.push(Sanitizer::SingleQuotes),
             other => {
-                let message = format!("`{}` has `{other}`, which does nothing", section.path_of(OPTIONS.name()));
-                section.warning(OPTIONS.name(), message, "it may have `NEW_LINES` and `SINGLE_QUOTES`");
+                let message = format!(
+                    "`{}` has `{other}`, which does nothing",
+                    section.path_of(OPTIONS.name())
+                );
+                section.warning(
+                    OPTIONS.name(),
+                    message,
+                    "it may have `NEW_LINES` and `SINGLE_QUOTES`",
+                );
             }
         }
     }
@@ -93,7 +100,11 @@ fn read_one(section: Section<'_>) -> Option<Sanitizer> {
             }
         },
         None => {
-            section.missing(TYPE.name(), "is not set", "`new_lines`, `single_quotes` or `replace_all`");
+            section.missing(
+                TYPE.name(),
+                "is not set",
+                "`new_lines`, `single_quotes` or `replace_all`",
+            );
             None
         }
     };

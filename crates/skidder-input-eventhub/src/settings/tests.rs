@@ -4,7 +4,8 @@ use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;
 
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const STRING: &str = "connection_string: 'Endpoint=sb://n.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=b'";
 
 /// The input of these settings, and the problems.
@@ -20,7 +21,9 @@ fn read_text(text: &str) -> (Option<EventHub>, String) {
 }
 
 fn settings(text: &str) -> Arc<Settings> {
-    let text = format!("eventhub: my_hub, {STRING}, storage_account: logs, storage_account_key: '{KEY}', {text}");
+    let text = format!(
+        "eventhub: my_hub, {STRING}, storage_account: logs, storage_account_key: '{KEY}', {text}"
+    );
     let (input, problems) = read_text(&text);
     assert_eq!(problems, "");
     input.expect("no problem").settings
@@ -93,7 +96,9 @@ fn an_emulator_is_reached_without_tls() {
 
 #[test]
 fn what_differs_is_said() {
-    let usual = format!("eventhub: h11, {STRING}, storage_account_connection_string: 'AccountName=logs;AccountKey={KEY}'");
+    let usual = format!(
+        "eventhub: h11, {STRING}, storage_account_connection_string: 'AccountName=logs;AccountKey={KEY}'"
+    );
     for (text, expected) in [
         ("processor_version: v1", "there is no processor v1"),
         ("processor_update_interval: 5m", "renewed every 30 s"),
@@ -103,7 +108,10 @@ fn what_differs_is_said() {
         ("sanitize_options: [OTHER]", "has `OTHER`, which does nothing"),
     ] {
         let (input, problems) = read_text(&format!("{usual}, {text}"));
-        assert!(input.is_some() && problems.contains("warning: ") && problems.contains(expected), "{text}: {problems}");
+        assert!(
+            input.is_some() && problems.contains("warning: ") && problems.contains(expected),
+            "{text}: {problems}"
+        );
     }
 }
 
@@ -115,22 +123,50 @@ fn mistakes_name_the_setting() {
         (format!("eventhub: 'a b', {STRING}, {storage}"), "1 to 256 letters"),
         (format!("eventhub: hub, {storage}"), "`connection_string` is not set"),
         (format!("eventhub: hub, {STRING}"), "`storage_account_connection_string` is not set"),
-        (format!("eventhub: hub, {STRING}, storage_account: logs, storage_account_key: x"), "`storage_account_key`"),
-        (format!("eventhub: hub, {STRING}, storage_account: A, storage_account_key: '{KEY}'"), "3 to 24 lower-case"),
+        (
+            format!("eventhub: hub, {STRING}, storage_account: logs, storage_account_key: x"),
+            "`storage_account_key`",
+        ),
+        (
+            format!("eventhub: hub, {STRING}, storage_account: A, storage_account_key: '{KEY}'"),
+            "3 to 24 lower-case",
+        ),
         (format!("eventhub: hub, connection_string: SECRET, {storage}"), "without `=`"),
         (
-            format!("eventhub: hub, connection_string: 'Endpoint=sb://n;EntityPath=other;SharedAccessKeyName=a;SharedAccessKey=b', {storage}"),
+            format!(
+                "eventhub: hub, connection_string: 'Endpoint=sb://n;EntityPath=other;SharedAccessKeyName=a;SharedAccessKey=b', {storage}"
+            ),
             "is of the event hub `other`",
         ),
         ("eventhub: hub, auth_type: client_secret".to_owned(), "`tenant_id` is not set"),
-        ("eventhub: hub, auth_type: managed_identity".to_owned(), "`eventhub_namespace` is not set"),
+        (
+            "eventhub: hub, auth_type: managed_identity".to_owned(),
+            "`eventhub_namespace` is not set",
+        ),
         (format!("eventhub: hub, {STRING}, {storage}, transport: websocket"), "not supported"),
-        (format!("eventhub: hub, {STRING}, {storage}, storage_account_container: a--b"), "single `-`"),
-        (format!("eventhub: hub, {STRING}, {storage}, sanitizers: [{{type: replace_all}}]"), "has no `pattern`"),
-        (format!("eventhub: hub, {STRING}, {storage}, sanitizers: [{{type: replace_all, spec: {{pattern: '('}}}}]"), "unclosed group"),
-        (format!("eventhub: hub, {STRING}, {storage}, sanitizers: [{{spec: {{pattern: a}}}}]"), "type"),
+        (
+            format!("eventhub: hub, {STRING}, {storage}, storage_account_container: a--b"),
+            "single `-`",
+        ),
+        (
+            format!("eventhub: hub, {STRING}, {storage}, sanitizers: [{{type: replace_all}}]"),
+            "has no `pattern`",
+        ),
+        (
+            format!(
+                "eventhub: hub, {STRING}, {storage}, sanitizers: [{{type: replace_all, spec: {{pattern: '('}}}}]"
+            ),
+            "unclosed group",
+        ),
+        (
+            format!("eventhub: hub, {STRING}, {storage}, sanitizers: [{{spec: {{pattern: a}}}}]"),
+            "type",
+        ),
         (format!("eventhub: hub, {STRING}, {storage}, processor_start_position: now"), "earliest"),
-        (format!("eventhub: hub, {STRING}, {storage}, partition_receive_count: 0"), "partition_receive_count"),
+        (
+            format!("eventhub: hub, {STRING}, {storage}, partition_receive_count: 0"),
+            "partition_receive_count",
+        ),
         (format!("eventhub: hub, {STRING}, {storage}, ssl.enabled: false"), "needs TLS"),
     ] {
         let (input, problems) = read_text(&text);

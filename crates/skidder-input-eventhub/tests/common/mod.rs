@@ -1,7 +1,9 @@
 //! A stand-in for Event Hubs and Azurite for tests, and the input.
 
 use serde_json::Value;
-use skidder_azure::{Account, ConnectionString, Container, List, Listed, Provider, Service, usual_port};
+use skidder_azure::{
+    Account, ConnectionString, Container, List, Listed, Provider, Service, usual_port,
+};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, line};
 use skidder_input::Input;
@@ -57,7 +59,9 @@ impl Cloud {
     pub(crate) fn storage(&self) -> String {
         let key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
         let place = format!("http://127.0.0.1:{}/devstoreaccount1", self.blobs.port());
-        format!("DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={key};BlobEndpoint={place}")
+        format!(
+            "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={key};BlobEndpoint={place}"
+        )
     }
 
     /// The input without TLS, with settings of its own.
@@ -103,7 +107,10 @@ impl Cloud {
     }
 
     /// The metadata of all blobs of a container, by name.
-    pub(crate) async fn metadata(&self, container: &str) -> BTreeMap<String, BTreeMap<String, String>> {
+    pub(crate) async fn metadata(
+        &self,
+        container: &str,
+    ) -> BTreeMap<String, BTreeMap<String, String>> {
         let list = List { metadata: true, ..List::default() };
         match self.container(container).list(list).await {
             Ok(page) => {
@@ -129,7 +136,12 @@ impl Cloud {
     }
 
     /// What Microsoft's own client reads within so many seconds: pairs of partition and number.
-    pub(crate) fn read_with_microsofts_client(&self, hub: &str, group: &str, seconds: u32) -> Vec<(usize, i64)> {
+    pub(crate) fn read_with_microsofts_client(
+        &self,
+        hub: &str,
+        group: &str,
+        seconds: u32,
+    ) -> Vec<(usize, i64)> {
         let port = (self.hub.port() + 1).to_string();
         let (storage, seconds) = (self.storage(), seconds.to_string());
         let container = format!("filebeat-{hub}");
@@ -138,7 +150,8 @@ impl Cloud {
             .args([&*port, "localhost", &storage, &container, hub, group, &seconds])
             .output()
             .unwrap();
-        let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        let (out, errors) =
+            (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(ran.status.success() && out.contains("\"done\":true"), "{errors}");
         let events = out.lines().filter_map(|text| {
             let event: Value = serde_json::from_str(text).unwrap();
