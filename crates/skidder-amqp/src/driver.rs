@@ -272,9 +272,7 @@ impl Driver {
                 self.flowed(channel, handle, (delivery_count, credit), echo).await
             }
             Performative::Transfer(transfer) => self.received(channel, transfer).await,
-            Performative::Detach { handle, closed, error } => {
-                self.detached(channel, handle, closed, error).await
-            }
+            Performative::Detach { handle, error } => self.detached(channel, handle, error).await,
             Performative::End { error } => self.ended(frame.channel, channel, error).await,
             Performative::Open { .. }
             | Performative::Disposition
@@ -368,7 +366,6 @@ impl Driver {
         &mut self,
         channel: u16,
         remote: u32,
-        _closed: bool,
         error: Option<Condition>,
     ) -> Result<(), AmqpError> {
         let Some(session) = self.sessions.get_mut(&channel) else { return Ok(()) };

@@ -32,7 +32,7 @@ pub(crate) enum Performative {
     Flow { handle: Option<u32>, delivery_count: u32, credit: u32, echo: bool },
     Transfer(Transfer),
     Disposition,
-    Detach { handle: u32, closed: bool, error: Option<Condition> },
+    Detach { handle: u32, error: Option<Condition> },
     End { error: Option<Condition> },
     Close { error: Option<Condition> },
 }
@@ -79,8 +79,9 @@ impl Performative {
             DISPOSITION => Self::Disposition,
             DETACH => {
                 let handle = fields.field()?.uint().ok_or_else(|| missing("`handle`"))?;
-                let closed = matches!(fields.field()?, Item::Bool(true));
-                Self::Detach { handle, closed, error: condition(&fields.field()?) }
+                // Whether it may be opened again.
+                skip(fields, 1)?;
+                Self::Detach { handle, error: condition(&fields.field()?) }
             }
             END => Self::End { error: condition(&fields.field()?) },
             CLOSE => Self::Close { error: condition(&fields.field()?) },

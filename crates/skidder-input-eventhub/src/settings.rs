@@ -124,16 +124,9 @@ pub fn read(
     let messages_max = section.get(&RECEIVE_COUNT).value();
     let strategy = section.get(&STRATEGY).value();
     let update_interval = read_interval(section);
-    let is_websocket = section.get(&TRANSPORT).value();
-    if is_websocket {
-        let message =
-            format!("`{}` is `websocket`, which is not supported", section.path_of("transport"));
-        let hint =
-            "leave it out: AMQP goes over port 5671, also through a proxy that `proxy_url` names";
-        section.problem(TRANSPORT.name(), message, hint);
-    }
+    let is_refused = refuse_websocket(section);
     let Access { place, login, blobs, provider } = access?;
-    if hub.is_empty() || is_websocket {
+    if hub.is_empty() || is_refused {
         return None;
     }
     let needs_tls = place.tls || blobs.https;
@@ -177,6 +170,19 @@ pub fn read(
         strategy,
     };
     Some(EventHub::new(settings))
+}
+
+/// Reports `transport: websocket`; returns whether it was set.
+fn refuse_websocket(section: &Section<'_>) -> bool {
+    let is_websocket = section.get(&TRANSPORT).value();
+    if is_websocket {
+        let path = section.path_of(TRANSPORT.name());
+        let message = format!("`{path}` is `websocket`, which is not supported");
+        let hint =
+            "leave it out: AMQP goes over port 5671, also through a proxy that `proxy_url` names";
+        section.problem(TRANSPORT.name(), message, hint);
+    }
+    is_websocket
 }
 
 /// Only that of `proxy_url`: those of the environment are for HTTP, and refuse other ports.

@@ -159,10 +159,8 @@ impl Processor {
             self.is_prepared = true;
         }
         let ownerships = self.store.ownerships().await?;
-        let strategy = match self.run.intake.is_once() {
-            true => Strategy::Greedy,
-            false => self.run.settings.strategy,
-        };
+        let is_once = self.run.intake.is_once();
+        let strategy = if is_once { Strategy::Greedy } else { self.run.settings.strategy };
         let now = self.run.intake.clock().wall();
         let chance = &mut self.chance;
         let pick = |below: usize| Self::pick(chance, below);
