@@ -2,6 +2,7 @@
 
 mod processor;
 
+use crate::events::Place;
 use crate::hub::Hub;
 use crate::partition::Shared;
 use crate::settings::Settings;
@@ -124,6 +125,20 @@ async fn write_checkpoints(run: Arc<Run>) {
     }
 }
 
+/// A place that is being written; it is given back if that does not succeed, or is cancelled.
+struct Unwritten<'a> {
+    shared: &'a Shared,
+    place: Option<Place>,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.shared.give_back(place);
+        }
+    }
+}
+
 /// Writes what is settled. Returns whether all of it is written.
 async fn write(run: &Run, store: &mut Store) -> bool {
     let mut is_written = true;
@@ -131,11 +146,14 @@ async fn write(run: &Run, store: &mut Store) -> bool {
         let Some(place) = shared.take_unwritten() else { continue };
         let checkpoint =
             Checkpoint { sequence: Some(place.sequence), offset: place.offset.clone() };
+        let mut unwritten = Unwritten { shared: &shared, place: Some(place) };
         match store.set_checkpoint(&shared.id, &checkpoint).await {
-            Ok(()) => run.intake.metrics().set_trouble_of(CHECKPOINTS, None),
+            Ok(()) => {
+                unwritten.place = None;
+                run.intake.metrics().set_trouble_of(CHECKPOINTS, None);
+            }
             Err(error) => {
                 is_written = false;
-                shared.give_back(place);
                 let text =
                     format!("cannot write the checkpoint of partition {}: {error}", shared.id);
                 run.intake.metrics().failed(&shared.id, &text);
