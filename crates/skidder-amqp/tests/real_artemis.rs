@@ -104,7 +104,7 @@ async fn all_messages_come_in_order_with_any_credit_and_without_more_than_that()
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
-async fn a_message_of_many_frames_is_one_and_a_longer_one_is_refused() {
+async fn a_message_of_many_frames_is_one() {
     let broker = Broker::start();
     let connection = broker.open("secret", false).await.unwrap();
     let mut receiver = connection.receiver(attach("large", 4)).await.unwrap();
@@ -112,13 +112,6 @@ async fn a_message_of_many_frames_is_one_and_a_longer_one_is_refused() {
     for (at, message) in read(&mut receiver, 20).await.iter().enumerate() {
         assert_eq!((number(message), message.body().unwrap().unwrap().len()), (at, 500_000));
     }
-    drop(receiver);
-    let small = Attach { message_bytes_max: 100_000, ..attach("large", 4) };
-    let mut receiver = connection.receiver(small).await.unwrap();
-    broker.send("large", 1, 500_000);
-    let ended = tokio::time::timeout(TIMEOUT, receiver.next()).await.expect("an end");
-    let error = ended.unwrap_err().to_string();
-    assert!(error.contains("100000") || error.contains("link"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

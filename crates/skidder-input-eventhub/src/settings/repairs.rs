@@ -14,7 +14,8 @@ enum Kind {
 
 settings! {
     /// `spec` of `replace_all`.
-    static SPEC = Group::new("input.azure-eventhub.sanitizers.spec", "What `replace_all` replaces.");
+    static SPEC =
+        Group::new("input.azure-eventhub.sanitizers.spec", "What `replace_all` replaces.").inline();
 
     PATTERN: String = Key::new("pattern")
         .default("")
