@@ -11,7 +11,7 @@ use crate::store::Names;
 use access::{ACCESS, Access, Place};
 use skidder_azure::{Account, Service, check_container_name};
 use skidder_config::{Group, Key, OneOf, Section, settings};
-use skidder_net::{HTTPS, Host, PROXY, ProxyChoice, Route, WithoutTls, read_https};
+use skidder_net::{HTTPS, Host, PROXY, Proxy, ProxyChoice, Route, WithoutTls, read_https};
 use skidder_os::Fs;
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -142,9 +142,10 @@ pub fn read(
     };
     let Place { namespace, host, tls: is_encrypted } = place;
     let route = Route {
-        proxy: proxy_of(&proxy, &host),
+        proxy: proxy_of(section, &proxy, &host, is_encrypted),
         tls: client.clone().filter(|_| is_encrypted),
-        http2: true,
+        // This is about ALPN, which AMQP has none of.
+        http2: false,
         without_tls: WithoutTls::NoSsl,
         host,
     };
@@ -186,11 +187,23 @@ fn refuse_websocket(section: &Section<'_>) -> bool {
 }
 
 /// Only that of `proxy_url`: those of the environment are for HTTP, and refuse other ports.
-fn proxy_of(proxy: &ProxyChoice, host: &Host) -> Option<Arc<skidder_net::Proxy>> {
-    match proxy {
+fn proxy_of(
+    section: &Section<'_>,
+    proxy: &ProxyChoice,
+    host: &Host,
+    is_encrypted: bool,
+) -> Option<Arc<Proxy>> {
+    let proxy = match proxy {
         ProxyChoice::Always(_) => proxy.of(true, host),
         ProxyChoice::Direct | ProxyChoice::Environment(_) => None,
+    };
+    if !is_encrypted && matches!(proxy.as_deref(), Some(Proxy::Http(_))) {
+        let message =
+            format!("no effect for {host}: an HTTP proxy lets AMQP through with TLS only");
+        section.warning("proxy_url", message, "an emulator is reached directly");
+        return None;
     }
+    proxy
 }
 
 fn warn_of_v1(section: &Section<'_>) {
