@@ -13,7 +13,7 @@ use skidder_azure::{Account, Service, check_container_name};
 use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_net::{HTTPS, Host, PROXY, Proxy, ProxyChoice, Route, WithoutTls, read_https};
 use skidder_os::Fs;
-use skidder_tls::TlsClient;
+use skidder_tls::{TlsClient, TlsSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,17 +129,7 @@ pub fn read(
     if hub.is_empty() || is_refused {
         return None;
     }
-    let needs_tls = place.tls || blobs.https;
-    let client = if needs_tls && !tls.enabled {
-        let message = "Azure needs TLS, but `ssl.enabled` is false";
-        section.problem("ssl.enabled", message, "leave it out");
-        return None;
-    } else if needs_tls {
-        let client = TlsClient::new(&tls, Arc::clone(fs));
-        Some(client.map_err(|error| section.problem_named(error.setting(), &error)).ok()?)
-    } else {
-        None
-    };
+    let client = connect_with(section, &tls, place.tls || blobs.https, fs).ok()?;
     let Place { namespace, host, tls: is_encrypted } = place;
     let route = Route {
         proxy: proxy_of(section, &proxy, &host, is_encrypted),
@@ -171,6 +161,25 @@ pub fn read(
         strategy,
     };
     Some(EventHub::new(settings))
+}
+
+/// What encrypts connections; nothing if none is encrypted. The mistake is reported.
+fn connect_with(
+    section: &Section<'_>,
+    tls: &TlsSettings,
+    needs_tls: bool,
+    fs: &Arc<dyn Fs>,
+) -> Result<Option<Arc<TlsClient>>, ()> {
+    if !needs_tls {
+        return Ok(None);
+    }
+    if !tls.enabled {
+        let message = "Azure needs TLS, but `ssl.enabled` is false";
+        section.problem("ssl.enabled", message, "leave it out");
+        return Err(());
+    }
+    let client = TlsClient::new(tls, Arc::clone(fs));
+    client.map(Some).map_err(|error| section.problem_named(error.setting(), &error))
 }
 
 /// Reports `transport: websocket`; returns whether it was set.
