@@ -21,6 +21,7 @@ mod read;
 mod receiver;
 mod rpc;
 mod sasl;
+mod websocket;
 mod write;
 
 pub use connection::{Connection, Opening};
@@ -30,4 +31,5 @@ pub use read::{Item, Malformed, Reader};
 pub use receiver::{Attach, Delivery, Receiver};
 pub use rpc::Rpc;
 pub use sasl::Login;
+pub use websocket::upgrade;
 pub use write::{Value, Writer};

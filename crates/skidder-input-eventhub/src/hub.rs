@@ -4,6 +4,7 @@ use crate::settings::Settings;
 use crate::sign::Token;
 use skidder_amqp::{
     AmqpError, Answer, Attach, Connection, Item, Login, Opening, Receiver, Request, Rpc, Value,
+    upgrade,
 };
 use skidder_azure::CredentialsError;
 use skidder_net::NetError;
@@ -20,6 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MARGIN: Duration = Duration::from_mins(15);
 /// See [`MARGIN`].
 const KEPT_MIN: Duration = Duration::from_mins(1);
+/// Where a namespace has its websocket.
+const WEBSOCKET: &str = "/$servicebus/websocket";
 /// The node that takes tokens.
 const CBS: &str = "$cbs";
 /// The longest event: 20 MB in clusters that allow such ones, 1 MB elsewhere.
@@ -128,7 +131,14 @@ impl Hub {
             return Ok(Arc::clone(live));
         }
         *live = None;
-        let stream = self.settings.route.open(TIMEOUT).await?;
+        let mut stream = self.settings.route.open(TIMEOUT).await?;
+        if self.settings.is_websocket {
+            let host = self.settings.route.host.to_string();
+            let host = host.trim_end_matches(":443");
+            let late = Err(AmqpError::Timeout("the websocket", TIMEOUT.as_secs()));
+            let upgraded = tokio::time::timeout(TIMEOUT, upgrade(stream, host, WEBSOCKET));
+            stream = upgraded.await.unwrap_or(late)?;
+        }
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let opening = Opening {
             container: format!("{}-{number}", self.container),

@@ -82,7 +82,7 @@ settings! {
         .about("most messages of a batch; so many of each partition, at most 300, are held before no more are received");
     TRANSPORT: OneOf<bool> = Key::one_of("transport", &[("amqp", false), ("websocket", true)])
         .default("amqp")
-        .about("`amqp`: port 5671. *Differs*: `websocket` is refused; a proxy is named by `proxy_url`");
+        .about("`amqp`: port 5671; `websocket`: AMQP in HTTPS, port 443");
 }
 
 /// What the input is run with.
@@ -91,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) names: Names,
     /// The way to the hub.
     pub(crate) route: Route,
+    /// AMQP goes over a websocket.
+    pub(crate) is_websocket: bool,
     pub(crate) login: Login,
     pub(crate) blobs: Service,
     /// Messages of a partition that are on their way or not taken.
@@ -117,22 +119,22 @@ pub fn read(
     let proxy = ProxyChoice::read(section, &variable);
     let tls = read_https(section);
     let sanitizers = repairs::read(section);
-    let access = Access::read(section, &hub, (fs, &proxy), &variable);
+    let is_websocket = section.get(&TRANSPORT).value();
+    let access = Access::read(section, &hub, (fs, &proxy, is_websocket), &variable);
     let migrates = section.get(&MIGRATE).value();
     warn_of_v1(section);
     let from_latest = section.get(&START).value();
     let messages_max = section.get(&RECEIVE_COUNT).value();
     let strategy = section.get(&STRATEGY).value();
     let update_interval = read_interval(section);
-    let is_refused = refuse_websocket(section);
     let Access { place, login, blobs, provider } = access?;
-    if hub.is_empty() || is_refused {
+    if hub.is_empty() {
         return None;
     }
     let client = connect_with(section, &tls, place.tls || blobs.https, fs).ok()?;
     let Place { namespace, host, tls: is_encrypted } = place;
     let route = Route {
-        proxy: proxy_of(section, &proxy, &host, is_encrypted),
+        proxy: proxy_of(section, &proxy, &host, (is_encrypted, is_websocket)),
         tls: client.clone().filter(|_| is_encrypted),
         // This is about ALPN, which AMQP has none of.
         http2: false,
@@ -144,6 +146,7 @@ pub fn read(
     let settings = Settings {
         names: Names { namespace, hub, group },
         route,
+        is_websocket,
         login,
         blobs: Service {
             account,
@@ -182,29 +185,16 @@ fn connect_with(
     client.map(Some).map_err(|error| section.problem_named(error.setting(), &error))
 }
 
-/// Reports `transport: websocket`; returns whether it was set.
-fn refuse_websocket(section: &Section<'_>) -> bool {
-    let is_websocket = section.get(&TRANSPORT).value();
-    if is_websocket {
-        let path = section.path_of(TRANSPORT.name());
-        let message = format!("`{path}` is `websocket`, which is not supported");
-        let hint =
-            "leave it out: AMQP goes over port 5671, also through a proxy that `proxy_url` names";
-        section.problem(TRANSPORT.name(), message, hint);
-    }
-    is_websocket
-}
-
-/// Only that of `proxy_url`: those of the environment are for HTTP, and refuse other ports.
+/// That of `proxy_url`. Those of the environment are for HTTP, and refuse other ports than that of websockets.
 fn proxy_of(
     section: &Section<'_>,
     proxy: &ProxyChoice,
     host: &Host,
-    is_encrypted: bool,
+    (is_encrypted, is_websocket): (bool, bool),
 ) -> Option<Arc<Proxy>> {
     let proxy = match proxy {
-        ProxyChoice::Always(_) => proxy.of(true, host),
-        ProxyChoice::Direct | ProxyChoice::Environment(_) => None,
+        ProxyChoice::Environment(_) if !is_websocket => None,
+        proxy => proxy.of(is_encrypted, host),
     };
     if !is_encrypted && matches!(proxy.as_deref(), Some(Proxy::Http(_))) {
         let message =

@@ -200,6 +200,30 @@ async fn checkpoints_of_microsofts_client_and_ours_are_the_same_over_tls() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
+async fn a_websocket_is_as_good_as_a_connection() {
+    let cloud = Cloud::start();
+    let directory = tempfile::tempdir().unwrap();
+    let port = cloud.hub.port() + 2;
+    let access =
+        format!("Endpoint=sb://localhost:{port};SharedAccessKeyName=test;SharedAccessKey=secret");
+    let settings =
+        format!("transport: websocket, ssl.certificate_authorities: ['{}']", cloud.authority());
+    let mut bench = Bench::start(cloud.input_by(&access, "logs", &settings), directory.path());
+    // Of some KiB, so that frames are of all lengths.
+    let long: Vec<String> = (0..200)
+        .map(|number| format!("{{\"n\": {number}, \"x\": \"{}\"}}", "x".repeat(number * 100)))
+        .collect();
+    cloud.publish("logs", 0, &long);
+    bench.until("all came", |bench| bench.events.len() == 200).await;
+    cloud.ask("/break", "");
+    cloud.publish("logs", 0, &texts(200..300));
+    bench.until("the rest came", |bench| bench.events.len() == 300).await;
+    until_checkpoint(&cloud, "logs", 0, 299).await;
+    assert_eq!(numbers(&bench.stop().await), of(0..300));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
 async fn checkpoints_of_processor_v1_are_taken_over() {
     let cloud = Cloud::start();
     let directory = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 //
 //   node server.js PORT [CERTIFICATE KEY]
 //
-// AMQP at PORT; over TLS at PORT + 2, if there is a certificate; a face for tests over HTTP at PORT + 1:
+// AMQP at PORT; over TLS at PORT + 2 and in websockets over TLS at PORT + 3, if there is a certificate; a face for tests over HTTP at PORT + 1:
 //   POST /publish?hub=H&partition=P&key=K   a message for each line of the body
 //   POST /trim?hub=H&partition=P&before=N   the oldest messages are gone
 //   POST /break       closes all connections
@@ -17,7 +17,9 @@
 const crypto = require('crypto');
 const fs = require('fs');
 const http = require('http');
+const https = require('https');
 const rhea = require('rhea');
+const ws = require('ws');
 
 const [port, certificate, key] = [Number(process.argv[2]), process.argv[3], process.argv[4]];
 const KEYS = { test: 'secret' };
@@ -243,6 +245,11 @@ if (certificate) {
   container.listen({
     ...options, port: port + 2, host: '127.0.0.1', transport: 'tls', cert: fs.readFileSync(certificate), key: fs.readFileSync(key),
   });
+  const web = https.createServer({ cert: fs.readFileSync(certificate), key: fs.readFileSync(key) });
+  const handleProtocols = (protocols) => (protocols.has('amqp') ? 'amqp' : false);
+  const websockets = new ws.WebSocketServer({ server: web, path: '/$servicebus/websocket', handleProtocols });
+  websockets.on('connection', (socket) => container.websocket_accept(socket, options));
+  web.listen(port + 3, '127.0.0.1');
 }
 
 const face = http.createServer((request, response) => {
@@ -265,7 +272,8 @@ const face = http.createServer((request, response) => {
         hubs.delete(of.name);
         break;
       case '/break':
-        for (const connection of sockets) connection.socket.destroy();
+        // That of a websocket has no `destroy`.
+        for (const { socket } of sockets) (socket.destroy ? socket.destroy() : socket.end());
         break;
       case '/expire':
         for (const connection of sockets) connection.granted = new Map();

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// The port of AMQP over TLS.
 const PORT: u16 = 5671;
+/// The port of HTTPS, for websockets.
+const WEB_PORT: u16 = 443;
 /// The port of Microsoft's emulator.
 const EMULATOR_PORT: u16 = 5672;
 /// Where the blobs of the public cloud are.
@@ -90,6 +92,8 @@ pub(super) struct Access {
 /// The settings as they are.
 struct Given<'a, 's> {
     section: &'a Section<'s>,
+    /// Of a namespace without one.
+    port: u16,
     account: Option<String>,
     suffix: &'static str,
     namespace: Option<String>,
@@ -103,7 +107,7 @@ impl Access {
     pub(super) fn read(
         section: &Section<'_>,
         hub: &str,
-        (fs, proxy): (&Arc<dyn Fs>, &ProxyChoice),
+        (fs, proxy, is_websocket): (&Arc<dyn Fs>, &ProxyChoice, bool),
         variable: &impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
         let filled =
@@ -113,6 +117,7 @@ impl Access {
         let authority = filled(&AUTHORITY_HOST);
         let given = Given {
             section,
+            port: if is_websocket { WEB_PORT } else { PORT },
             account: filled(&ACCOUNT),
             suffix: suffix(authority.as_deref().unwrap_or_default()),
             namespace: filled(&NAMESPACE),
@@ -304,7 +309,7 @@ impl Given<'_, '_> {
     }
 
     fn place(&self, namespace: &str, key: &str, is_emulator: bool) -> Option<Place> {
-        let port = if is_emulator { EMULATOR_PORT } else { PORT };
+        let port = if is_emulator { EMULATOR_PORT } else { self.port };
         match read_address(namespace, port) {
             Ok((name, port)) => Some(Place {
                 namespace: name.clone(),

@@ -82,6 +82,13 @@ fn tokens_of_entra_id_are_for_both_servers() {
 }
 
 #[test]
+fn a_websocket_goes_where_https_goes() {
+    let settings = settings("transport: websocket");
+    assert!(settings.is_websocket);
+    assert_eq!(settings.route.host.to_string(), "n.servicebus.windows.net:443");
+}
+
+#[test]
 fn an_emulator_is_reached_without_tls() {
     let (input, problems) = read_text(
         "eventhub: h, connection_string: 'Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;\
@@ -143,7 +150,6 @@ fn mistakes_name_the_setting() {
             "eventhub: hub, auth_type: managed_identity".to_owned(),
             "`eventhub_namespace` is not set",
         ),
-        (format!("eventhub: hub, {STRING}, {storage}, transport: websocket"), "not supported"),
         (
             format!("eventhub: hub, {STRING}, {storage}, storage_account_container: a--b"),
             "single `-`",
