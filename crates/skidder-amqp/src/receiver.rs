@@ -74,7 +74,7 @@ impl Receiver {
     /// There are no more.
     pub async fn next(&mut self) -> Result<Delivery, AmqpError> {
         let event = self.events.recv().await;
-        self.take(event).await
+        self.take(event)
     }
 
     /// A message that is here already.
@@ -82,15 +82,15 @@ impl Receiver {
     /// # Errors
     ///
     /// There are no more.
-    pub async fn next_here(&mut self) -> Result<Option<Delivery>, AmqpError> {
+    pub fn next_here(&mut self) -> Result<Option<Delivery>, AmqpError> {
         match self.events.try_recv() {
-            Ok(event) => self.take(Some(event)).await.map(Some),
+            Ok(event) => self.take(Some(event)).map(Some),
             Err(mpsc::error::TryRecvError::Empty) => Ok(None),
             Err(mpsc::error::TryRecvError::Disconnected) => Err(self.session.line.error()),
         }
     }
 
-    async fn take(&mut self, event: Option<Event>) -> Result<Delivery, AmqpError> {
+    fn take(&mut self, event: Option<Event>) -> Result<Delivery, AmqpError> {
         let Some(event) = event else { return Err(self.session.line.error()) };
         let bytes = event?;
         self.taken += 1;

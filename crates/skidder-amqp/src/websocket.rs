@@ -191,7 +191,7 @@ fn frame(opcode: u8, payload: &[u8]) -> io::Result<Vec<u8>> {
         Ok(length) if length < 126 => bytes.push(0x80 | length),
         _ => {
             let length = u16::try_from(payload.len()).map_err(io::Error::other)?;
-            bytes.push(0x80 | 126);
+            bytes.push(0x80 | 0x7e);
             bytes.extend_from_slice(&length.to_be_bytes());
         }
     }

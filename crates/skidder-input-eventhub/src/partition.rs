@@ -342,7 +342,7 @@ impl Reader {
         self.gather(&first, &mut gathered)?;
         let mut broken = None;
         while !gathered.is_full(self.run.settings.messages_max) {
-            match receiver.next_here().await {
+            match receiver.next_here() {
                 Ok(Some(message)) => self.gather(&message, &mut gathered)?,
                 Ok(None) => break,
                 // What came before it is sent.
