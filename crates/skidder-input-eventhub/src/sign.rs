@@ -26,7 +26,7 @@ pub(crate) enum Login {
     /// A connection string.
     Access(Access),
     /// Entra ID, or an identity of the host.
-    Entra(Tokens),
+    Entra(Box<Tokens>),
 }
 
 /// A token for one node.

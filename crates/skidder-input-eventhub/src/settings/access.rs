@@ -155,7 +155,7 @@ impl Access {
                 given.check_tokens();
                 let identity = ManagedIdentity::read(managed, variable);
                 let report = |message: String| {
-                    section.problem(AUTH_TYPE.name(), message, "use `client_secret` there")
+                    section.problem(AUTH_TYPE.name(), message, "use `client_secret` there");
                 };
                 TokenSource::Managed(identity.map_err(report).ok()?)
             }
@@ -203,7 +203,7 @@ impl Given<'_, '_> {
         let section = self.section;
         let report = |error: skidder_tls::TlsError| section.problem_named(error.setting(), &error);
         let (provider, tokens) = (provider.map_err(report).ok()?, tokens.map_err(report).ok()?);
-        Some(Access { place, login: Login::Entra(tokens), blobs, provider })
+        Some(Access { place, login: Login::Entra(Box::new(tokens)), blobs, provider })
     }
 
     fn by_strings(self, hub: &str, (fs, proxy): (&Arc<dyn Fs>, &ProxyChoice)) -> Option<Access> {
