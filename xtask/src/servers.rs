@@ -45,9 +45,11 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 17] = [
+const STARTED_BY_TESTS: [&str; 19] = [
+    "artemis.sh",
     "azurite.sh",
     "docker.sh",
+    "eventhub.sh",
     "gcs.sh",
     "journald.sh",
     "lumberjack.sh",

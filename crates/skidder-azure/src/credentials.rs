@@ -1,11 +1,11 @@
 //! What requests show: a signature with the account's key, the token of a shared access signature, or an access token.
 
 use crate::sign::AccountKey;
-use crate::tokens::{TokenClient, TokenError, TokenSource};
+use crate::tokens::{STORAGE, TokenClient, TokenError, TokenSource};
 use skidder_config::Secret;
 use skidder_net::ProxyChoice;
 use skidder_net::cloud::Temporary;
-use skidder_os::{Clock, Fs};
+use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::sync::Arc;
@@ -46,8 +46,16 @@ pub enum CredentialsError {
 /// Gives the credentials of now. Shared by the workers of an input.
 pub struct Provider {
     credential: Credential,
+    /// For [`Credential::Token`].
+    tokens: Option<Tokens>,
+}
+
+/// Access tokens for one resource, each requested shortly before the one before expires.
+pub struct Tokens {
+    source: TokenSource,
+    resource: &'static str,
     client: TokenClient,
-    given: Temporary<Secret>,
+    given: Temporary<(Secret, Timestamp)>,
 }
 
 /// What one request shows.
@@ -63,6 +71,12 @@ impl fmt::Debug for Provider {
     }
 }
 
+impl fmt::Debug for Tokens {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Tokens").field(&self.source).field(&self.resource).finish()
+    }
+}
+
 impl Provider {
     /// Reads certificates; connects to nothing. `proxy` is for Entra ID.
     ///
@@ -74,11 +88,11 @@ impl Provider {
         proxy: ProxyChoice,
         fs: Arc<dyn Fs>,
     ) -> Result<Self, TlsError> {
-        let is_https = matches!(&credential, Credential::Token(source) if source.url().https);
-        // `ssl` of the settings is about the server of the blobs.
-        let tls = is_https.then(|| TlsClient::new(&TlsSettings::default(), fs)).transpose()?;
-        let client = TokenClient { tls, proxy };
-        Ok(Self { credential, client, given: Temporary::default() })
+        let tokens = match &credential {
+            Credential::Token(source) => Some(Tokens::new((**source).clone(), STORAGE, proxy, fs)?),
+            Credential::Key(_) | Credential::Sas(_) => None,
+        };
+        Ok(Self { credential, tokens })
     }
 
     /// Where the credentials come from.
@@ -88,18 +102,64 @@ impl Provider {
 
     /// What a request of now shows. A token is requested shortly before the one before expires.
     pub(crate) async fn get(&self, clock: &Arc<dyn Clock>) -> Result<Shown<'_>, CredentialsError> {
-        let source = match &self.credential {
-            Credential::Key(key) => return Ok(Shown::Key(key)),
-            Credential::Sas(sas) => return Ok(Shown::Sas(sas)),
-            Credential::Token(source) => source,
-        };
-        let request = |now| self.client.ask(source, now);
-        let warn = |error| tracing::warn!(%error, "cannot replace a token that expires soon");
-        Ok(Shown::Token(self.given.get(clock, MARGIN, request, warn).await?))
+        if let Some(tokens) = &self.tokens {
+            return Ok(Shown::Token(tokens.get(clock).await?.0));
+        }
+        Ok(match &self.credential {
+            Credential::Key(key) => Shown::Key(key),
+            Credential::Sas(sas) => Shown::Sas(sas),
+            Credential::Token(_) => unreachable!("`new` makes tokens of it"),
+        })
     }
 
     /// The server does not accept the token any more: another one is requested.
     pub(crate) async fn forget(&self) {
+        if let Some(tokens) = &self.tokens {
+            tokens.forget().await;
+        }
+    }
+}
+
+impl Tokens {
+    /// Reads certificates; connects to nothing. `resource` is what they are for, as [`crate::EVENT_HUBS`]; `proxy` is for
+    /// Entra ID.
+    ///
+    /// # Errors
+    ///
+    /// The certificates of the system cannot be read.
+    pub fn new(
+        source: TokenSource,
+        resource: &'static str,
+        proxy: ProxyChoice,
+        fs: Arc<dyn Fs>,
+    ) -> Result<Self, TlsError> {
+        // `ssl` of the settings is about the server that the tokens are shown to.
+        let is_https = source.url().https;
+        let tls = is_https.then(|| TlsClient::new(&TlsSettings::default(), fs)).transpose()?;
+        let client = TokenClient { tls, proxy };
+        Ok(Self { source, resource, client, given: Temporary::default() })
+    }
+
+    /// A token, and until when it holds.
+    ///
+    /// # Errors
+    ///
+    /// The issuer gives none.
+    pub async fn get(
+        &self,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(Secret, Timestamp), CredentialsError> {
+        let request = async |now| {
+            let (token, until) = self.client.ask(&self.source, self.resource, now).await?;
+            Ok(((token, until), until))
+        };
+        let warn =
+            |error: TokenError| tracing::warn!(%error, "cannot replace a token that expires soon");
+        Ok(self.given.get(clock, MARGIN, request, warn).await?)
+    }
+
+    /// The token is not accepted any more: the next one is another one.
+    pub async fn forget(&self) {
         self.given.forget().await;
     }
 }

@@ -28,14 +28,14 @@ pub use connection_string::{ConnectionString, ConnectionStringError};
 pub use container::{
     Changed, Condition, Container, List, PAGE_BLOBS_MAX, Put, check_container_name,
 };
-pub use credentials::{Credential, CredentialsError, Provider};
+pub use credentials::{Credential, CredentialsError, Provider, Tokens};
 pub use lease::{LEASE_MAX, LEASE_MIN, Lease};
 pub use listing::{Listed, Listing};
 pub use refused::Refused;
 pub use sign::{AccountKey, KeyError};
 pub use skidder_net::cloud::{Meter, Part, Target};
 pub use time::http_time_of;
-pub use tokens::{ManagedIdentity, TokenError, TokenSource, authority_host};
+pub use tokens::{EVENT_HUBS, ManagedIdentity, TokenError, TokenSource, authority_host};
 
 /// The version of the interface, which each request names.
 pub const VERSION: &str = "2021-12-02";

@@ -18,8 +18,10 @@ use std::time::Duration;
 
 /// How long one request may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// What tokens are for: all storage accounts.
-const RESOURCE: &str = "https://storage.azure.com/";
+/// What tokens of storage are for: all storage accounts.
+pub(crate) const STORAGE: &str = "https://storage.azure.com/";
+/// What tokens of Event Hubs are for: all namespaces.
+pub const EVENT_HUBS: &str = "https://eventhubs.azure.net/";
 /// Entra ID, unless `AZURE_AUTHORITY_HOST` names that of another cloud.
 const AUTHORITY: &str = "https://login.microsoftonline.com";
 /// The metadata service of a virtual machine.
@@ -193,13 +195,14 @@ impl TokenSource {
         }
     }
 
-    fn question(&self) -> Question {
+    /// `resource` is what the token is for.
+    fn question(&self, resource: &str) -> Question {
         match self {
             Self::Client { authority, tenant, id, secret } => {
                 let mut path = format!("{}/", authority.path);
                 encode_percent(&mut path, tenant);
                 path.push_str("/oauth2/v2.0/token");
-                let scope = format!("{RESOURCE}.default");
+                let scope = format!("{resource}.default");
                 let fields = [
                     ("grant_type", "client_credentials"),
                     ("client_id", id),
@@ -223,7 +226,7 @@ impl TokenSource {
                         (url, "", "2019-08-01", (name, secret.reveal().to_owned()))
                     }
                 };
-                let resource = percent_encoded(RESOURCE);
+                let resource = percent_encoded(resource);
                 let mut path =
                     format!("{}{end}?api-version={version}&resource={resource}", url.path);
                 if let Some(id) = client_id {
@@ -273,10 +276,11 @@ impl TokenClient {
     pub(crate) async fn ask(
         &self,
         source: &TokenSource,
+        resource: &str,
         now: Timestamp,
     ) -> Result<(Secret, Timestamp), TokenError> {
         let (issuer, url) = (source.issuer(), source.url());
-        let (status, answer) = self.send(source).await?;
+        let (status, answer) = self.send(source, resource).await?;
         let json: Value = serde_json::from_slice(&answer).unwrap_or_default();
         if (200..300).contains(&status) {
             return token_of(&json, now).ok_or_else(|| source.nothing());
@@ -291,9 +295,13 @@ impl TokenClient {
         Err(TokenError::Refused { issuer, url: url.to_string(), status, what, advice })
     }
 
-    async fn send(&self, source: &TokenSource) -> Result<(u16, Vec<u8>), TokenError> {
+    async fn send(
+        &self,
+        source: &TokenSource,
+        resource: &str,
+    ) -> Result<(u16, Vec<u8>), TokenError> {
         let (issuer, url) = (source.issuer(), source.url());
-        let Question { method, path, headers: own, body } = source.question();
+        let Question { method, path, headers: own, body } = source.question(resource);
         let mut headers = HeaderMap::new();
         let value = |text: &str| HeaderValue::from_str(text).map_err(|_| source.nothing());
         headers.insert(HOST, value(&url.authority())?);
@@ -375,7 +383,7 @@ mod tests {
             id: "id".to_owned(),
             secret: Secret::new("s+&="),
         };
-        let Question { path, body, .. } = source.question();
+        let Question { path, body, .. } = source.question(STORAGE);
         assert_eq!(source.url().to_string(), "https://login.microsoftonline.com:443");
         assert_eq!(path, "/a%2Fb/oauth2/v2.0/token");
         let expected = "grant_type=client_credentials&client_id=id&client_secret=s%2B%26%3D&\
@@ -389,11 +397,11 @@ mod tests {
 
     #[test]
     fn the_service_of_an_identity_is_that_of_the_environment() {
-        let machine = managed(None, &[]).unwrap().question();
+        let machine = managed(None, &[]).unwrap().question(STORAGE);
         let expected = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fstorage.azure.com%2F";
         assert_eq!((&*machine.path, &*machine.headers[0].1), (expected, "true"));
         let app = [("IDENTITY_ENDPOINT", "http://h:1/msi/token"), ("IDENTITY_HEADER", "secret")];
-        let app = managed(Some("a b"), &app).unwrap().question();
+        let app = managed(Some("a b"), &app).unwrap().question(STORAGE);
         assert!(app.path.starts_with("/msi/token?api-version=2019-08-01&"), "{}", app.path);
         assert!(app.path.ends_with("&client_id=a%20b"), "{}", app.path);
         let table: [(&[(&str, &str)], &str); 3] = [

@@ -2,6 +2,7 @@
 
 use crate::clouds::{GroupNumbers, ObjectNumbers, QueueNumbers};
 use crate::facts::OpenSources;
+use crate::hub::HubCounts;
 use crate::subscribed::Subscribed;
 use crate::troubles::{LastError, Trouble, Troubles};
 use skidder_event::{Counter, Gauge, Sample};
@@ -38,6 +39,7 @@ pub struct InputMetrics {
     objects: OnceLock<Arc<ObjectNumbers>>,
     queue: OnceLock<Arc<QueueNumbers>>,
     groups: OnceLock<Arc<GroupNumbers>>,
+    hub: OnceLock<Arc<HubCounts>>,
     troubles: Troubles,
     /// A source was opened that has a cursor.
     pub(crate) has_cursors: AtomicBool,
@@ -219,6 +221,16 @@ impl InputMetrics {
     /// The same to read; `None` for an input that reads none, or has not begun.
     pub fn reads_groups(&self) -> Option<&GroupNumbers> {
         self.groups.get().map(|groups| &**groups)
+    }
+
+    /// The numbers of an input that reads an event hub.
+    pub fn hub(&self) -> Arc<HubCounts> {
+        Arc::clone(self.hub.get_or_init(Arc::default))
+    }
+
+    /// The same to read; `None` for an input that reads none, or has not begun.
+    pub fn reads_hub(&self) -> Option<&HubCounts> {
+        self.hub.get().map(|counts| &**counts)
     }
 
     /// The current problem of the input, or of one of its sources; it retries by itself.

@@ -27,6 +27,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("input", &["skidder_read"]),
     ("input.aws-cloudwatch", &["skidder_input_aws.cloudwatch"]),
     ("input.azure-blob-storage", &["skidder_input_azure", "skidder_input_objects"]),
+    ("input.azure-eventhub", &["skidder_input_eventhub", "skidder_amqp"]),
     ("input.container", &["skidder_read", "skidder_parse"]),
     ("input.filestream", &["skidder_read"]),
     ("input.log", &["skidder_read"]),

@@ -12,7 +12,7 @@ use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
 use skidder_event::Summary;
-use skidder_input::{Flows, InputTask, LastError, Listening, Subscribed};
+use skidder_input::{Flows, HubCounts, InputTask, LastError, Listening, Subscribed};
 use skidder_os::{Fs, Timestamp};
 
 /// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
@@ -139,6 +139,9 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
         add_subscribed(&mut entry, subscribed);
     }
     clouds::add(&mut entry, &input.kind, metrics);
+    if let Some(counts) = metrics.reads_hub() {
+        add_hub(&mut entry, counts);
+    }
     let listens = metrics.listens().and_then(|it| Some((it, it.device.get()?)));
     let Some((listening, device)) = listens else {
         entry["events_published_total"] = published.into();
@@ -166,6 +169,20 @@ fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
     entry["arrival_period"] = histogram(&listening.arrival_period.summary());
     entry["processing_time"] = histogram(&listening.processing_time.summary());
     entry
+}
+
+/// The names of Filebeat's `azure-eventhub`.
+fn add_hub(entry: &mut Json, counts: &HubCounts) {
+    entry["received_messages_total"] = counts.messages.get().into();
+    entry["received_bytes_total"] = counts.bytes.get().into();
+    entry["invalid_json_messages_total"] = counts.invalid.get().into();
+    entry["sanitized_messages_total"] = counts.sanitized.get().into();
+    entry["processed_messages_total"] = counts.processed.get().into();
+    entry["received_events_total"] = counts.events.get().into();
+    entry["sent_events_total"] = counts.sent.get().into();
+    entry["decode_errors_total"] = counts.decode_errors.get().into();
+    entry["processor_restarts_total"] = counts.restarts.get().into();
+    entry["processing_time"] = histogram(&counts.processing_time.summary());
 }
 
 /// The names of Filebeat's `gcp-pubsub`, and what only we count.

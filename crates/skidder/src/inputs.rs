@@ -1,6 +1,8 @@
 //! Inputs as configured, and their types: two lists, of those that read files and of those that are tasks, from the name
 //! in `type` to the function that reads the settings.
 
+#[cfg(feature = "azure")]
+use crate::azure_eventhub;
 use crate::filestream::{self, InputContext, log};
 #[cfg(feature = "gcp-pubsub")]
 use crate::gcp_pubsub;
@@ -143,6 +145,8 @@ fn kinds() -> Vec<(&'static str, &'static Group)> {
             (AWS_S3, &filestream::aws_s3::AWS_S3),
             #[cfg(feature = "azure")]
             (AZURE_BLOB_STORAGE, &filestream::azure_blob_storage::AZURE_BLOB_STORAGE),
+            #[cfg(feature = "azure")]
+            (AZURE_EVENTHUB, &azure_eventhub::AZURE_EVENTHUB),
             #[cfg(feature = "aws")]
             (AWS_CLOUDWATCH, &filestream::aws_cloudwatch::AWS_CLOUDWATCH),
             #[cfg(feature = "gcp-pubsub")]
@@ -190,6 +194,11 @@ const AWS_CLOUDWATCH: &str = skidder_input_aws::cloudwatch::KIND;
 /// The same for containers of Azure.
 #[cfg(feature = "azure")]
 const AZURE_BLOB_STORAGE: &str = skidder_input_azure::KIND;
+
+/// A type of Azure with a crate of its own.
+#[cfg(feature = "azure")]
+const AZURE_EVENTHUB: &str = skidder_input_eventhub::KIND;
+
 /// A third one, of Google's.
 #[cfg(feature = "gcs")]
 const GCS: &str = skidder_input_gcs::KIND;
@@ -204,8 +213,8 @@ const KAFKA: &str = skidder_input_kafka::KIND;
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
 const NOT_HERE: [&str;
-    13 + 2 * cfg!(not(feature = "aws")) as usize
-        + cfg!(not(feature = "azure")) as usize
+    12 + 2 * cfg!(not(feature = "aws")) as usize
+        + 2 * cfg!(not(feature = "azure")) as usize
         + cfg!(not(feature = "gcp-pubsub")) as usize
         + cfg!(not(feature = "gcs")) as usize
         + cfg!(not(feature = "kafka")) as usize] = [
@@ -215,6 +224,7 @@ const NOT_HERE: [&str;
     "aws-s3",
     #[cfg(not(feature = "azure"))]
     "azure-blob-storage",
+    #[cfg(not(feature = "azure"))]
     "azure-eventhub",
     "cel",
     "cloudfoundry",
@@ -285,6 +295,10 @@ pub(crate) fn read(
     #[cfg(feature = "azure")]
     if *kind == *AZURE_BLOB_STORAGE {
         return filestream::azure_blob_storage::read(section, context).map(Reads::Task);
+    }
+    #[cfg(feature = "azure")]
+    if *kind == *AZURE_EVENTHUB {
+        return azure_eventhub::read(section, context).map(Reads::Task);
     }
     #[cfg(feature = "gcp-pubsub")]
     if *kind == *GCP_PUBSUB {
@@ -382,7 +396,12 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
         .chain([STDIN, DOCKER_LOGS, JOURNALD, REDIS])
         .chain(cfg!(feature = "aws").then_some(["aws-cloudwatch", "aws-s3"]).into_iter().flatten())
-        .chain(cfg!(feature = "azure").then_some("azure-blob-storage"))
+        .chain(
+            cfg!(feature = "azure")
+                .then_some(["azure-blob-storage", "azure-eventhub"])
+                .into_iter()
+                .flatten(),
+        )
         .chain(cfg!(feature = "gcp-pubsub").then_some("gcp-pubsub"))
         .chain(cfg!(feature = "gcs").then_some("gcs"))
         .chain(cfg!(feature = "kafka").then_some("kafka"))

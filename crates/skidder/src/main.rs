@@ -5,6 +5,8 @@ mod agent;
 mod allocator;
 mod assemble;
 mod autodiscover;
+#[cfg(feature = "azure")]
+mod azure_eventhub;
 mod cli;
 mod cloud;
 mod commands;

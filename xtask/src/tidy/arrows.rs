@@ -168,6 +168,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-input",
         ],
     ),
+    ("skidder-amqp", &["skidder-net"]),
+    (
+        "skidder-input-eventhub",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-tls",
+            "skidder-net",
+            "skidder-amqp",
+            "skidder-azure",
+            "skidder-processors",
+            "skidder-pipeline",
+            "skidder-input",
+        ],
+    ),
     (
         "skidder-input-pubsub",
         &[
@@ -305,6 +321,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-kafka",
             "skidder-input-aws",
             "skidder-input-azure",
+            "skidder-input-eventhub",
             "skidder-input-gcs",
             "skidder-input-kafka",
             "skidder-input-pubsub",

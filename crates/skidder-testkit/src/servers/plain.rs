@@ -70,6 +70,19 @@ impl Server {
         Self::start("pubsub.sh", false, settings)
     }
 
+    /// Apache Artemis, a broker of AMQP 1.0 for the user `test` with the password `secret`; over TLS at the port behind its own.
+    /// [`Server::file`]`("send")` sends messages to a queue: see `tests/servers/artemis.sh`.
+    pub fn own_artemis() -> Result<Self, ServerError> {
+        Self::start("artemis.sh", false, "")
+    }
+
+    /// A stand-in for Azure Event Hubs in memory, which is ours. [`Server::port`] is that of its face for tests over HTTP, see
+    /// `tests/servers/eventhub/server.js`; AMQP is at the port before it, and over TLS at the port behind it.
+    /// [`Server::file`]`("client")` is Microsoft's own client.
+    pub fn own_eventhub() -> Result<Self, ServerError> {
+        Self::start("eventhub.sh", false, "")
+    }
+
     /// fake-gcs-server, a look-alike of Google's Cloud Storage without buckets, which takes any token.
     pub fn own_gcs() -> Result<Self, ServerError> {
         Self::start("gcs.sh", false, "")

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "aws-cloudwatch.md",
     "aws-s3.md",
     "azure-blob-storage.md",
+    "azure-eventhub.md",
     "filestream.md",
     "gcp-pubsub.md",
     "gcs.md",
