@@ -1,13 +1,16 @@
-//! Records of content that is no lines: values of JSON. The content comes in pieces, and each record is given out with its
-//! own text.
+//! Records of content that is no lines: values of JSON, rows of CSV. The content comes in pieces, and each record is given
+//! out with its own text.
 //!
 //! Promises: the records do not depend on where a piece ends, and those before an error are given out. A [`Finder`] begins
 //! at the first byte of the content: who goes on later passes over what it has already.
 
+mod csv;
 mod json;
 #[cfg(test)]
 mod tests;
 
+use csv::Rows;
+pub use csv::{CsvKeys, CsvRules};
 use json::Values;
 use std::sync::Arc;
 
@@ -22,6 +25,8 @@ pub enum Layout {
     /// The same if an object or a list of JSON may begin the content, and lines else: who reads it decides with
     /// [`Layout::decide`].
     JsonOrLines(Expand),
+    /// Rows of comma-separated values, each of which becomes an object of JSON.
+    Csv(Arc<CsvRules>),
 }
 
 impl Layout {
@@ -116,15 +121,24 @@ pub struct RecordError {
 
 /// Finds the records of one content.
 #[derive(Debug)]
-pub struct Finder(Values);
+pub struct Finder(Kind);
+
+/// What the records are.
+#[derive(Debug)]
+enum Kind {
+    Json(Box<Values>),
+    Csv(Box<Rows>),
+}
 
 impl Finder {
-    /// For content of this layout; nothing if it consists of lines. Records of more than `bytes_max` bytes are left out.
+    /// For content of this layout; nothing if it consists of lines. Values of more than `bytes_max` bytes are left out; a row
+    /// of more is an error.
     pub fn new(layout: &Layout, bytes_max: usize) -> Option<Self> {
-        match layout {
-            Layout::Lines | Layout::JsonOrLines(_) => None,
-            Layout::Json(expand) => Some(Self(Values::new(expand.clone(), bytes_max))),
-        }
+        Some(Self(match layout {
+            Layout::Lines | Layout::JsonOrLines(_) => return None,
+            Layout::Json(expand) => Kind::Json(Box::new(Values::new(expand.clone(), bytes_max))),
+            Layout::Csv(rules) => Kind::Csv(Box::new(Rows::new(Arc::clone(rules), bytes_max))),
+        }))
     }
 
     /// Looks at what follows; returns how many bytes it has taken: not all once there are `count_max` records.
@@ -137,7 +151,10 @@ impl Finder {
         found: &mut Found,
         count_max: usize,
     ) -> Result<usize, RecordError> {
-        self.0.push(piece, found, count_max)
+        match &mut self.0 {
+            Kind::Json(values) => values.push(piece, found, count_max),
+            Kind::Csv(rows) => rows.push(piece, found, count_max),
+        }
     }
 
     /// Nothing follows.
@@ -145,6 +162,9 @@ impl Finder {
     /// # Errors
     /// If the content ends inside of a record.
     pub fn end(&mut self, found: &mut Found) -> Result<(), RecordError> {
-        self.0.end(found)
+        match &mut self.0 {
+            Kind::Json(values) => values.end(found),
+            Kind::Csv(rows) => rows.end(found),
+        }
     }
 }

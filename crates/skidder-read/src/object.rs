@@ -31,6 +31,9 @@ const PLAIN: &str = "object";
 /// The same of one that consists of values of JSON, compressed or not.
 const VALUES: &str = "json";
 
+/// The same of one that consists of rows of comma-separated values.
+const ROWS: &str = "csv";
+
 /// Decompressed bytes that show what an object consists of.
 const BEGINNING_BYTES: usize = 64;
 
@@ -142,8 +145,7 @@ impl Object {
         let is_lines = layout == Layout::Lines;
         let meta = Meta {
             source: Arc::clone(&name.path),
-            identifier_name: if is_lines { codec.map_or(PLAIN, Codec::name) } else { VALUES }
-                .into(),
+            identifier_name: identifier_of(&layout, codec).into(),
             ..Meta::default()
         };
         cursors.begin(name.id, &name.key, meta, cursor, false);
@@ -298,14 +300,21 @@ impl Object {
             self.layout = std::mem::take(&mut self.layout).decide(&beginning[..count]);
             self.frame(context);
         }
-        let usual = codec.map_or(PLAIN, Codec::name);
-        let identifier = if self.layout == Layout::Lines { usual } else { VALUES };
         let meta = Meta {
             source: Arc::clone(&self.path),
-            identifier_name: identifier.into(),
+            identifier_name: identifier_of(&self.layout, codec).into(),
             ..Meta::default()
         };
         context.cursors.update(self.reader.id, &self.reader.key, meta);
+    }
+}
+
+/// What the registry has for an object of this layout, by which a later run knows what its place means.
+fn identifier_of(layout: &Layout, codec: Option<Codec>) -> &'static str {
+    match layout {
+        Layout::Json(_) | Layout::JsonOrLines(_) => VALUES,
+        Layout::Csv(_) => ROWS,
+        Layout::Lines => codec.map_or(PLAIN, Codec::name),
     }
 }
 
@@ -316,16 +325,22 @@ fn place_of(entry: Option<&FileEntry>, layout: &Layout) -> (Cursor, Option<Codec
     };
     let name = &*entry.meta.identifier_name;
     let (cursor, codec) = (entry.cursor, Codec::find(name));
+    // Between values, between rows, or between lines.
+    let is_place_of = match layout {
+        Layout::Csv(_) => name == ROWS,
+        Layout::Json(_) | Layout::JsonOrLines(_) => name != ROWS,
+        Layout::Lines => name != ROWS && name != VALUES,
+    };
     match layout {
+        // The settings have changed: a place between values is none between lines.
+        _ if !is_place_of && !cursor.eof => {
+            let cursor = Cursor { generation: cursor.generation + 1, ..Cursor::default() };
+            (cursor, None, layout.clone())
+        }
         Layout::JsonOrLines(expand) if name == VALUES => {
             (cursor, codec, Layout::Json(expand.clone()))
         }
         Layout::JsonOrLines(_) => (cursor, codec, Layout::Lines),
-        // The settings have changed: a place between values is none between lines.
-        Layout::Lines if name == VALUES && !cursor.eof => {
-            let cursor = Cursor { generation: cursor.generation + 1, ..Cursor::default() };
-            (cursor, None, Layout::Lines)
-        }
         layout => (cursor, codec, layout.clone()),
     }
 }

@@ -2,16 +2,13 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
-use skidder_read::{Expand, FilestreamSettings, InputKind};
-
-/// Why there is no `decoding`.
-const NO_DECODING: &str = "CSV and Parquet are not taken apart here; lines of CSV can be by the processor `decode_csv_fields`, \
-                           and Parquet is left to Filebeat";
+use skidder_input_objects::{DECODING, Decoding};
+use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
 
 settings! {
     /// How objects are read.
     pub static AWS_S3_OBJECT = Group::new("input.aws-s3.object", "How objects are read.")
-        .unsupported(&[("decoding.*", NO_DECODING)]);
+        .include(&[&DECODING]);
 
     CONTENT_TYPE: String = Key::new("content_type")
         .default_words("that of the object")
@@ -65,6 +62,7 @@ impl Selector {
             json_types: &["application/json", "application/x-ndjson"],
             maybe_json_types: &[],
             expand: Expand::parse(&expand),
+            decoding: Decoding::read(section, CsvKeys::Sorted),
             reading,
         };
         let metadata = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();

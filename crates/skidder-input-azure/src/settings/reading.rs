@@ -2,8 +2,8 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
-use skidder_input_objects::Selector;
-use skidder_read::{Expand, FilestreamSettings, InputKind};
+use skidder_input_objects::{DECODING, Decoding, Selector};
+use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
 
 /// What the types of blobs begin with whose content is JSON.
 const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
@@ -11,14 +11,10 @@ const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
 const MAYBE_JSON_TYPES: &[&str] =
     &["application/octet-stream", "application/gzip", "application/x-gzip"];
 
-/// Why there is no `decoding`.
-const NO_DECODING: &str =
-    "CSV is not taken apart here; its lines can be by the processor `decode_csv_fields`";
-
 settings! {
     /// How blobs are read.
     pub static AZURE_BLOB_READING = Group::new("input.azure-blob-storage.reading", "How blobs are read.")
-        .unsupported(&[("decoding.*", NO_DECODING)]);
+        .include(&[&DECODING]);
 
     CONTENT_TYPE: String = Key::new("content_type")
         .default_words("that of the blob")
@@ -75,6 +71,7 @@ impl BlobReading {
             json_types: JSON_TYPES,
             maybe_json_types: MAYBE_JSON_TYPES,
             expand: Expand::of_lists(&expand),
+            decoding: Decoding::read(section, CsvKeys::InOrder),
             reading,
         };
         Self { selector, content_type, overrides }

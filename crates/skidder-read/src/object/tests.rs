@@ -250,34 +250,58 @@ fn values_of_json_are_read_once_whatever_the_pieces_and_the_runs() {
     let lists = format!("{{\"before\": {{}}, \"Records\": [{}]}}", values.join(" ,\n"));
     for (expand, text) in [("", values.join("\n")), ("", values.concat()), ("Records", lists)] {
         for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
-            let world = || {
-                let layout = Layout::Json(skidder_parse::records::Expand::parse(expand));
-                World { layout, ..World::new(no_change) }
-            };
-            let (messages, is_read) = world().read(&content, &mut random, (usize::MAX, 0));
+            let layout = Layout::Json(skidder_parse::records::Expand::parse(expand));
+            read_in_runs(&layout, &content, &values, &mut random);
+        }
+    }
+}
+
+/// Reads an object in one run, and in several ones that end as a crash would: its events are `values`, each of which comes
+/// once but for those that had no verdict.
+fn read_in_runs(layout: &Layout, content: &[u8], values: &[String], random: &mut Random) {
+    let world = || World { layout: layout.clone(), ..World::new(no_change) };
+    let (messages, is_read) = world().read(content, random, (usize::MAX, 0));
+    assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
+    let mut world = world();
+    let mut all = Vec::<String>::new();
+    loop {
+        let batches = 1 + random.below(20) as usize;
+        let lost = random.below(3).min(batches as u64) as usize;
+        let (messages, is_read) = world.read(content, random, (batches, lost));
+        // What has no verdict comes again.
+        if let Some(first) = messages.first() {
+            let at = values.iter().position(|value| value == first).unwrap();
+            assert!(at <= all.len() && at + 2 * 100 >= all.len(), "{at} behind {}", all.len());
+            all.truncate(at);
+        }
+        all.extend(messages);
+        if is_read {
+            break;
+        }
+    }
+    assert!(all == values, "{} of {}", all.len(), values.len());
+}
+
+#[test]
+fn rows_are_read_once_and_a_run_that_goes_on_knows_their_names() {
+    let mut random = Random::new(11);
+    let (mut text, mut values) = ("number,text\n".to_owned(), Vec::new());
+    for number in 0..3_000 {
+        writeln!(text, "{number},\"a\nb\"").unwrap();
+        values.push(format!("{{\"number\":\"{number}\",\"text\":\"a\\nb\"}}"));
+    }
+    let layout = Layout::Csv(Arc::default());
+    for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+        read_in_runs(&layout, &content, &values, &mut random);
+        // With other settings than before.
+        for other in [Layout::Json(skidder_parse::records::Expand::default()), Layout::Lines] {
+            let mut world = World { layout: other, ..World::new(no_change) };
+            let bytes = if world.layout == Layout::Lines { &content } else { &b"1 2 3 4"[..] };
+            let (_, is_read) = world.read(&bytes.repeat(100), &mut random, (1, 0));
+            assert!(!is_read);
+            world.layout = layout.clone();
+            let (messages, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
             assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
-            let mut world = world();
-            let mut all = Vec::<String>::new();
-            loop {
-                let batches = 1 + random.below(20) as usize;
-                let lost = random.below(3).min(batches as u64) as usize;
-                let (messages, is_read) = world.read(&content, &mut random, (batches, lost));
-                // What has no verdict comes again.
-                if let Some(first) = messages.first() {
-                    let at = values.iter().position(|value| value == first).unwrap();
-                    assert!(
-                        at <= all.len() && at + 2 * 100 >= all.len(),
-                        "{at} behind {}",
-                        all.len()
-                    );
-                    all.truncate(at);
-                }
-                all.extend(messages);
-                if is_read {
-                    break;
-                }
-            }
-            assert!(all == values, "{} of {}", all.len(), values.len());
         }
     }
 }

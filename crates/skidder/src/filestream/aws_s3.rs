@@ -42,9 +42,10 @@ pub(crate) static AWS_S3: Group =
     ]);
 
 /// Settings of how objects are read, which have no effect beside `file_selectors`.
-const OF_OBJECTS: [&str; 8] = [
+const OF_OBJECTS: [&str; 9] = [
     "buffer_size",
     "content_type",
+    "decoding",
     "encoding",
     "expand_event_list_from_field",
     "include_s3_metadata",

@@ -68,9 +68,10 @@ pub(crate) static AZURE_BLOB_STORAGE: Group =
     ]);
 
 /// Settings of how blobs are read. A container with one of them has none of the input's, as in Filebeat.
-const OF_BLOBS: [&str; 9] = [
+const OF_BLOBS: [&str; 10] = [
     "buffer_size",
     "content_type",
+    "decoding",
     "encoding",
     "expand_event_list_from_field",
     "line_terminator",

@@ -185,7 +185,6 @@ mod tests {
             ("buckets: [{name: logs, project_id: p}]", "project_id"),
             ("buckets: [{name: logs}], encoding: none", "encoding"),
             ("buckets: [{name: logs}], paths: [/a]", "paths"),
-            ("buckets: [{name: logs}], decoding.codec.parquet.enabled: true", "Parquet"),
         ] {
             let (is_read, problems) = read_text(text);
             assert!(!is_read || problems.contains("error: "), "{text}");

@@ -1,0 +1,160 @@
+//! `decoding`: objects whose records are taken apart by a codec, whatever their type says
+//! (`x-pack/libbeat/reader/decoder/config.go` of Filebeat).
+
+use skidder_config::{Group, Key, Section, settings};
+use skidder_read::{CsvKeys, CsvRules, Layout};
+use std::sync::Arc;
+
+settings! {
+    /// Settings of how the records of objects are taken apart.
+    pub static DECODING = Group::new("input.objects.decoding", "How the records of objects are taken apart.");
+
+    CSV_ENABLED: bool = Key::new("decoding.codec.csv.enabled")
+        .default_words("`true` beside another setting of `csv`")
+        .about(
+            "each row of comma-separated values is an event, whose message is an object of JSON with texts; no `parsers` run \
+             over it. *Differs*: `false` turns it off; Filebeat decodes all the same",
+        );
+    CSV_NAMES: Vec<String> = Key::<Vec<String>>::new("decoding.codec.csv.fields_names")
+        .default_words("the first row")
+        .about("the names of the values; each row must have as many values");
+    CSV_COMMA: String = Key::new("decoding.codec.csv.comma")
+        .default(",")
+        .noun("a single character")
+        .about("stands between two values");
+    CSV_COMMENT: String = Key::new("decoding.codec.csv.comment")
+        .default("")
+        .noun("a single character")
+        .about("lines that begin with it are passed over");
+    CSV_LAZY_QUOTES: bool = Key::new("decoding.codec.csv.lazy_quotes").default(false).about(
+        "a quote may stand in a value without quotes, and one that is not doubled in a value between quotes",
+    );
+    CSV_TRIM: bool = Key::new("decoding.codec.csv.trim_leading_space")
+        .default(false)
+        .about("white space before a value is left out, also when a quote follows");
+}
+
+/// What of the settings of an input shows that it has [`DECODING`].
+pub const DECODING_NAME: &str = "decoding";
+
+/// How the records of objects are taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoding {
+    /// As rows of comma-separated values.
+    Csv(CsvRules),
+}
+
+impl Decoding {
+    /// Reads the settings of [`DECODING`]; nothing if there is no codec. `keys` is the order in which the input writes the
+    /// values of a row. Problems are reported.
+    pub fn read(section: &Section<'_>, keys: CsvKeys) -> Option<Self> {
+        read_csv(section, keys).map(Self::Csv)
+    }
+
+    /// What an object consists of that is taken apart so.
+    pub fn layout(&self) -> Layout {
+        match self {
+            Self::Csv(rules) => Layout::Csv(Arc::new(rules.clone())),
+        }
+    }
+
+    /// With another order of the values of a row.
+    pub fn set_keys(&mut self, keys: CsvKeys) {
+        match self {
+            Self::Csv(rules) => rules.keys = keys,
+        }
+    }
+}
+
+fn read_csv(section: &Section<'_>, keys: CsvKeys) -> Option<CsvRules> {
+    let enabled = section.get(&CSV_ENABLED).optional();
+    let letter = |key: &'static Key<String>| section.get(key).try_map(|text| delimiter(&text));
+    let (comma, comment) = (letter(&CSV_COMMA), letter(&CSV_COMMENT));
+    let rules = CsvRules {
+        // Empty is as if it were not there.
+        comma: comma.value().unwrap_or(','),
+        comment: comment.value(),
+        lazy_quotes: section.get(&CSV_LAZY_QUOTES).value(),
+        trim_leading_space: section.get(&CSV_TRIM).value(),
+        names: section.get(&CSV_NAMES).optional().unwrap_or_default(),
+        keys,
+    };
+    if rules.comment == Some(rules.comma) {
+        let message = "`comment` and `comma` are the same character";
+        section.problem(CSV_COMMENT.name(), message, "lines that begin so would be both");
+    }
+    enabled.unwrap_or_else(|| section.has("decoding.codec.csv")).then_some(rules)
+}
+
+/// The only character of a text; nothing if it is empty.
+fn delimiter(text: &str) -> Result<Option<char>, String> {
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (None, _) => Ok(None),
+        (Some(letter), None) if CsvRules::is_delimiter(letter) => Ok(Some(letter)),
+        _ => Err("expected a single character, and no quote or line break".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+
+    fn read(text: &str) -> (Option<Decoding>, String) {
+        let problems = Problems::new();
+        let yaml = Settings::parse("x", text).expect("YAML");
+        let section = yaml.root(&problems);
+        section.declared_by(&DECODING);
+        let decoding = Decoding::read(&section, CsvKeys::InOrder);
+        section.finish();
+        (decoding, problems.to_string())
+    }
+
+    #[test]
+    fn rows_have_the_defaults_of_filebeat() {
+        let usual = CsvRules { keys: CsvKeys::InOrder, ..CsvRules::default() };
+        let all = CsvRules {
+            comma: '\t',
+            comment: Some('#'),
+            lazy_quotes: true,
+            trim_leading_space: true,
+            names: vec!["a".to_owned(), "b".to_owned()],
+            keys: CsvKeys::InOrder,
+        };
+        let table = [
+            ("{}", None),
+            ("decoding.codec.csv.enabled: false", None),
+            ("decoding.codec.csv: {enabled: false, comma: ';'}", None),
+            ("decoding.codec.csv.enabled: true", Some(usual.clone())),
+            ("decoding: {codec: {csv: {comma: '', comment: ''}}}", Some(usual)),
+            (
+                "decoding.codec.csv: {enabled: true, comma: \"\\t\", comment: '#', lazy_quotes: true, \
+                 trim_leading_space: true, fields_names: [a, b]}",
+                Some(all),
+            ),
+        ];
+        for (text, expected) in table {
+            let (decoding, problems) = read(text);
+            assert_eq!(problems, "", "{text}");
+            assert_eq!(decoding, expected.map(Decoding::Csv), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_key() {
+        let table = [
+            ("decoding.codec.csv.comma: ab", "`decoding.codec.csv.comma` is `ab`"),
+            ("decoding.codec.csv.comma: '\"'", "no quote or line break"),
+            ("decoding.codec.csv.comment: \"\\n\"", "decoding.codec.csv.comment"),
+            ("decoding.codec.csv.comment: ','", "the same character"),
+            ("decoding.codec.csv.lazy_quote: true", "lazy_quotes"),
+            ("decoding.codec.cvs.enabled: true", "did you mean `csv`?"),
+        ];
+        for (text, expected) in table {
+            let (_, problems) = read(text);
+            assert!(problems.contains("error: "), "{text}: {problems}");
+            assert!(problems.contains(expected), "{text}: {problems}");
+        }
+    }
+}
