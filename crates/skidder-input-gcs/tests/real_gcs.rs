@@ -161,6 +161,24 @@ async fn rows_are_events_with_the_order_of_filebeat() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
+async fn rows_of_tables_are_events() {
+    let cloud = Cloud::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let content = include_bytes!("../../skidder-table/testdata/v2.parquet");
+    cloud.put_as(("logs", "a.parquet"), ("application/octet-stream", ""), &content[..]).await;
+    let settings = "poll: false, parse_json: true, decoding.codec.parquet.enabled: true";
+    let mut bench = Bench::start(cloud.input(settings, &["logs"]), directory.path());
+    bench.until("it ends", |bench| bench.input.state() == InputState::Ended).await;
+    let events = bench.stop().await;
+    assert_eq!(events.len(), 200);
+    for (number, event) in events.iter().enumerate() {
+        assert_eq!(event["log"]["offset"], number);
+        assert_eq!(event["gcs"]["storage"]["object"]["json_data"][0]["n"], number);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
 async fn elements_of_a_list_in_a_field_are_events() {
     let cloud = Cloud::new().await;
     let directory = tempfile::tempdir().unwrap();

@@ -1,8 +1,10 @@
 //! `decoding`: objects whose records are taken apart by a codec, whatever their type says
 //! (`x-pack/libbeat/reader/decoder/config.go` of Filebeat).
 
-use skidder_config::{Group, Key, Section, settings};
-use skidder_read::{CsvKeys, CsvRules, Layout};
+use skidder_config::{Group, Key, Section, Size, settings};
+use skidder_read::{CsvKeys, CsvRules, Layout, Table};
+use skidder_table::parquet::Parquet;
+use std::path::Path;
 use std::sync::Arc;
 
 settings! {
@@ -32,6 +34,27 @@ settings! {
     CSV_TRIM: bool = Key::new("decoding.codec.csv.trim_leading_space")
         .default(false)
         .about("white space before a value is left out, also when a quote follows");
+    PARQUET_ENABLED: bool = Key::new("decoding.codec.parquet.enabled")
+        .default_words("`true` beside another setting of `parquet`")
+        .about(
+            "each row of an object of Parquet is an event, whose message is an object of JSON; no `parsers` run over it. \
+             *Differs*: `false` turns it off; Filebeat decodes all the same",
+        );
+    PARQUET_PARALLEL: bool = Key::new("decoding.codec.parquet.process_parallel")
+        .default(false)
+        .about("no effect, with a notice: objects are read side by side, the columns of one are not");
+    PARQUET_BATCH: usize = Key::new("decoding.codec.parquet.batch_size")
+        .default(1)
+        .noun("a number of rows")
+        .about("no effect, with a notice: 64 rows are decoded at once");
+    PARQUET_BYTES: Size = Key::new("decoding.codec.parquet.max_size")
+        .default(4 << 30)
+        .range(1, 1 << 50)
+        .ours()
+        .about(
+            "of an object, decompressed if it is a `.gz`: it is kept in a file in `path.data` while its rows are read; a \
+             larger one is an error",
+        );
 }
 
 /// What of the settings of an input shows that it has [`DECODING`].
@@ -42,26 +65,49 @@ pub const DECODING_NAME: &str = "decoding";
 pub enum Decoding {
     /// As rows of comma-separated values.
     Csv(CsvRules),
+    /// As rows of a table.
+    Table(Table),
 }
 
 impl Decoding {
     /// Reads the settings of [`DECODING`]; nothing if there is no codec. `keys` is the order in which the input writes the
     /// values of a row. Problems are reported.
     pub fn read(section: &Section<'_>, keys: CsvKeys) -> Option<Self> {
-        read_csv(section, keys).map(Self::Csv)
+        let (csv, table) = (read_csv(section, keys), read_parquet(section));
+        match (csv, table) {
+            (Some(_), Some(_)) => {
+                let message = "`decoding` has more than one codec";
+                section.problem("decoding.codec", message, "leave one of them out");
+                None
+            }
+            (csv, table) => csv.map(Self::Csv).or(table.map(Self::Table)),
+        }
+    }
+
+    /// Whether objects are tables.
+    pub fn is_table(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
+
+    /// Tables are kept in this folder while they are read.
+    pub fn keep_in(&mut self, folder: &Path) {
+        if let Self::Table(table) = self {
+            table.folder = Some(folder.to_path_buf());
+        }
     }
 
     /// What an object consists of that is taken apart so.
     pub fn layout(&self) -> Layout {
         match self {
             Self::Csv(rules) => Layout::Csv(Arc::new(rules.clone())),
+            Self::Table(table) => Layout::Table(table.clone()),
         }
     }
 
     /// With another order of the values of a row.
     pub fn set_keys(&mut self, keys: CsvKeys) {
-        match self {
-            Self::Csv(rules) => rules.keys = keys,
+        if let Self::Csv(rules) = self {
+            rules.keys = keys;
         }
     }
 }
@@ -84,6 +130,23 @@ fn read_csv(section: &Section<'_>, keys: CsvKeys) -> Option<CsvRules> {
         section.problem(CSV_COMMENT.name(), message, "lines that begin so would be both");
     }
     enabled.unwrap_or_else(|| section.has("decoding.codec.csv")).then_some(rules)
+}
+
+fn read_parquet(section: &Section<'_>) -> Option<Table> {
+    let enabled = section.get(&PARQUET_ENABLED).optional();
+    if section.get(&PARQUET_PARALLEL).value() {
+        let message = "no effect: objects are read side by side, the columns of one are not";
+        section.warning(PARQUET_PARALLEL.name(), message, "leave it out");
+    }
+    let batch = section.get(&PARQUET_BATCH);
+    if batch.is_set() {
+        let message = "no effect: 64 rows are decoded at once";
+        section.warning(PARQUET_BATCH.name(), message, "leave it out");
+    }
+    batch.value();
+    let bytes_max = section.get(&PARQUET_BYTES).value();
+    let table = Table { format: Arc::new(Parquet), folder: None, bytes_max };
+    enabled.unwrap_or_else(|| section.has("decoding.codec.parquet")).then_some(table)
 }
 
 /// The only character of a text; nothing if it is empty.
@@ -142,12 +205,37 @@ mod tests {
     }
 
     #[test]
+    fn tables_have_a_bound() {
+        let table = |bytes_max| {
+            let format = Arc::new(Parquet);
+            Some(Decoding::Table(Table { format, folder: None, bytes_max }))
+        };
+        for (text, expected) in [
+            ("decoding.codec.parquet.enabled: true", table(4 << 30)),
+            ("decoding.codec.parquet.max_size: 1MiB", table(1 << 20)),
+            ("decoding.codec.parquet: {enabled: false, max_size: 1MiB}", None),
+        ] {
+            let (decoding, problems) = read(text);
+            assert_eq!(problems, "", "{text}");
+            assert_eq!(decoding, expected, "{text}");
+        }
+        let (decoding, problems) = read(
+            "decoding.codec.parquet: {enabled: true, process_parallel: true, batch_size: 100}",
+        );
+        assert!(decoding.is_some_and(|decoding| decoding.is_table()));
+        assert!(problems.contains("the columns of one are not"), "{problems}");
+        assert!(problems.contains("64 rows") && !problems.contains("error: "), "{problems}");
+    }
+
+    #[test]
     fn mistakes_name_the_key() {
         let table = [
             ("decoding.codec.csv.comma: ab", "`decoding.codec.csv.comma` is `ab`"),
             ("decoding.codec.csv.comma: '\"'", "no quote or line break"),
             ("decoding.codec.csv.comment: \"\\n\"", "decoding.codec.csv.comment"),
             ("decoding.codec.csv.comment: ','", "the same character"),
+            ("decoding.codec.parquet.max_size: 0", "decoding.codec.parquet.max_size"),
+            ("decoding.codec: {csv.enabled: true, parquet.enabled: true}", "more than one codec"),
             ("decoding.codec.csv.lazy_quote: true", "lazy_quotes"),
             ("decoding.codec.cvs.enabled: true", "did you mean `csv`?"),
         ];

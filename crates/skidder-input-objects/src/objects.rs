@@ -313,10 +313,10 @@ impl<C: Cloud> Objects<C> {
     ) {
         let has_parsers = !selector.reading.parsers.parsers().is_empty();
         let message = match layout {
-            Layout::Csv(_) if has_parsers => {
+            Layout::Csv(_) | Layout::Table(_) if has_parsers => {
                 "its rows are events, over which no `parsers` run; leave `decoding` out if its lines are to be events"
             }
-            Layout::Csv(_) if selector.expand.has_field() => {
+            Layout::Csv(_) | Layout::Table(_) if selector.expand.has_field() => {
                 "its rows are events: `expand_event_list_from_field` has no effect beside `decoding`"
             }
             Layout::Json(_) if has_parsers => {
@@ -327,7 +327,11 @@ impl<C: Cloud> Objects<C> {
                 "its lines are events, as its type is not JSON: `expand_event_list_from_field` has no effect; set \
                  `content_type: application/json` if it is JSON"
             }
-            Layout::Json(_) | Layout::JsonOrLines(_) | Layout::Csv(_) | Layout::Lines => return,
+            Layout::Json(_)
+            | Layout::JsonOrLines(_)
+            | Layout::Csv(_)
+            | Layout::Table(_)
+            | Layout::Lines => return,
         };
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(key = wanted.key(), content_type, "{message}");

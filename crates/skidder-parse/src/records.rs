@@ -6,13 +6,17 @@
 
 mod csv;
 mod json;
+mod json_text;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use csv::Rows;
 pub use csv::{CsvKeys, CsvRules};
 use json::Values;
+pub use json_text::{Escapes, push_json_text};
 use std::sync::Arc;
+pub use table::{Stored, Table, TableFormat, TableRows};
 
 /// What the content of a file or an object consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub enum Layout {
     JsonOrLines(Expand),
     /// Rows of comma-separated values, each of which becomes an object of JSON.
     Csv(Arc<CsvRules>),
+    /// Rows of a table, each of which becomes an object of JSON.
+    Table(Table),
 }
 
 impl Layout {
@@ -111,8 +117,10 @@ pub struct Found {
 
 /// Why there are no more records: nothing can be read behind this place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {offset}: {message}")]
+#[error("at {unit} {offset}: {message}")]
 pub struct RecordError {
+    /// What places are counted in: `byte`, or `row`.
+    pub unit: &'static str,
     /// The place in the content.
     pub offset: u64,
     /// What is wrong there.
@@ -130,12 +138,24 @@ enum Kind {
     Csv(Box<Rows>),
 }
 
+impl RecordError {
+    /// Nothing can be read behind this byte.
+    pub fn at_byte(offset: u64, message: impl Into<String>) -> Self {
+        Self { unit: "byte", offset, message: message.into() }
+    }
+
+    /// Nothing can be read from this row on, the first being 0.
+    pub fn at_row(offset: u64, message: impl Into<String>) -> Self {
+        Self { unit: "row", offset, message: message.into() }
+    }
+}
+
 impl Finder {
-    /// For content of this layout; nothing if it consists of lines. Values of more than `bytes_max` bytes are left out; a row
+    /// For content of this layout; nothing if it consists of lines, or is a table. Values of more than `bytes_max` bytes are left out; a row
     /// of more is an error.
     pub fn new(layout: &Layout, bytes_max: usize) -> Option<Self> {
         Some(Self(match layout {
-            Layout::Lines | Layout::JsonOrLines(_) => return None,
+            Layout::Lines | Layout::JsonOrLines(_) | Layout::Table(_) => return None,
             Layout::Json(expand) => Kind::Json(Box::new(Values::new(expand.clone(), bytes_max))),
             Layout::Csv(rules) => Kind::Csv(Box::new(Rows::new(Arc::clone(rules), bytes_max))),
         }))

@@ -4,6 +4,7 @@ use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
 use skidder_input_objects::{DECODING, Decoding};
 use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
+use std::path::Path;
 
 settings! {
     /// How objects are read.
@@ -49,6 +50,11 @@ impl Selector {
         let names = section.get(&INCLUDE_S3_METADATA).value();
         let content_type = section.get(&CONTENT_TYPE).optional().filter(|name| !name.is_empty());
         let expand = section.get(&EXPAND).optional().unwrap_or_default();
+        let decoding = Decoding::read(section, CsvKeys::Sorted);
+        if !expand.is_empty() && decoding.as_ref().is_some_and(Decoding::is_table) {
+            let message = "is of values of JSON, and `decoding` says that the objects are tables";
+            section.problem(EXPAND.name(), message, "leave it out: each row is an event");
+        }
         let is_other = content_type.as_ref().is_some_and(|name| name != "application/json");
         if !expand.is_empty() && is_other {
             let message =
@@ -62,11 +68,20 @@ impl Selector {
             json_types: &["application/json", "application/x-ndjson"],
             maybe_json_types: &[],
             expand: Expand::parse(&expand),
-            decoding: Decoding::read(section, CsvKeys::Sorted),
+            decoding,
             reading,
         };
         let metadata = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { of, metadata }
+    }
+
+    /// Tables are kept in this folder while they are read; nothing for that of temporary files.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: Option<&Path>) -> Self {
+        if let (Some(decoding), Some(folder)) = (&mut self.of.decoding, folder) {
+            decoding.keep_in(folder);
+        }
+        self
     }
 
     /// Whether it is for some objects only.

@@ -4,6 +4,7 @@ use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
 use skidder_input_objects::{DECODING, Decoding, Selector};
 use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
+use std::path::Path;
 
 /// What the types of blobs begin with whose content is JSON.
 const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
@@ -75,6 +76,15 @@ impl BlobReading {
             reading,
         };
         Self { selector, content_type, overrides }
+    }
+
+    /// Tables are kept in this folder while they are read; nothing for that of temporary files.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: Option<&Path>) -> Self {
+        if let (Some(decoding), Some(folder)) = (&mut self.selector.decoding, folder) {
+            decoding.keep_in(folder);
+        }
+        self
     }
 
     /// The same for blobs whose names one of these finds; for all without any.

@@ -6,6 +6,7 @@ use skidder_google::PAGE_OBJECTS_MAX;
 use skidder_input_objects::{DECODING, DECODING_NAME, Decoding, PollSettings, Selector};
 use skidder_os::Timestamp;
 use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
+use std::path::Path;
 use std::time::Duration;
 
 /// Most workers of a bucket, as in Filebeat.
@@ -179,6 +180,15 @@ impl Reading {
             reading,
         };
         Self { content_type: content_type.map(|name| (name, wins)), selector }
+    }
+
+    /// Tables are kept in this folder while they are read; nothing for that of temporary files.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: Option<&Path>) -> Self {
+        if let (Some(decoding), Some(folder)) = (&mut self.selector.decoding, folder) {
+            decoding.keep_in(folder);
+        }
+        self
     }
 
     /// Whether a bucket has settings of [`Reading`] of its own.

@@ -206,7 +206,7 @@ impl Rows {
                 "the row in line {} has {values} values, and there are {names} names",
                 self.row.first_line
             );
-            return Err(RecordError { offset: self.row_start, message });
+            return Err(RecordError::at_byte(self.row_start, message));
         }
         let start = found.text.len();
         if keys.bytes() + self.row.text.len() > self.bytes_max {
@@ -235,7 +235,7 @@ impl Rows {
             "the row in line {} {why}; `lazy_quotes: true` allows that",
             self.row.first_line
         );
-        RecordError { offset: self.row_start, message }
+        RecordError::at_byte(self.row_start, message)
     }
 
     fn too_long(&self) -> RecordError {
@@ -243,7 +243,7 @@ impl Rows {
             "the row behind this place has more than {} bytes with its names, four times `max_bytes`; is a quote missing?",
             self.bytes_max
         );
-        RecordError { offset: self.row_start, message }
+        RecordError::at_byte(self.row_start, message)
     }
 }
 

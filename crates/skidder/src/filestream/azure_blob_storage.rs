@@ -12,6 +12,7 @@ use skidder_inputs::Context;
 use skidder_processors::compile_pattern;
 use skidder_read::FilestreamSettings;
 use skidder_read::scan::ScanSettings;
+use std::path::PathBuf;
 
 settings! {
     /// Which blobs are read.
@@ -86,6 +87,7 @@ struct Defaults {
     listing: ListingOptions,
     blobs: BlobReading,
     patterns: Vec<Regex>,
+    folder: Option<PathBuf>,
     keep_null: bool,
 }
 
@@ -97,6 +99,7 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
         listing: ListingOptions::read(section),
         blobs: read_blobs(section, keep_null),
         patterns: read_patterns(section),
+        folder: context.data.clone(),
         keep_null,
     };
     let given = section.parts(&ALL);
@@ -122,7 +125,8 @@ fn read_container(section: Section<'_>, defaults: &Defaults) -> ContainerSetting
         defaults.patterns.clone()
     };
     section.finish();
-    ContainerSettings { name, listing, blobs: blobs.selecting(patterns) }
+    let blobs = blobs.selecting(patterns).keeping_in(defaults.folder.as_deref());
+    ContainerSettings { name, listing, blobs }
 }
 
 fn read_blobs(section: &Section<'_>, keep_null: bool) -> BlobReading {
