@@ -3,13 +3,15 @@
 
 use skidder_config::{Group, Key, Section, Size, settings};
 use skidder_read::{CsvKeys, CsvRules, Layout, Table};
+use skidder_table::avro::Avro;
 use skidder_table::parquet::Parquet;
 use std::path::Path;
 use std::sync::Arc;
 
 settings! {
     /// Settings of how the records of objects are taken apart.
-    pub static DECODING = Group::new("input.objects.decoding", "How the records of objects are taken apart.");
+    pub static DECODING = Group::new("input.objects.decoding", "How the records of objects are taken apart.")
+        .include(&[&AVRO]);
 
     CSV_ENABLED: bool = Key::new("decoding.codec.csv.enabled")
         .default_words("`true` beside another setting of `csv`")
@@ -57,6 +59,24 @@ settings! {
         );
 }
 
+settings! {
+    /// Settings of the codec that is ours.
+    static AVRO = Group::new("input.objects.decoding.avro", "Objects of Avro.");
+
+    AVRO_ENABLED: bool = Key::new("decoding.codec.avro.enabled")
+        .default_words("`true` beside another setting of `avro`")
+        .ours()
+        .about(
+            "each row of an object container file of Avro is an event, whose message is an object of JSON; no `parsers` run \
+             over it",
+        );
+    AVRO_BYTES: Size = Key::new("decoding.codec.avro.max_size")
+        .default(4 << 30)
+        .range(1, 1 << 50)
+        .ours()
+        .about("as `decoding.codec.parquet.max_size`");
+}
+
 /// What of the settings of an input shows that it has [`DECODING`].
 pub const DECODING_NAME: &str = "decoding";
 
@@ -73,15 +93,15 @@ impl Decoding {
     /// Reads the settings of [`DECODING`]; nothing if there is no codec. `keys` is the order in which the input writes the
     /// values of a row. Problems are reported.
     pub fn read(section: &Section<'_>, keys: CsvKeys) -> Option<Self> {
-        let (csv, table) = (read_csv(section, keys), read_parquet(section));
-        match (csv, table) {
-            (Some(_), Some(_)) => {
-                let message = "`decoding` has more than one codec";
-                section.problem("decoding.codec", message, "leave one of them out");
-                None
-            }
-            (csv, table) => csv.map(Self::Csv).or(table.map(Self::Table)),
+        let csv = read_csv(section, keys).map(Self::Csv);
+        let tables = [read_parquet(section), read_avro(section)];
+        let mut found = csv.into_iter().chain(tables.into_iter().flatten().map(Self::Table));
+        let first = found.next();
+        if found.next().is_some() {
+            let message = "`decoding` has more than one codec";
+            section.problem("decoding.codec", message, "leave one of them out");
         }
+        first
     }
 
     /// Whether objects are tables.
@@ -147,6 +167,13 @@ fn read_parquet(section: &Section<'_>) -> Option<Table> {
     let bytes_max = section.get(&PARQUET_BYTES).value();
     let table = Table { format: Arc::new(Parquet), folder: None, bytes_max };
     enabled.unwrap_or_else(|| section.has("decoding.codec.parquet")).then_some(table)
+}
+
+fn read_avro(section: &Section<'_>) -> Option<Table> {
+    let enabled = section.get(&AVRO_ENABLED).optional();
+    let bytes_max = section.get(&AVRO_BYTES).value();
+    let table = Table { format: Arc::new(Avro), folder: None, bytes_max };
+    enabled.unwrap_or_else(|| section.has("decoding.codec.avro")).then_some(table)
 }
 
 /// The only character of a text; nothing if it is empty.
@@ -219,6 +246,9 @@ mod tests {
             assert_eq!(problems, "", "{text}");
             assert_eq!(decoding, expected, "{text}");
         }
+        let (decoding, problems) = read("decoding.codec.avro: {enabled: true, max_size: 1MiB}");
+        let avro = Table { format: Arc::new(Avro), folder: None, bytes_max: 1 << 20 };
+        assert_eq!((decoding, problems), (Some(Decoding::Table(avro)), String::new()));
         let (decoding, problems) = read(
             "decoding.codec.parquet: {enabled: true, process_parallel: true, batch_size: 100}",
         );
@@ -236,6 +266,7 @@ mod tests {
             ("decoding.codec.csv.comment: ','", "the same character"),
             ("decoding.codec.parquet.max_size: 0", "decoding.codec.parquet.max_size"),
             ("decoding.codec: {csv.enabled: true, parquet.enabled: true}", "more than one codec"),
+            ("decoding.codec: {avro.enabled: true, parquet.enabled: true}", "more than one codec"),
             ("decoding.codec.csv.lazy_quote: true", "lazy_quotes"),
             ("decoding.codec.cvs.enabled: true", "did you mean `csv`?"),
         ];
