@@ -7,7 +7,7 @@ use crate::records::{Escapes, push_json_text};
 #[derive(Debug)]
 pub(super) struct Keys {
     /// For each key of the object the place of its value in a row, and `"name":`.
-    keys: Vec<(usize, Vec<u8>)>,
+    each: Vec<(usize, Vec<u8>)>,
     count: usize,
     escapes: Escapes,
 }
@@ -31,7 +31,7 @@ impl Keys {
             key.push(b':');
             (place, key)
         };
-        Self { keys: names.into_iter().map(key).collect(), count, escapes }
+        Self { each: names.into_iter().map(key).collect(), count, escapes }
     }
 
     /// Values that a row must have.
@@ -41,13 +41,13 @@ impl Keys {
 
     /// Bytes of the keys in each object.
     pub(super) fn bytes(&self) -> usize {
-        self.keys.iter().map(|(_, key)| key.len() + 3).sum()
+        self.each.iter().map(|(_, key)| key.len() + 3).sum()
     }
 
     /// Appends the object of a row with as many values as there are names; `ends` are their ends in `text`.
     pub(super) fn write(&self, text: &[u8], ends: &[usize], into: &mut Vec<u8>) {
         into.push(b'{');
-        for (number, (place, key)) in self.keys.iter().enumerate() {
+        for (number, (place, key)) in self.each.iter().enumerate() {
             if number > 0 {
                 into.push(b',');
             }
