@@ -166,6 +166,91 @@ async fn elements_of_a_list_are_events_and_what_is_no_json_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
+async fn rows_are_events_also_behind_a_stop_and_a_row_that_is_wrong_fails() {
+    let cloud = Cloud::versitygw();
+    let directory = tempfile::tempdir().unwrap();
+    let mut text = "time,text\n".to_owned();
+    let mut rows = Vec::new();
+    for number in 0..100_000 {
+        rows.push((text.len(), format!("{{\"text\":\"a\\nb\",\"time\":\"{number}\"}}")));
+        text.push_str(&format!("{number},\"a\nb\"\n"));
+    }
+    cloud.put("csv/1.csv.gz", gzip(&text)).await;
+    let settings = "non_aws_bucket_name: logs, bucket_list_interval: 1s, bucket_list_prefix: csv/, \
+                    decoding.codec.csv.enabled: true";
+    let mut all = Vec::new();
+    for wanted in [20_000, usize::MAX] {
+        let mut bench = Bench::start(cloud.input(settings), directory.path());
+        let before = all.len();
+        bench
+            .until("some came", |bench| {
+                bench.events.len() >= wanted || before + bench.events.len() >= rows.len()
+            })
+            .await;
+        all.extend(bench.stop().await);
+    }
+    assert_eq!(all.len(), rows.len());
+    for (event, (offset, message)) in all.iter().zip(&rows) {
+        assert_eq!(event["message"], *message);
+        assert_eq!(event["log"]["offset"], *offset);
+    }
+    cloud.put("wrong.csv", "a,b\n1,2\n3\n4,5\n").await;
+    let settings = settings.replace("csv/", "wrong");
+    let mut bench = Bench::start(cloud.input(&settings), directory.path());
+    let wanted = "at byte 8: the row in line 3 has 1 values, and there are 2 names";
+    bench
+        .until("it has failed", |bench| {
+            let error = bench.input.metrics().last_error();
+            error.is_some_and(|error| error.text.contains(wanted))
+        })
+        .await;
+    assert_eq!(sorted(&bench.stop().await), ["{\"a\":\"1\",\"b\":\"2\"}"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn rows_of_tables_are_events_once_and_what_is_no_table_fails() {
+    let cloud = Cloud::versitygw();
+    let directory = tempfile::tempdir().unwrap();
+    let content = include_bytes!("../../skidder-table/testdata/c_zstd.parquet");
+    cloud.put("table/1.parquet", &content[..]).await;
+    cloud.put("wrong/cut", &content[..content.len() / 2]).await;
+    cloud.put("wrong/lines", "a\nb\n".repeat(10)).await;
+    let settings = "non_aws_bucket_name: logs, bucket_list_interval: 1s, bucket_list_prefix: table/, \
+                    decoding.codec.parquet.enabled: true";
+    let mut bench = Bench::start(cloud.input(settings), directory.path());
+    bench.until("all came", |bench| bench.events.len() == 200).await;
+    for (number, event) in bench.stop().await.iter().enumerate() {
+        let row: Value = serde_json::from_str(event["message"].as_str().unwrap()).unwrap();
+        assert_eq!((&row["n"], &event["log"]["offset"]), (&number.into(), &number.into()));
+        assert_eq!(event["aws"]["s3"]["object"]["key"], "table/1.parquet");
+    }
+    let mut bench = Bench::start(cloud.input(settings), directory.path());
+    cloud.put("table/2.parquet", &content[..]).await;
+    bench.until("the new one came", |bench| bench.events.len() >= 200).await;
+    assert_eq!(bench.stop().await.len(), 200, "the first one is known");
+    for (key, wanted) in [
+        (
+            "wrong/cut",
+            "at row 0: this is no Parquet that can be read: it does not end with the magic number",
+        ),
+        ("wrong/lines", "magic number `PAR1`"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings.replace("table/", key);
+        let mut bench = Bench::start(cloud.input(&settings), directory.path());
+        bench
+            .until("it has failed", |bench| {
+                let error = bench.input.metrics().last_error();
+                error.is_some_and(|error| error.text.contains(wanted))
+            })
+            .await;
+        assert_eq!(bench.stop().await.len(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
 async fn a_message_stays_hidden_while_an_output_is_stuck() {
     let cloud = Cloud::moto().await;
     let directory = tempfile::tempdir().unwrap();

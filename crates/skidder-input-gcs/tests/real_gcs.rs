@@ -133,6 +133,52 @@ async fn values_of_json_are_events_in_objects_that_begin_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
+async fn rows_are_events_with_the_order_of_filebeat() {
+    let cloud = Cloud::new().await;
+    let text = "b;a\n1;\"2\n3\"\n# no row\n4;5\n";
+    cloud.put_as(("logs", "a.csv"), ("text/csv", "gzip"), gzip(text)).await;
+    for (settings, wanted) in [
+        ("poll: false", [r#"{"b":"1","a":"2\n3"}"#, r#"{"b":"4","a":"5"}"#]),
+        ("poll: false, parse_json: true", [r#"{"a":"2\n3","b":"1"}"#, r#"{"a":"5","b":"4"}"#]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = format!("{settings}, decoding.codec.csv: {{comma: ';', comment: '#'}}");
+        let mut bench = Bench::start(cloud.input(&settings, &["logs"]), directory.path());
+        bench.until("it ends", |bench| bench.input.state() == InputState::Ended).await;
+        let events = bench.stop().await;
+        let messages: Vec<&str> =
+            events.iter().map(|event| event["message"].as_str().unwrap()).collect();
+        assert_eq!(messages, wanted);
+        assert_eq!(
+            (&events[0]["log"]["offset"], &events[1]["log"]["offset"]),
+            (&4.into(), &12.into())
+        );
+        let data = &events[1]["gcs"]["storage"]["object"]["json_data"];
+        let is_parsed = settings.contains("parse_json");
+        assert_eq!(*data, if is_parsed { json!([{ "a": "5", "b": "4" }]) } else { json!([]) });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn rows_of_tables_are_events() {
+    let cloud = Cloud::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let content = include_bytes!("../../skidder-table/testdata/v2.parquet");
+    cloud.put_as(("logs", "a.parquet"), ("application/octet-stream", ""), &content[..]).await;
+    let settings = "poll: false, parse_json: true, decoding.codec.parquet.enabled: true";
+    let mut bench = Bench::start(cloud.input(settings, &["logs"]), directory.path());
+    bench.until("it ends", |bench| bench.input.state() == InputState::Ended).await;
+    let events = bench.stop().await;
+    assert_eq!(events.len(), 200);
+    for (number, event) in events.iter().enumerate() {
+        assert_eq!(event["log"]["offset"], number);
+        assert_eq!(event["gcs"]["storage"]["object"]["json_data"][0]["n"], number);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
 async fn elements_of_a_list_in_a_field_are_events() {
     let cloud = Cloud::new().await;
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! What is different with each service: the first answer about an object, and what becomes of one that was read.
 
+use crate::decoding::Decoding;
 use crate::read::Reading;
 use crate::store::StoreFuture;
 use regex::bytes::Regex;
@@ -81,6 +82,8 @@ pub struct Selector {
     pub maybe_json_types: &'static [&'static str],
     /// What of a value of JSON is an event.
     pub expand: Expand,
+    /// How records are taken apart, whatever the type is; nothing if that counts.
+    pub decoding: Option<Decoding>,
     /// Parsers, encoding and bounds.
     pub reading: FilestreamSettings,
 }
@@ -92,8 +95,12 @@ impl Selector {
         self.patterns.is_empty() || self.patterns.iter().any(is_found)
     }
 
-    /// What an object consists of whose type is this one: as in Filebeat, values if it is JSON, and lines else.
+    /// What an object consists of whose type is this one: as in Filebeat, values if it is JSON, and lines else, as long as no
+    /// codec takes it apart.
     pub fn layout(&self, content_type: &str) -> Layout {
+        if let Some(decoding) = &self.decoding {
+            return decoding.layout();
+        }
         let content_type = self.content_type.as_deref().unwrap_or(content_type);
         let name = content_type.trim_start().to_ascii_lowercase();
         let is_of = |types: &[&str]| types.iter().any(|beginning| name.starts_with(beginning));
@@ -112,6 +119,7 @@ impl Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skidder_read::CsvRules;
     use skidder_read::scan::ScanSettings;
 
     #[test]
@@ -122,6 +130,7 @@ mod tests {
             json_types: &[],
             maybe_json_types: &[],
             expand: Expand::default(),
+            decoding: None,
             reading: FilestreamSettings::new("", ScanSettings::default()),
         };
         assert!(selector(&[]).selects("anything"));
@@ -144,6 +153,7 @@ mod tests {
             json_types: &["application/json", "application/x-ndjson"],
             maybe_json_types: &[],
             expand: Expand::parse("Records"),
+            decoding: None,
             reading: FilestreamSettings::new("", ScanSettings::default()),
         };
         for (text, expected) in table {
@@ -157,5 +167,7 @@ mod tests {
         assert_eq!(selector.layout(""), maybe);
         selector.content_type = Some("text/csv".to_owned());
         assert_eq!(selector.layout("application/json"), Layout::Lines);
+        selector.decoding = Some(Decoding::Csv(CsvRules::default()));
+        assert_eq!(selector.layout("application/json"), Layout::Csv(Arc::default()));
     }
 }

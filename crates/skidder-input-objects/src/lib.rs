@@ -13,6 +13,7 @@
 
 mod cloud;
 mod copies;
+mod decoding;
 mod failed;
 mod hand;
 mod ids;
@@ -26,6 +27,7 @@ mod taking;
 mod turns;
 
 pub use cloud::{Cloud, First, Selector, Sent, Wanted};
+pub use decoding::{DECODING, DECODING_NAME, Decoding};
 pub use ids::begin_ids;
 pub use names::{digest, registry_name, registry_prefix};
 pub use objects::{ObjectError, Objects};

@@ -343,15 +343,25 @@ impl<C: Cloud> Objects<C> {
     ) {
         let has_parsers = !selector.reading.parsers.parsers().is_empty();
         let message = match layout {
+            Layout::Csv(_) | Layout::Table(_) if has_parsers => {
+                "its rows are events, over which no `parsers` run; leave `decoding` out if its lines are to be events"
+            }
+            Layout::Csv(_) | Layout::Table(_) if selector.expand.has_field() => {
+                "its rows are events: `expand_event_list_from_field` has no effect beside `decoding`"
+            }
             Layout::Json(_) if has_parsers => {
-                "its values of JSON are events, over which no `parsers` run; set `content_type: text/plain` if its lines are \
-                 to be events"
+                "its values of JSON are events, over which no `parsers` run; set `content_type: text/plain` (with \
+                 `override_content_type: true`, where the input has it) if its lines are to be events"
             }
             Layout::Lines if selector.expand.has_field() => {
                 "its lines are events, as its type is not JSON: `expand_event_list_from_field` has no effect; set \
-                 `content_type: application/json` if it is JSON"
+                 `content_type: application/json` (with `override_content_type: true`, where the input has it) if it is JSON"
             }
-            Layout::Json(_) | Layout::JsonOrLines(_) | Layout::Lines => return,
+            Layout::Json(_)
+            | Layout::JsonOrLines(_)
+            | Layout::Csv(_)
+            | Layout::Table(_)
+            | Layout::Lines => return,
         };
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(key = wanted.key(), content_type, "{message}");

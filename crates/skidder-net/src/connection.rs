@@ -100,6 +100,10 @@ impl Body for Pieces {
     }
 }
 
+/// Bytes that a connection reads at once, and of the head of an answer, at most. An answer that is taken in pieces has two
+/// or three such buffers in memory (by itself, hyper comes to 408 KiB each).
+const READ_BYTES_MAX: usize = 64 << 10;
+
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
 pub struct Connection {
@@ -134,6 +138,7 @@ impl Connection {
         login: Option<Login>,
     ) -> Result<Self, ConnectionError> {
         let (sender, connection) = http1::Builder::new()
+            .max_buf_size(READ_BYTES_MAX)
             .handshake::<_, Pieces>(TokioIo::new(stream))
             .await
             .map_err(ConnectionError::Broken)?;

@@ -1,15 +1,22 @@
-//! Records of content that is no lines: values of JSON. The content comes in pieces, and each record is given out with its
-//! own text.
+//! Records of content that is no lines: values of JSON, rows of CSV. The content comes in pieces, and each record is given
+//! out with its own text.
 //!
 //! Promises: the records do not depend on where a piece ends, and those before an error are given out. A [`Finder`] begins
 //! at the first byte of the content: who goes on later passes over what it has already.
 
+mod csv;
 mod json;
+mod json_text;
+mod table;
 #[cfg(test)]
 mod tests;
 
+use csv::Rows;
+pub use csv::{CsvKeys, CsvRules};
 use json::Values;
+pub use json_text::{Escapes, push_json_text};
 use std::sync::Arc;
+pub use table::{Stored, Table, TableFormat, TableRows};
 
 /// What the content of a file or an object consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +29,10 @@ pub enum Layout {
     /// The same if an object or a list of JSON may begin the content, and lines else: who reads it decides with
     /// [`Layout::decide`].
     JsonOrLines(Expand),
+    /// Rows of comma-separated values, each of which becomes an object of JSON.
+    Csv(Arc<CsvRules>),
+    /// Rows of a table, each of which becomes an object of JSON.
+    Table(Table),
 }
 
 impl Layout {
@@ -106,8 +117,10 @@ pub struct Found {
 
 /// Why there are no more records: nothing can be read behind this place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {offset}: {message}")]
+#[error("at {unit} {offset}: {message}")]
 pub struct RecordError {
+    /// What places are counted in: `byte`, or `row`.
+    pub unit: &'static str,
     /// The place in the content.
     pub offset: u64,
     /// What is wrong there.
@@ -116,15 +129,36 @@ pub struct RecordError {
 
 /// Finds the records of one content.
 #[derive(Debug)]
-pub struct Finder(Values);
+pub struct Finder(Kind);
+
+/// What the records are.
+#[derive(Debug)]
+enum Kind {
+    Json(Box<Values>),
+    Csv(Box<Rows>),
+}
+
+impl RecordError {
+    /// Nothing can be read behind this byte.
+    pub fn at_byte(offset: u64, message: impl Into<String>) -> Self {
+        Self { unit: "byte", offset, message: message.into() }
+    }
+
+    /// Nothing can be read from this row on, the first being 0.
+    pub fn at_row(offset: u64, message: impl Into<String>) -> Self {
+        Self { unit: "row", offset, message: message.into() }
+    }
+}
 
 impl Finder {
-    /// For content of this layout; nothing if it consists of lines. Records of more than `bytes_max` bytes are left out.
+    /// For content of this layout; nothing if it consists of lines, or is a table. Values of more than `bytes_max` bytes are left out; a row
+    /// of more is an error.
     pub fn new(layout: &Layout, bytes_max: usize) -> Option<Self> {
-        match layout {
-            Layout::Lines | Layout::JsonOrLines(_) => None,
-            Layout::Json(expand) => Some(Self(Values::new(expand.clone(), bytes_max))),
-        }
+        Some(Self(match layout {
+            Layout::Lines | Layout::JsonOrLines(_) | Layout::Table(_) => return None,
+            Layout::Json(expand) => Kind::Json(Box::new(Values::new(expand.clone(), bytes_max))),
+            Layout::Csv(rules) => Kind::Csv(Box::new(Rows::new(Arc::clone(rules), bytes_max))),
+        }))
     }
 
     /// Looks at what follows; returns how many bytes it has taken: not all once there are `count_max` records.
@@ -137,7 +171,10 @@ impl Finder {
         found: &mut Found,
         count_max: usize,
     ) -> Result<usize, RecordError> {
-        self.0.push(piece, found, count_max)
+        match &mut self.0 {
+            Kind::Json(values) => values.push(piece, found, count_max),
+            Kind::Csv(rows) => rows.push(piece, found, count_max),
+        }
     }
 
     /// Nothing follows.
@@ -145,6 +182,9 @@ impl Finder {
     /// # Errors
     /// If the content ends inside of a record.
     pub fn end(&mut self, found: &mut Found) -> Result<(), RecordError> {
-        self.0.end(found)
+        match &mut self.0 {
+            Kind::Json(values) => values.end(found),
+            Kind::Csv(rows) => rows.end(found),
+        }
     }
 }

@@ -51,6 +51,6 @@ pub use skidder_decode::encoding::Encoding;
 pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
 pub use skidder_event::{Bind, Bound};
-pub use skidder_parse::records::{Expand, Layout, Lists};
+pub use skidder_parse::records::{CsvKeys, CsvRules, Expand, Layout, Lists, Table};
 pub use survey::{Finding, survey};
 pub use watcher::{NoticeSummary, Watcher};

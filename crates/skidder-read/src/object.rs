@@ -9,7 +9,7 @@ mod window;
 use crate::compare::codec_of;
 use crate::cursors::CursorsError;
 use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::reader::{Framing, InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
+use crate::reader::{Framing, InputContext, Reader, Scratch, ShownPrint, Tabling, Target, TurnEnd};
 use skidder_decode::{Checkpoint, Codec};
 use skidder_event::{Batch, Map, SourceId};
 use skidder_os::{File, Timestamp};
@@ -30,6 +30,9 @@ const PLAIN: &str = "object";
 
 /// The same of one that consists of values of JSON, compressed or not.
 const VALUES: &str = "json";
+
+/// The same of one that consists of rows of comma-separated values.
+const ROWS: &str = "csv";
 
 /// Decompressed bytes that show what an object consists of.
 const BEGINNING_BYTES: usize = 64;
@@ -89,6 +92,8 @@ pub struct Object {
     path: Arc<Path>,
     /// How its records are found, if they are no lines.
     framing: Option<Framing>,
+    /// The same if it is a table.
+    tabling: Option<Tabling>,
     layout: Layout,
 }
 
@@ -142,8 +147,7 @@ impl Object {
         let is_lines = layout == Layout::Lines;
         let meta = Meta {
             source: Arc::clone(&name.path),
-            identifier_name: if is_lines { codec.map_or(PLAIN, Codec::name) } else { VALUES }
-                .into(),
+            identifier_name: identifier_of(&layout, codec).into(),
             ..Meta::default()
         };
         cursors.begin(name.id, &name.key, meta, cursor, false);
@@ -165,7 +169,8 @@ impl Object {
         let window = Arc::default();
         let is_known = cursor.offset > 0 && is_lines;
         let path = Arc::clone(&name.path);
-        Ok(Self { reader, window, is_known, ready_at: 0, path, framing: None, layout })
+        let (framing, tabling) = (None, None);
+        Ok(Self { reader, window, is_known, ready_at: 0, path, framing, tabling, layout })
     }
 
     /// Whether it was read to its verified end, in an earlier run.
@@ -180,7 +185,8 @@ impl Object {
 
     /// Why the rest cannot be read behind [`Step::Damaged`].
     pub fn damage(&self) -> String {
-        let wrong = self.framing.as_ref().and_then(|framing| framing.wrong.as_ref());
+        let of_table = self.tabling.as_ref().and_then(|tabling| tabling.wrong.as_ref());
+        let wrong = self.framing.as_ref().and_then(|framing| framing.wrong.as_ref()).or(of_table);
         let usual = || "its end cannot be decoded: it is damaged, or was cut off".to_owned();
         wrong.map_or_else(usual, ToString::to_string)
     }
@@ -216,7 +222,12 @@ impl Object {
     /// Its records are found from its first byte on, if they are no lines.
     fn frame(&mut self, context: &InputContext) {
         let bytes_max = context.settings.line_bytes_max();
-        self.framing = Framing::new(&self.layout, bytes_max, self.reader.offset);
+        let settled = self.reader.offset;
+        self.framing = Framing::new(&self.layout, bytes_max, settled);
+        self.tabling = match &self.layout {
+            Layout::Table(table) => Some(Tabling::new(table, bytes_max, settled)),
+            _ => None,
+        };
     }
 
     /// Bytes that have arrived, behind those before them.
@@ -247,13 +258,14 @@ impl Object {
         if !self.reader.is_open() {
             self.reader.take_file(context, Box::new(Shared(Arc::clone(&self.window))));
         }
-        let (batch, end) = match &mut self.framing {
-            None => self.reader.turn(context, scratch, now),
-            Some(framing) => self.reader.turn_records(context, framing, scratch, now),
+        let (batch, end) = match (&mut self.framing, &mut self.tabling) {
+            (_, Some(tabling)) => self.reader.turn_table(context, tabling, scratch, now),
+            (Some(framing), _) => self.reader.turn_records(context, framing, scratch, now),
+            (None, None) => self.reader.turn(context, scratch, now),
         };
-        self.window.forget_before(match &self.framing {
-            None => self.reader.needed_from(),
-            Some(_) => self.reader.needed_by_records(),
+        self.window.forget_before(match self.layout {
+            Layout::Lines => self.reader.needed_from(),
+            _ => self.reader.needed_by_records(),
         });
         let step = match end {
             TurnEnd::More => Step::More,
@@ -298,14 +310,22 @@ impl Object {
             self.layout = std::mem::take(&mut self.layout).decide(&beginning[..count]);
             self.frame(context);
         }
-        let usual = codec.map_or(PLAIN, Codec::name);
-        let identifier = if self.layout == Layout::Lines { usual } else { VALUES };
         let meta = Meta {
             source: Arc::clone(&self.path),
-            identifier_name: identifier.into(),
+            identifier_name: identifier_of(&self.layout, codec).into(),
             ..Meta::default()
         };
         context.cursors.update(self.reader.id, &self.reader.key, meta);
+    }
+}
+
+/// What the registry has for an object of this layout, by which a later run knows what its place means.
+fn identifier_of(layout: &Layout, codec: Option<Codec>) -> &'static str {
+    match layout {
+        Layout::Table(table) => table.format.name(),
+        Layout::Json(_) | Layout::JsonOrLines(_) => VALUES,
+        Layout::Csv(_) => ROWS,
+        Layout::Lines => codec.map_or(PLAIN, Codec::name),
     }
 }
 
@@ -316,16 +336,24 @@ fn place_of(entry: Option<&FileEntry>, layout: &Layout) -> (Cursor, Option<Codec
     };
     let name = &*entry.meta.identifier_name;
     let (cursor, codec) = (entry.cursor, Codec::find(name));
+    // Between values, between rows, or between lines.
+    let is_of_lines = name == PLAIN || codec.is_some();
+    let is_place_of = match layout {
+        Layout::Table(table) => name == table.format.name(),
+        Layout::Csv(_) => name == ROWS,
+        Layout::Json(_) | Layout::JsonOrLines(_) => name == VALUES || is_of_lines,
+        Layout::Lines => is_of_lines,
+    };
     match layout {
+        // The settings have changed: a place between values is none between lines.
+        _ if !is_place_of && !cursor.eof => {
+            let cursor = Cursor { generation: cursor.generation + 1, ..Cursor::default() };
+            (cursor, None, layout.clone())
+        }
         Layout::JsonOrLines(expand) if name == VALUES => {
             (cursor, codec, Layout::Json(expand.clone()))
         }
         Layout::JsonOrLines(_) => (cursor, codec, Layout::Lines),
-        // The settings have changed: a place between values is none between lines.
-        Layout::Lines if name == VALUES && !cursor.eof => {
-            let cursor = Cursor { generation: cursor.generation + 1, ..Cursor::default() };
-            (cursor, None, Layout::Lines)
-        }
         layout => (cursor, codec, layout.clone()),
     }
 }

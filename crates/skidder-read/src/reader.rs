@@ -14,6 +14,7 @@ mod records;
 mod rest;
 mod resume;
 mod scratch;
+mod table;
 mod tail;
 mod target;
 
@@ -34,6 +35,7 @@ use std::time::Duration;
 pub(crate) use records::Framing;
 pub(crate) use rest::Rest;
 pub use scratch::Scratch;
+pub(crate) use table::Tabling;
 pub use target::{ShownPrint, Target};
 
 /// Bytes before a cursor that are checked when a file is read on.

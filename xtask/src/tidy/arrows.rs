@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-journal", &["skidder-os"]),
     ("skidder-registry", &["skidder-os"]),
     ("skidder-parse", &["skidder-event"]),
+    ("skidder-table", &["skidder-parse"]),
     ("skidder-modules", &["skidder-os", "skidder-config"]),
     ("skidder-processors", &["skidder-event", "skidder-config", "skidder-os", "skidder-parse"]),
     (
@@ -70,7 +71,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "skidder-event",
             "skidder-os",
+            "skidder-config",
             "skidder-registry",
+            "skidder-table",
             "skidder-read",
             "skidder-pipeline",
             "skidder-input",

@@ -2,16 +2,14 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
-use skidder_read::{Expand, FilestreamSettings, InputKind};
-
-/// Why there is no `decoding`.
-const NO_DECODING: &str = "CSV and Parquet are not taken apart here; lines of CSV can be by the processor `decode_csv_fields`, \
-                           and Parquet is left to Filebeat";
+use skidder_input_objects::{DECODING, Decoding};
+use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
+use std::path::Path;
 
 settings! {
     /// How objects are read.
     pub static AWS_S3_OBJECT = Group::new("input.aws-s3.object", "How objects are read.")
-        .unsupported(&[("decoding.*", NO_DECODING)]);
+        .include(&[&DECODING]);
 
     CONTENT_TYPE: String = Key::new("content_type")
         .default_words("that of the object")
@@ -52,6 +50,11 @@ impl Selector {
         let names = section.get(&INCLUDE_S3_METADATA).value();
         let content_type = section.get(&CONTENT_TYPE).optional().filter(|name| !name.is_empty());
         let expand = section.get(&EXPAND).optional().unwrap_or_default();
+        let decoding = Decoding::read(section, CsvKeys::Sorted);
+        if !expand.is_empty() && decoding.as_ref().is_some_and(Decoding::is_table) {
+            let message = "is of values of JSON, and `decoding` says that the objects are tables";
+            section.problem(EXPAND.name(), message, "leave it out: each row is an event");
+        }
         let is_other = content_type.as_ref().is_some_and(|name| name != "application/json");
         if !expand.is_empty() && is_other {
             let message =
@@ -65,10 +68,20 @@ impl Selector {
             json_types: &["application/json", "application/x-ndjson"],
             maybe_json_types: &[],
             expand: Expand::parse(&expand),
+            decoding,
             reading,
         };
         let metadata = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { of, metadata }
+    }
+
+    /// Tables are kept in this folder while they are read; nothing for that of temporary files.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: Option<&Path>) -> Self {
+        if let (Some(decoding), Some(folder)) = (&mut self.of.decoding, folder) {
+            decoding.keep_in(folder);
+        }
+        self
     }
 
     /// Whether it is for some objects only.

@@ -4,7 +4,7 @@ use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::RealFs;
 use skidder_read::scan::ScanSettings;
-use skidder_read::{Expand, FilestreamSettings, Layout};
+use skidder_read::{CsvKeys, CsvRules, Expand, FilestreamSettings, Layout};
 
 const KEYS: &str = "access_key_id: id, secret_access_key: secret";
 const QUEUE: &str = "queue_url: 'https://sqs.eu-west-1.amazonaws.com/1/logs'";
@@ -137,7 +137,7 @@ fn mistakes_are_found_with_a_remedy() {
             format!("{BUCKET}, expand_event_list_from_field: Records, content_type: text/csv"),
             "`content_type` says that the objects have none",
         ),
-        (format!("{BUCKET}, decoding.codec.csv.enabled: true"), "`decode_csv_fields`"),
+        (format!("{BUCKET}, decoding.codec.csv.comma: '\"'"), "decoding.codec.csv.comma"),
     ];
     for (text, expected) in table {
         let (_, problems) = read_in(&text, &[]);
@@ -178,6 +178,9 @@ fn the_type_of_an_object_decides_what_its_events_are() {
     assert_eq!(layout(records, "text/plain"), Layout::Lines);
     let set = format!("{records}, content_type: application/json");
     assert_eq!(layout(&set, "text/plain"), json("Records"));
+    let csv = "decoding.codec.csv: {enabled: true, comma: ';'}";
+    let rules = CsvRules { comma: ';', keys: CsvKeys::Sorted, ..CsvRules::default() };
+    assert_eq!(layout(csv, "application/json"), Layout::Csv(Arc::new(rules)));
 }
 
 #[test]

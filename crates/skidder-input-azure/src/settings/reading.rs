@@ -2,8 +2,9 @@
 
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, Size, settings};
-use skidder_input_objects::Selector;
-use skidder_read::{Expand, FilestreamSettings, InputKind};
+use skidder_input_objects::{DECODING, Decoding, Selector};
+use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
+use std::path::Path;
 
 /// What the types of blobs begin with whose content is JSON.
 const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
@@ -11,14 +12,10 @@ const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
 const MAYBE_JSON_TYPES: &[&str] =
     &["application/octet-stream", "application/gzip", "application/x-gzip"];
 
-/// Why there is no `decoding`.
-const NO_DECODING: &str =
-    "CSV is not taken apart here; its lines can be by the processor `decode_csv_fields`";
-
 settings! {
     /// How blobs are read.
     pub static AZURE_BLOB_READING = Group::new("input.azure-blob-storage.reading", "How blobs are read.")
-        .unsupported(&[("decoding.*", NO_DECODING)]);
+        .include(&[&DECODING]);
 
     CONTENT_TYPE: String = Key::new("content_type")
         .default_words("that of the blob")
@@ -75,9 +72,19 @@ impl BlobReading {
             json_types: JSON_TYPES,
             maybe_json_types: MAYBE_JSON_TYPES,
             expand: Expand::of_lists(&expand),
+            decoding: Decoding::read(section, CsvKeys::InOrder),
             reading,
         };
         Self { selector, content_type, overrides }
+    }
+
+    /// Tables are kept in this folder while they are read; nothing for that of temporary files.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: Option<&Path>) -> Self {
+        if let (Some(decoding), Some(folder)) = (&mut self.selector.decoding, folder) {
+            decoding.keep_in(folder);
+        }
+        self
     }
 
     /// The same for blobs whose names one of these finds; for all without any.

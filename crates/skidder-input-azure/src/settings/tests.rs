@@ -186,7 +186,11 @@ fn mistakes_name_the_key_and_the_remedy() {
         (&format!("{KEY}, ssl.enabled: false"), "needs TLS", "leave it out"),
         (&format!("{KEY}, max_workers: 5001"), "max_workers", "5000"),
         (&format!("{KEY}, timestamp_epoch: 99999999999"), "timestamp_epoch", "32503680000"),
-        (&format!("{KEY}, decoding.codec.csv.enabled: true"), "decoding", "decode_csv_fields"),
+        (
+            &format!("{KEY}, decoding.codec.csv.comma: '\"'"),
+            "decoding.codec.csv.comma",
+            "single character",
+        ),
         (&format!("{KEY}, container: x"), "unknown setting `container`", "`containers: ["),
     ];
     for (text, expected, hint) in table {

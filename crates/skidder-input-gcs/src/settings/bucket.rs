@@ -3,9 +3,10 @@
 use regex::bytes::Regex;
 use skidder_config::{Group, Key, Section, settings};
 use skidder_google::PAGE_OBJECTS_MAX;
-use skidder_input_objects::{PollSettings, Selector};
+use skidder_input_objects::{DECODING, DECODING_NAME, Decoding, PollSettings, Selector};
 use skidder_os::Timestamp;
-use skidder_read::{Expand, FilestreamSettings, InputKind};
+use skidder_read::{CsvKeys, Expand, FilestreamSettings, InputKind};
+use std::path::Path;
 use std::time::Duration;
 
 /// Most workers of a bucket, as in Filebeat.
@@ -21,14 +22,10 @@ const JSON_TYPES: &[&str] = &["application/json", "application/x-ndjson"];
 const MAYBE_JSON_TYPES: &[&str] =
     &["application/octet-stream", "application/gzip", "application/x-gzip"];
 
-/// Why there is no `decoding`.
-const NO_DECODING: &str = "lines of CSV can be taken apart by the processor `decode_csv_fields`, and Parquet is left to \
-                           Filebeat";
-
 settings! {
     /// Settings that a bucket has, or the input for all buckets.
     pub static GCS_BUCKET = Group::new("input.gcs.bucket", "How a bucket is listed, and its objects are read.")
-        .unsupported(&[("decoding.*", NO_DECODING)]);
+        .include(&[&DECODING]);
 
     MAX_WORKERS: usize = Key::new("max_workers")
         .default(1)
@@ -75,8 +72,13 @@ settings! {
 }
 
 /// Settings of [`Reading`]: with one of them, a bucket has all of its own, and none of the input's.
-pub(crate) const OF_READING: [&str; 4] =
-    ["content_type", "expand_event_list_from_field", "override_content_type", "override_encoding"];
+pub(crate) const OF_READING: [&str; 5] = [
+    "content_type",
+    DECODING_NAME,
+    "expand_event_list_from_field",
+    "override_content_type",
+    "override_encoding",
+];
 
 /// How a bucket is listed, and what becomes of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,9 +176,19 @@ impl Reading {
             json_types: JSON_TYPES,
             maybe_json_types: MAYBE_JSON_TYPES,
             expand: Expand::of_lists(&expand),
+            decoding: Decoding::read(section, CsvKeys::InOrder),
             reading,
         };
         Self { content_type: content_type.map(|name| (name, wins)), selector }
+    }
+
+    /// Tables are kept in this folder while they are read; nothing for that of temporary files.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: Option<&Path>) -> Self {
+        if let (Some(decoding), Some(folder)) = (&mut self.selector.decoding, folder) {
+            decoding.keep_in(folder);
+        }
+        self
     }
 
     /// Whether a bucket has settings of [`Reading`] of its own.
@@ -221,6 +233,11 @@ impl BucketSettings {
 
     /// A bucket whose name was checked.
     pub fn new(name: String, listing: Listing, reading: Reading) -> Self {
+        let mut reading = reading;
+        if let Some(decoding) = reading.selector.decoding.as_mut().filter(|_| listing.parse_json) {
+            // As in Filebeat.
+            decoding.set_keys(CsvKeys::Sorted);
+        }
         Self { name, listing, reading }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use skidder_config::{Problems, Settings as Yaml};
 use skidder_os::{RealFs, Timestamp};
 use skidder_read::scan::ScanSettings;
-use skidder_read::{Expand, FilestreamSettings, Layout};
+use skidder_read::{CsvKeys, CsvRules, Expand, FilestreamSettings, Layout};
 
 const PLACE: &str = "project_id: p, alternative_host: 'http://127.0.0.1:1'";
 
@@ -159,6 +159,11 @@ fn the_type_decides_between_lines_and_values_of_json() {
     }
     let lines = "content_type: text/plain, override_content_type: true";
     assert_eq!(layout(lines, "application/json"), Layout::Lines);
+    let csv = |keys| Layout::Csv(Arc::new(CsvRules { keys, ..CsvRules::default() }));
+    let text = "decoding.codec.csv.enabled: true";
+    assert_eq!(layout(text, "application/json"), csv(CsvKeys::InOrder));
+    let text = format!("{text}, parse_json: true");
+    assert_eq!(layout(&text, "application/json"), csv(CsvKeys::Sorted), "as Filebeat");
 }
 
 #[test]
@@ -186,7 +191,7 @@ fn mistakes_are_found_with_a_remedy() {
         ("retry.max_attempts: 0", "a number of tries"),
         ("retry: {initial_backoff_duration: 10s, max_backoff_duration: 2s}", "is shorter than"),
         ("retry.backoff_multiplier: 1", "`retry.backoff_multiplier` is"),
-        ("decoding.codec.csv.enabled: true", "`decode_csv_fields`"),
+        ("decoding.codec.csv.comma: '\"'", "decoding.codec.csv.comma"),
         ("bucket: logs", "buckets"),
     ];
     for (text, expected) in table {

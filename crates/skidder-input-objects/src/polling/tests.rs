@@ -185,6 +185,7 @@ impl Input for Lister {
                 json_types: &[],
                 maybe_json_types: &[],
                 expand: skidder_read::Expand::default(),
+                decoding: None,
                 reading: reading.clone(),
             };
             let pattern = |text: &&str| selector(vec![Regex::new(text).unwrap()]);

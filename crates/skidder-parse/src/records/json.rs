@@ -368,7 +368,7 @@ impl Values {
 }
 
 fn wrong(offset: u64, message: &str) -> RecordError {
-    RecordError { offset, message: message.to_owned() }
+    RecordError::at_byte(offset, message)
 }
 
 /// Where in a value it is.

@@ -250,35 +250,172 @@ fn values_of_json_are_read_once_whatever_the_pieces_and_the_runs() {
     let lists = format!("{{\"before\": {{}}, \"Records\": [{}]}}", values.join(" ,\n"));
     for (expand, text) in [("", values.join("\n")), ("", values.concat()), ("Records", lists)] {
         for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
-            let world = || {
-                let layout = Layout::Json(skidder_parse::records::Expand::parse(expand));
-                World { layout, ..World::new(no_change) }
-            };
-            let (messages, is_read) = world().read(&content, &mut random, (usize::MAX, 0));
-            assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
-            let mut world = world();
-            let mut all = Vec::<String>::new();
-            loop {
-                let batches = 1 + random.below(20) as usize;
-                let lost = random.below(3).min(batches as u64) as usize;
-                let (messages, is_read) = world.read(&content, &mut random, (batches, lost));
-                // What has no verdict comes again.
-                if let Some(first) = messages.first() {
-                    let at = values.iter().position(|value| value == first).unwrap();
-                    assert!(
-                        at <= all.len() && at + 2 * 100 >= all.len(),
-                        "{at} behind {}",
-                        all.len()
-                    );
-                    all.truncate(at);
-                }
-                all.extend(messages);
-                if is_read {
-                    break;
-                }
-            }
-            assert!(all == values, "{} of {}", all.len(), values.len());
+            let layout = Layout::Json(skidder_parse::records::Expand::parse(expand));
+            read_in_runs(&layout, &content, &values, &mut random);
         }
+    }
+}
+
+/// Reads an object in one run, and in several ones that end as a crash would: its events are `values`, each of which comes
+/// once but for those that had no verdict.
+fn read_in_runs(layout: &Layout, content: &[u8], values: &[String], random: &mut Random) {
+    let world = || World { layout: layout.clone(), ..World::new(no_change) };
+    let (messages, is_read) = world().read(content, random, (usize::MAX, 0));
+    assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
+    let mut world = world();
+    let mut all = Vec::<String>::new();
+    loop {
+        let batches = 1 + random.below(20) as usize;
+        let lost = random.below(3).min(batches as u64) as usize;
+        let (messages, is_read) = world.read(content, random, (batches, lost));
+        // What has no verdict comes again.
+        if let Some(first) = messages.first() {
+            let at = values.iter().position(|value| value == first).unwrap();
+            assert!(at <= all.len() && at + 2 * 100 >= all.len(), "{at} behind {}", all.len());
+            all.truncate(at);
+        }
+        all.extend(messages);
+        if is_read {
+            break;
+        }
+    }
+    assert!(all == values, "{} of {}", all.len(), values.len());
+}
+
+#[test]
+fn rows_are_read_once_and_a_run_that_goes_on_knows_their_names() {
+    let mut random = Random::new(11);
+    let (mut text, mut values) = ("number,text\n".to_owned(), Vec::new());
+    for number in 0..3_000 {
+        writeln!(text, "{number},\"a\nb\"").unwrap();
+        values.push(format!("{{\"number\":\"{number}\",\"text\":\"a\\nb\"}}"));
+    }
+    let layout = Layout::Csv(Arc::default());
+    for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+        read_in_runs(&layout, &content, &values, &mut random);
+        // With other settings than before.
+        for other in [Layout::Json(skidder_parse::records::Expand::default()), Layout::Lines] {
+            let mut world = World { layout: other, ..World::new(no_change) };
+            let bytes = if world.layout == Layout::Lines { &content } else { &b"1 2 3 4"[..] };
+            let (_, is_read) = world.read(&bytes.repeat(100), &mut random, (1, 0));
+            assert!(!is_read);
+            world.layout = layout.clone();
+            let (messages, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
+            assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
+        }
+    }
+}
+
+/// A format for tests: each line is a row.
+#[derive(Debug)]
+struct LinesFormat;
+
+struct LinesRows {
+    texts: Vec<String>,
+    next: u64,
+}
+
+impl skidder_parse::records::TableFormat for LinesFormat {
+    fn name(&self) -> &'static str {
+        "table of a test"
+    }
+
+    fn open(
+        &self,
+        stored: Arc<dyn skidder_parse::records::Stored>,
+        from: u64,
+        _: usize,
+    ) -> Result<Box<dyn skidder_parse::records::TableRows>, skidder_parse::records::RecordError>
+    {
+        let mut bytes = vec![0; stored.size() as usize];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            filled += stored.read_at(&mut bytes[filled..], filled as u64).unwrap();
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        let texts = text.lines().map(str::to_owned).collect();
+        Ok(Box::new(LinesRows { texts, next: from }))
+    }
+}
+
+impl skidder_parse::records::TableRows for LinesRows {
+    fn next(
+        &mut self,
+        found: &mut skidder_parse::records::Found,
+        count_max: usize,
+    ) -> Result<bool, skidder_parse::records::RecordError> {
+        for _ in 0..count_max {
+            let Some(text) = self.texts.get(self.next as usize) else { return Ok(false) };
+            let (start, len) = (found.text.len() as u32, text.len() as u32);
+            found.text.extend_from_slice(text.as_bytes());
+            let (offset, end) = (self.next, self.next + 1);
+            found.records.push(skidder_parse::records::Record { start, len, offset, end });
+            self.next = end;
+        }
+        Ok(true)
+    }
+}
+
+fn table_of(folder: &Path, bytes_max: u64) -> Layout {
+    let format = Arc::new(LinesFormat);
+    let folder = Some(folder.to_path_buf());
+    Layout::Table(skidder_parse::records::Table { format, folder, bytes_max })
+}
+
+#[test]
+fn rows_of_a_table_are_read_once_and_nothing_is_left_in_its_folder() {
+    let mut random = Random::new(12);
+    let folder = Path::new("/spool");
+    let text = lines("a row", 0..3_000);
+    let values: Vec<String> = text.lines().map(str::to_owned).collect();
+    let layout = table_of(folder, 1 << 20);
+    for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+        read_in_runs(&layout, &content, &values, &mut random);
+        // With other settings than before.
+        let mut world = World { layout: Layout::Lines, ..World::new(no_change) };
+        world.read(&content, &mut random, (3, 0));
+        world.layout = layout.clone();
+        let (messages, is_read) = world.read(&content, &mut random, (usize::MAX, 0));
+        assert!(is_read && messages == values, "{} of {}", messages.len(), values.len());
+    }
+    let mut world = World { layout, ..World::new(no_change) };
+    let (messages, is_read) = world.read(b"", &mut random, (usize::MAX, 0));
+    assert!(is_read && messages.is_empty());
+    let layout = table_of(folder, 1 << 20);
+    let mut world = World { layout, ..World::new(no_change) };
+    let (messages, _) = world.read(text.as_bytes(), &mut random, (3, 3));
+    assert!(!messages.is_empty());
+    let fs = &world.input.context.fs;
+    fs.read_dir(folder, &mut |entry| panic!("{:?} is left", entry.name)).unwrap();
+}
+
+#[test]
+fn a_table_of_more_than_the_bound_is_damaged() {
+    let folder = Path::new("/spool");
+    let text = lines("a row", 0..3_000);
+    for (bytes_max, expected) in [(text.len() as u64, false), (text.len() as u64 - 1, true)] {
+        let mut world = World::new(no_change);
+        let arriving = Arc::clone(&world.input.context);
+        let context = ObjectContext { arriving: &arriving, whole: &world.whole };
+        let name = ObjectName {
+            id: SourceId(1),
+            key: "aws-s3::test::bucket/key@etag".into(),
+            path: Arc::from(Path::new("https://bucket.example/key")),
+            fields: Arc::new(Map::new()),
+            layout: table_of(folder, bytes_max),
+        };
+        let mut object = Object::open(context, &name).unwrap();
+        let start = object.starts_at(context).unwrap();
+        object.begin(context, start, &[]);
+        object.append(text.as_bytes());
+        let end = loop {
+            let (_, step) = object.turn(context, true, &mut world.scratch, Timestamp(0));
+            if !matches!(step, Step::More) {
+                break step;
+            }
+        };
+        assert_eq!(matches!(end, Step::Damaged), expected, "{end:?}");
+        assert_eq!(object.damage().contains("more than"), expected, "{}", object.damage());
     }
 }
 

@@ -43,18 +43,8 @@ impl Reader {
         scratch: &mut Scratch,
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
-        self.turn_at = now;
-        if self.decoder.is_none() {
-            let codec = self.file.as_ref().filter(|_| self.target.compressed);
-            let codec = codec.and_then(|file| Codec::detect(&**file).ok().flatten());
-            let decoder = Decoder::start(codec, &context.decoders);
-            self.decoder = Some(decoder.without_checkpoints());
-        }
-        if self.bound.is_none()
-            && context.bind.can_hold()
-            && let Some(span) = context.bind.hold(&self.fields(context))
-        {
-            return (None, TurnEnd::Held(span));
+        if let Some(end) = self.begin_records(context, now) {
+            return (None, end);
         }
         let mut end = TurnEnd::More;
         if framing.taken == framing.chunk.len() {
@@ -98,7 +88,27 @@ impl Reader {
         (batch, end)
     }
 
-    fn batch_of_records(
+    /// Begins a turn: there is a decoder, which begins with the first byte. The end of the turn if a processor has to know
+    /// something first.
+    pub(super) fn begin_records(
+        &mut self,
+        context: &InputContext,
+        now: Timestamp,
+    ) -> Option<TurnEnd> {
+        self.turn_at = now;
+        if self.decoder.is_none() {
+            let codec = self.file.as_ref().filter(|_| self.target.compressed);
+            let codec = codec.and_then(|file| Codec::detect(&**file).ok().flatten());
+            let decoder = Decoder::start(codec, &context.decoders);
+            self.decoder = Some(decoder.without_checkpoints());
+        }
+        if self.bound.is_none() && context.bind.can_hold() {
+            return context.bind.hold(&self.fields(context)).map(TurnEnd::Held);
+        }
+        None
+    }
+
+    pub(super) fn batch_of_records(
         &mut self,
         context: &InputContext,
         settled: u64,
@@ -140,12 +150,12 @@ impl Reader {
     }
 
     /// Says once why nothing can be read behind a place.
-    fn report_record(&mut self, context: &InputContext, error: &RecordError) {
+    pub(super) fn report_record(&mut self, context: &InputContext, error: &RecordError) {
         if std::mem::replace(&mut self.damage_reported, true) {
             return;
         }
-        let RecordError { offset, message } = error;
-        tracing::error!(path = %self.target.path.display(), offset, error = message,
+        let RecordError { unit, offset, message } = error;
+        tracing::error!(path = %self.target.path.display(), unit, offset, error = message,
             "an object cannot be read to its end; everything before this place was read");
         self.note_error(context, error.to_string());
     }

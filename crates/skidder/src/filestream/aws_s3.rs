@@ -43,9 +43,10 @@ pub(crate) static AWS_S3: Group =
     ]);
 
 /// Settings of how objects are read, which have no effect beside `file_selectors`.
-const OF_OBJECTS: [&str; 8] = [
+const OF_OBJECTS: [&str; 9] = [
     "buffer_size",
     "content_type",
+    "decoding",
     "encoding",
     "expand_event_list_from_field",
     "include_s3_metadata",
@@ -60,7 +61,7 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
     let keep_null = skidder_inputs::read_common(section);
     let all = read_selector(section, None, keep_null);
     let given = section.parts(&FILE_SELECTORS);
-    let selectors = if given.is_empty() {
+    let selectors: Vec<Selector> = if given.is_empty() {
         vec![all]
     } else {
         for name in OF_OBJECTS.iter().filter(|name| section.has(name)) {
@@ -69,6 +70,8 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
         }
         given.into_iter().filter_map(|given| read_given(given, keep_null)).collect()
     };
+    let folder = context.data.as_deref();
+    let selectors = selectors.into_iter().map(|selector| selector.keeping_in(folder)).collect();
     let variable = |name: &str| std::env::var(name).ok();
     let script = aws_script::read(section, context);
     let input = skidder_input_aws::read(section, &context.fs, selectors, variable)?;

@@ -12,6 +12,7 @@ use skidder_inputs::Context;
 use skidder_processors::compile_pattern;
 use skidder_read::FilestreamSettings;
 use skidder_read::scan::ScanSettings;
+use std::path::PathBuf;
 
 settings! {
     /// Which blobs are read.
@@ -68,9 +69,10 @@ pub(crate) static AZURE_BLOB_STORAGE: Group =
     ]);
 
 /// Settings of how blobs are read. A container with one of them has none of the input's, as in Filebeat.
-const OF_BLOBS: [&str; 9] = [
+const OF_BLOBS: [&str; 10] = [
     "buffer_size",
     "content_type",
+    "decoding",
     "encoding",
     "expand_event_list_from_field",
     "line_terminator",
@@ -85,6 +87,7 @@ struct Defaults {
     listing: ListingOptions,
     blobs: BlobReading,
     patterns: Vec<Regex>,
+    folder: Option<PathBuf>,
     keep_null: bool,
 }
 
@@ -96,6 +99,7 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
         listing: ListingOptions::read(section),
         blobs: read_blobs(section, keep_null),
         patterns: read_patterns(section),
+        folder: context.data.clone(),
         keep_null,
     };
     let given = section.parts(&ALL);
@@ -121,7 +125,8 @@ fn read_container(section: Section<'_>, defaults: &Defaults) -> ContainerSetting
         defaults.patterns.clone()
     };
     section.finish();
-    ContainerSettings { name, listing, blobs: blobs.selecting(patterns) }
+    let blobs = blobs.selecting(patterns).keeping_in(defaults.folder.as_deref());
+    ContainerSettings { name, listing, blobs }
 }
 
 fn read_blobs(section: &Section<'_>, keep_null: bool) -> BlobReading {

@@ -9,6 +9,7 @@ use skidder_inputs::Context;
 use skidder_processors::compile_pattern;
 use skidder_read::FilestreamSettings;
 use skidder_read::scan::ScanSettings;
+use std::path::PathBuf;
 
 settings! {
     /// Objects that are read.
@@ -71,6 +72,7 @@ struct OfInput {
     listing: Listing,
     reading: Reading,
     patterns: Vec<Regex>,
+    folder: Option<PathBuf>,
     keep_null: bool,
 }
 
@@ -81,6 +83,7 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
     let of_input = OfInput {
         listing: Listing::read(section, None),
         reading: read_reading(section, keep_null),
+        folder: context.data.clone(),
         patterns: read_patterns(section).unwrap_or_default(),
         keep_null,
     };
@@ -111,7 +114,8 @@ fn read_bucket(section: Section<'_>, of_input: &OfInput) -> Option<BucketSetting
     let patterns = patterns.unwrap_or_else(|| of_input.patterns.clone());
     section.finish();
     let is_good = !is_wrong && !name.is_empty();
-    is_good.then(|| BucketSettings::new(name, listing, reading.of_objects(patterns)))
+    let reading = reading.of_objects(patterns).keeping_in(of_input.folder.as_deref());
+    is_good.then(|| BucketSettings::new(name, listing, reading))
 }
 
 /// `file_selectors`; nothing if there are none.
@@ -185,7 +189,6 @@ mod tests {
             ("buckets: [{name: logs, project_id: p}]", "project_id"),
             ("buckets: [{name: logs}], encoding: none", "encoding"),
             ("buckets: [{name: logs}], paths: [/a]", "paths"),
-            ("buckets: [{name: logs}], decoding.codec.parquet.enabled: true", "Parquet"),
         ] {
             let (is_read, problems) = read_text(text);
             assert!(!is_read || problems.contains("error: "), "{text}");
