@@ -9,7 +9,7 @@ use crate::sanitize::Sanitizer;
 use crate::sign::Login;
 use crate::store::Names;
 use access::{ACCESS, Access, Place};
-use skidder_azure::{Account, Service, check_container_name};
+use skidder_azure::{Service, Target, check_container_name};
 use skidder_config::{Group, Key, OneOf, Section, settings};
 use skidder_net::{HTTPS, Host, PROXY, Proxy, ProxyChoice, Route, WithoutTls, read_https};
 use skidder_os::Fs;
@@ -141,7 +141,7 @@ pub fn read(
         without_tls: WithoutTls::NoSsl,
         host,
     };
-    let account = Arc::new(Account::at(blobs, &proxy));
+    let target = Arc::new(Target::at(blobs, &proxy));
     let credit = u32::try_from(messages_max.min(CREDIT_MAX)).unwrap_or(1);
     let settings = Settings {
         names: Names { namespace, hub, group },
@@ -149,7 +149,7 @@ pub fn read(
         is_websocket,
         login,
         blobs: Service {
-            account,
+            target,
             container: container?,
             tls: client,
             provider: Arc::new(provider),

@@ -4,10 +4,10 @@ use crate::connection_string::ConnectionString;
 use crate::sign::Login;
 use skidder_azure::{
     AccountKey, ConnectionString as StorageString, Credential, EVENT_HUBS, ManagedIdentity,
-    Provider, TokenSource, Tokens, authority_host, usual_port,
+    Provider, TokenSource, Tokens, authority_host,
 };
 use skidder_config::{Group, Key, OneOf, Secret, Section, settings};
-use skidder_net::{Host, HostUrl, ProxyChoice, read_address};
+use skidder_net::{Host, HostUrl, ProxyChoice, read_address, usual_port};
 use skidder_os::Fs;
 use std::net::IpAddr;
 use std::sync::Arc;

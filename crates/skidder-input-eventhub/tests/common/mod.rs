@@ -1,14 +1,12 @@
 //! A stand-in for Event Hubs and Azurite for tests, and the input.
 
 use serde_json::Value;
-use skidder_azure::{
-    Account, ConnectionString, Container, List, Listed, Provider, Service, usual_port,
-};
+use skidder_azure::{ConnectionString, Container, List, Listed, Provider, Service, Target};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, line};
 use skidder_input::Input;
 use skidder_input_eventhub::AZURE_EVENTHUB_INPUT;
-use skidder_net::{HostUrl, ProxyChoice};
+use skidder_net::{HostUrl, ProxyChoice, usual_port};
 use skidder_os::{Fs, RealFs, SystemClock};
 use skidder_testkit::servers::Server;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,7 +95,7 @@ impl Cloud {
         let direct = ProxyChoice::Direct;
         let provider = Provider::new(parsed.credential, direct.clone(), Arc::new(RealFs)).unwrap();
         let service = Service {
-            account: Arc::new(Account::at(url, &direct)),
+            target: Arc::new(Target::at(url, &direct)),
             container: name.to_owned(),
             tls: None,
             provider: Arc::new(provider),
