@@ -627,7 +627,7 @@ fn settings_of_the_log_input_are_told_with_their_place_and_nothing_that_deletes_
         "`filebeat.inputs[0].close_inactive` has no effect here\nhint: of a `log` input; a `filestream` input has `close.on_state_change.inactive`",
         "`filebeat.inputs[0].json` has no effect here\nhint: of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`",
         "input type `filstream` is not supported by skidder yet\nhint: did you mean `filestream`?",
-        "input type `winlog` is not supported by skidder yet\nhint: there is `filestream`, `log`, `container`, `docker`, `benchmark`, `http_endpoint`, `lumberjack`, `mqtt`, `netflow`, `syslog`, `tcp`, `udp`, `unix`, `stdin`, `docker_logs`, `journald`, `redis`, `aws-cloudwatch`, `aws-s3`, `azure-blob-storage`, `gcp-pubsub`, `gcs`, `kafka`; leave such inputs to Filebeat",
+        "input type `winlog` is not supported by skidder yet\nhint: there is `filestream`, `log`, `container`, `docker`, `benchmark`, `http_endpoint`, `lumberjack`, `mqtt`, `netflow`, `syslog`, `tcp`, `udp`, `unix`, `stdin`, `docker_logs`, `journald`, `redis`, `aws-cloudwatch`, `aws-s3`, `azure-blob-storage`, `azure-eventhub`, `gcp-pubsub`, `gcs`, `kafka`; leave such inputs to Filebeat",
         "error: no output is enabled",
     ] {
         assert!(ended.log.contains(wanted), "{wanted}: {}", ended.log);
