@@ -36,7 +36,7 @@ fn defaults_are_those_of_filebeat() {
     assert_eq!(settings.route.host.to_string(), "n.servicebus.windows.net:5671");
     assert!(settings.route.tls.is_some() && settings.route.proxy.is_none());
     assert_eq!(settings.blobs.container, "filebeat-my-hub");
-    assert_eq!(settings.blobs.account.url(), "https://logs.blob.core.windows.net");
+    assert_eq!(settings.blobs.target.url(), "https://logs.blob.core.windows.net");
     assert_eq!((settings.credit, settings.messages_max), (100, 100));
     assert_eq!(settings.update_interval, Duration::from_secs(10));
     assert_eq!(settings.strategy, Strategy::Balanced);
@@ -57,7 +57,7 @@ fn each_setting_is_read() {
     );
     assert_eq!(settings.names.group, "logs");
     assert_eq!(settings.blobs.container, "my-logs");
-    assert_eq!(settings.blobs.account.url(), "https://logs.blob.core.usgovcloudapi.net");
+    assert_eq!(settings.blobs.target.url(), "https://logs.blob.core.usgovcloudapi.net");
     assert_eq!((settings.credit, settings.messages_max), (300, 1000));
     assert_eq!((settings.update_interval, settings.strategy), (SECOND, Strategy::Greedy));
     assert!(!settings.migrates && settings.from_latest);
@@ -77,7 +77,7 @@ fn tokens_of_entra_id_are_for_both_servers() {
         assert_eq!(problems, "", "{way}");
         let settings = input.expect("no problem").settings;
         assert!(matches!(settings.login, Login::Entra(_)), "{way}");
-        assert_eq!(settings.blobs.account.url(), "https://logs.blob.core.windows.net");
+        assert_eq!(settings.blobs.target.url(), "https://logs.blob.core.windows.net");
     }
 }
 
@@ -98,7 +98,7 @@ fn an_emulator_is_reached_without_tls() {
     let settings = input.expect("no problem").settings;
     assert_eq!(settings.route.host.to_string(), "localhost:5672");
     assert!(settings.route.tls.is_none());
-    assert_eq!(settings.blobs.account.url(), "http://127.0.0.1:10000/devstoreaccount1");
+    assert_eq!(settings.blobs.target.url(), "http://127.0.0.1:10000/devstoreaccount1");
 }
 
 #[test]
