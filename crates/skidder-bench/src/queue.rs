@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use md5::{Digest as _, Md5};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read as _, Result as IoResult, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -135,7 +136,7 @@ fn read(from: &mut BufReader<TcpStream>) -> IoResult<Option<Request>> {
         from.read_line(&mut line)?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         if name.eq_ignore_ascii_case("x-amz-target") {
-            operation = value.trim().rsplit('.').next().unwrap_or_default().to_owned();
+            value.trim().rsplit('.').next().unwrap_or_default().clone_into(&mut operation);
         } else if name.eq_ignore_ascii_case("content-length") {
             length =
                 value.trim().parse().map_err(|error| Error::new(ErrorKind::InvalidData, error))?;
@@ -202,7 +203,11 @@ fn message(number: u64) -> Value {
         },
     }]})
     .to_string();
-    let sum: String = Md5::digest(&news).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = Md5::digest(&news).iter().fold(String::new(), |mut text, byte| {
+        // Writing into text does not fail.
+        let _written = write!(text, "{byte:02x}");
+        text
+    });
     json!({
         "MessageId": format!("m-{number}"), "ReceiptHandle": format!("r-{number}"), "MD5OfBody": sum, "Body": news,
         "Attributes": { "ApproximateReceiveCount": "1", "SentTimestamp": "1795608000000" },
@@ -246,6 +251,6 @@ mod tests {
         assert_eq!(queue.deleted(), 3);
         let text = object("/logs/o/00000001.log");
         assert_eq!(text.len(), LINES as usize * LINE_BYTES);
-        assert_eq!(text.iter().filter(|&&byte| byte == b'\n').count() as u64, LINES);
+        assert_eq!(memchr::memchr_iter(b'\n', &text).count() as u64, LINES);
     }
 }

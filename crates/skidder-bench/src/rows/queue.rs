@@ -25,7 +25,7 @@ const GOAL: Goal = (
 /// Objects of a run: one for so many lines of the main workload.
 const LINES_OF_AN_OBJECT: u64 = 20;
 /// How long a program may take until it asks for messages, and without anything new.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The row x20.
 pub(super) fn queue(stage: &Stage) -> Vec<Row> {

@@ -75,7 +75,7 @@ pub(crate) fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn I
     let variable = |name: &str| std::env::var(name).ok();
     let script = aws_script::read(section, context);
     let input = skidder_input_aws::read(section, &context.fs, selectors, variable)?;
-    let Some(script) = script? else { return Some(Box::new(input)) };
+    let Some(script) = script.ok()? else { return Some(Box::new(input)) };
     if !input.reads_queue() {
         let message = "`sqs.notification_parsing_script` has no effect: this input reads a bucket";
         section.warning("sqs.notification_parsing_script", message, "leave it out");

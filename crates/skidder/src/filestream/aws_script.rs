@@ -53,22 +53,25 @@ pub(super) static SCRIPTED: Group =
             "this program was built without scripts; use one with the cargo feature `script`",
         )]);
 
-/// The script, if the settings have one. `None`, and the problems are reported, if it cannot be loaded.
+/// The script, if the settings have one. If it cannot be loaded, the problems are reported.
 #[cfg(feature = "script")]
 pub(super) fn read(
     section: &Section<'_>,
     context: &Context,
-) -> Option<Option<Arc<dyn ParseNotifications>>> {
-    let Some(settings) = section.optional_part(&with::SCRIPT) else { return Some(None) };
+) -> Result<Option<Arc<dyn ParseNotifications>>, ()> {
+    let Some(settings) = section.optional_part(&with::SCRIPT) else { return Ok(None) };
     let processing =
         skidder_processors::Context::new(Arc::clone(&context.fs), Arc::clone(&context.clock));
     let script = skidder_script::NotificationScript::read(&settings, &processing);
     settings.finish();
-    Some(Some(Arc::new(with::Script(script?))))
+    Ok(Some(Arc::new(with::Script(script.ok_or(())?))))
 }
 
 /// There is none here.
 #[cfg(not(feature = "script"))]
-pub(super) fn read(_: &Section<'_>, _: &Context) -> Option<Option<Arc<dyn ParseNotifications>>> {
-    Some(None)
+pub(super) fn read(
+    _: &Section<'_>,
+    _: &Context,
+) -> Result<Option<Arc<dyn ParseNotifications>>, ()> {
+    Ok(None)
 }
