@@ -177,17 +177,14 @@ pub(crate) fn store_error(failure: &Failure, place: &ObjectPlace) -> StoreError 
     match failure {
         Failure::Refused(refused) if refused.is_missing() => StoreError::Gone,
         Failure::Refused(refused) if refused.is_changed() => StoreError::Changed,
-        Failure::Refused(refused) => {
-            let text = (**refused).clone().advised(advice(refused, place)).to_string();
-            let may_pass = refused.status >= 500
-                || refused.status == 408
-                || refused.is_throttled()
-                || refused.is_about_credentials();
-            if may_pass { StoreError::Passing(text) } else { StoreError::Refused(text) }
-        }
-        Failure::Header(error) => StoreError::Refused(error.to_string()),
-        Failure::Connection(_) | Failure::Credentials(_) | Failure::Unexpected { .. } => {
-            StoreError::Passing(failure.to_string())
+        failure => {
+            let text = match failure {
+                Failure::Refused(refused) => {
+                    (**refused).clone().advised(advice(refused, place)).to_string()
+                }
+                failure => failure.to_string(),
+            };
+            if failure.may_pass() { StoreError::Passing(text) } else { StoreError::Refused(text) }
         }
     }
 }
