@@ -6,6 +6,8 @@ use skidder_pipeline::{
     DeadLetters, DeadLettersLimits, Feed, Output, OutputMetrics, Queue, QueueLimits, Settle,
 };
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +17,26 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The text of a line by its number.
 pub fn line(number: usize) -> String {
     format!("line {number} {}", "x".repeat(number % 50))
+}
+
+/// Lines of an object of [`objects`].
+pub const OBJECT_LINES: usize = 700;
+
+/// What says that it is gzip, and is not.
+pub const NO_GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xffno gzip at all";
+
+/// The objects of a store that hold these lines: name and content.
+pub fn objects(lines: Range<usize>) -> Vec<(String, String)> {
+    let starts = lines.clone().step_by(OBJECT_LINES);
+    let object = |start: usize| {
+        let end = lines.end.min(start + OBJECT_LINES);
+        let text = (start..end).fold(String::new(), |mut text, number| {
+            writeln!(text, "{}", line(number)).unwrap();
+            text
+        });
+        (format!("{start:08}"), text)
+    };
+    starts.map(object).collect()
 }
 
 /// The number of a line.

@@ -25,7 +25,7 @@ pub use bench::{Bench, PATIENCE};
 pub use certificates::{Authority, Certificate, SelfSigned};
 pub use contract::{Manner, Place, Trial, keep};
 pub use deliveries::{ACCESS_LOG_ROWS, access_log, batch_with, deliveries};
-pub use fixture::{Fixture, batch, check_report, line, number};
+pub use fixture::{Fixture, NO_GZIP, OBJECT_LINES, batch, check_report, line, number, objects};
 pub use http_proxy::FakeHttpProxy;
 pub use inputs::{FarSideFuture, InputTrial, Meaning, keep_input};
 pub use listen::{Stream, listen, serve_all};

@@ -7,33 +7,14 @@ mod gateway;
 use common::{Cloud, news};
 use gateway::{Gateway, REGION, now};
 use serde_json::json;
-use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, keep_input, line};
+use skidder_contract::{
+    Bench, FarSideFuture, InputTrial, Meaning, NO_GZIP, OBJECT_LINES, keep_input, line, objects,
+};
 use skidder_input::Input;
 use skidder_input_aws::{NamedObject, ParseNotifications};
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Lines of an object.
-const OBJECT_LINES: usize = 700;
-
-/// The objects of some lines: name and content.
-fn objects(lines: Range<usize>) -> Vec<(String, String)> {
-    let starts = lines.clone().step_by(OBJECT_LINES);
-    let object = |start: usize| {
-        let end = lines.end.min(start + OBJECT_LINES);
-        let text = (start..end).fold(String::new(), |mut text, number| {
-            writeln!(text, "{}", line(number)).unwrap();
-            text
-        });
-        (format!("{start:08}"), text)
-    };
-    starts.map(object).collect()
-}
-
-/// What says that it is gzip, and is not.
-const GARBAGE: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xffno gzip at all";
 
 /// A bucket that is listed, below a prefix of its own.
 struct Listed {
@@ -63,7 +44,7 @@ impl InputTrial for Listed {
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
         let key = format!("{}garbage", self.prefix);
-        Some(Box::pin(async move { self.cloud.put(&key, GARBAGE).await }))
+        Some(Box::pin(async move { self.cloud.put(&key, NO_GZIP).await }))
     }
 }
 

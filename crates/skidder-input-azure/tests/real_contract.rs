@@ -5,32 +5,11 @@
 mod common;
 
 use common::Cloud;
-use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, keep_input, line};
+use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, NO_GZIP, keep_input, objects};
 use skidder_input::Input;
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Lines of a blob.
-const BLOB_LINES: usize = 700;
-
-/// The blobs of some lines: name and content.
-fn blobs(lines: Range<usize>) -> Vec<(String, String)> {
-    let starts = lines.clone().step_by(BLOB_LINES);
-    let blob = |start: usize| {
-        let end = lines.end.min(start + BLOB_LINES);
-        let text = (start..end).fold(String::new(), |mut text, number| {
-            writeln!(text, "{}", line(number)).unwrap();
-            text
-        });
-        (format!("{start:08}"), text)
-    };
-    starts.map(blob).collect()
-}
-
-/// What says that it is gzip, and is not.
-const GARBAGE: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xffno gzip at all";
 
 /// A container, below a prefix of its own.
 struct Listed {
@@ -51,7 +30,7 @@ impl InputTrial for Listed {
 
     fn send(&self, lines: Range<usize>) -> FarSideFuture<'_> {
         Box::pin(async move {
-            for (name, text) in blobs(lines) {
+            for (name, text) in objects(lines) {
                 self.cloud.put(&format!("{}{name}", self.prefix), text).await;
             }
         })
@@ -59,7 +38,7 @@ impl InputTrial for Listed {
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
         let name = format!("{}garbage", self.prefix);
-        Some(Box::pin(async move { self.cloud.put(&name, GARBAGE).await }))
+        Some(Box::pin(async move { self.cloud.put(&name, NO_GZIP).await }))
     }
 }
 
@@ -82,7 +61,7 @@ async fn containers_are_counted_and_each_has_a_row() {
     let text = "line\n".repeat(500);
     cloud.put("a", text.clone()).await;
     cloud.put_as("other", "b", "text/plain", text.clone()).await;
-    cloud.put("wrong.gz", GARBAGE).await;
+    cloud.put("wrong.gz", NO_GZIP).await;
     let settings = "poll: true, poll_interval: 1s";
     let mut bench = Bench::start(cloud.input(&["logs", "other"], settings), directory.path());
     bench.until("both came", |bench| bench.events.len() == 1000).await;

@@ -5,32 +5,11 @@
 mod common;
 
 use common::Cloud;
-use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, keep_input, line};
+use skidder_contract::{Bench, FarSideFuture, InputTrial, Meaning, NO_GZIP, keep_input, objects};
 use skidder_input::Input;
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Lines of an object.
-const OBJECT_LINES: usize = 700;
-
-/// The objects of some lines: name and content.
-fn objects(lines: Range<usize>) -> Vec<(String, String)> {
-    let starts = lines.clone().step_by(OBJECT_LINES);
-    let object = |start: usize| {
-        let end = lines.end.min(start + OBJECT_LINES);
-        let text = (start..end).fold(String::new(), |mut text, number| {
-            writeln!(text, "{}", line(number)).unwrap();
-            text
-        });
-        (format!("{start:08}"), text)
-    };
-    starts.map(object).collect()
-}
-
-/// What says that it is gzip, and is not.
-const GARBAGE: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xffno gzip at all";
 
 /// A bucket of its own.
 struct Listed {
@@ -57,7 +36,7 @@ impl InputTrial for Listed {
 
     fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
         let place = (&*self.bucket, "garbage");
-        let put = self.cloud.put_as(place, ("text/plain", ""), GARBAGE);
+        let put = self.cloud.put_as(place, ("text/plain", ""), NO_GZIP);
         Some(Box::pin(put))
     }
 }
@@ -86,7 +65,7 @@ async fn buckets_are_counted_and_each_has_a_row() {
     let text = "line\n".repeat(500);
     cloud.put("a", text.clone()).await;
     cloud.put_as(("other", "b"), ("text/plain", ""), text.clone()).await;
-    cloud.put("wrong.gz", GARBAGE).await;
+    cloud.put("wrong.gz", NO_GZIP).await;
     let input = cloud.input("poll_interval: 1s", &["logs", "other"]);
     let mut bench = Bench::start(input, directory.path());
     bench.until("both came", |bench| bench.events.len() == 1000).await;
