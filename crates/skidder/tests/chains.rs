@@ -8,7 +8,6 @@ use common::program::Ledger;
 use common::{Place, accept};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::time::Duration;
 
 /// The most events that a program has read and not settled.
@@ -59,26 +58,6 @@ fn with_larger_queue(place: &Place) {
         ),
     );
 }
-
-/// The messages that a receiver has written. A line without an end is of a program that was killed.
-fn messages(place: &Path) -> Vec<String> {
-    let mut all = Vec::new();
-    for file in std::fs::read_dir(place.join("out")).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        for line in text.lines() {
-            if let Ok(event) = serde_json::from_str::<serde_json::Value>(line) {
-                all.push(event["message"].as_str().unwrap().to_owned());
-            }
-        }
-    }
-    all
-}
-
-fn written(place: &Place) -> u64 {
-    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return 0 };
-    listed.map(|file| file.unwrap().metadata().map_or(0, |of| of.len())).sum()
-}
-
 #[test]
 fn ledgers_of_both_ends_of_lumberjack_agree() {
     const LINES: usize = 20_000;
@@ -90,7 +69,7 @@ fn ledgers_of_both_ends_of_lumberjack_agree() {
     let received = receiving.terminate().succeeded().ledger();
     let all = Ledger { read: LINES, delivered: LINES, ..Ledger::default() };
     assert_eq!((sent, received), (all, all));
-    accept("files to Lumberjack to a file", judge(&[("a", LINES)], &messages(to.path())), 0);
+    accept("files to Lumberjack to a file", judge(&[("a", LINES)], &to.messages()), 0);
     let out = std::fs::read_dir(to.path().join("out")).unwrap().next().unwrap().unwrap();
     let event = std::fs::read_to_string(out.path()).unwrap();
     let event: serde_json::Value = serde_json::from_str(event.lines().next().unwrap()).unwrap();
@@ -115,7 +94,7 @@ fn ledgers_of_both_ends_of_bulk_agree() {
     let received = receiving.terminate().succeeded().ledger();
     let all = Ledger { read: LINES, delivered: LINES, ..Ledger::default() };
     assert_eq!((sent, received), (all, all));
-    accept("files to _bulk to a file", judge(&[("a", LINES)], &messages(to.path())), 0);
+    accept("files to _bulk to a file", judge(&[("a", LINES)], &to.messages()), 0);
 }
 
 #[test]
@@ -137,7 +116,7 @@ fn ledgers_of_both_ends_of_otlp_over_grpc_agree() {
         let received = receiving.terminate().succeeded().ledger();
         let all = Ledger { read: LINES, delivered: LINES, ..Ledger::default() };
         assert_eq!((sent, received), (all, all), "{compression}");
-        let verdict = judge(&[("a", LINES)], &messages(to.path()));
+        let verdict = judge(&[("a", LINES)], &to.messages());
         accept("files over OTLP and gRPC to a file", verdict, 0);
     }
 }
@@ -154,17 +133,17 @@ fn a_million_lines_go_through_two_programs_whichever_is_killed() {
     // An event has some 500 bytes.
     let step = (LINES * 400 / (KILLS + 1)) as u64;
     for kill in 0..KILLS {
-        let before = written(&to);
+        let before = to.written();
         let victim = &mut programs[kill % 2];
         let mut running = victim.take().unwrap();
-        running.await_that("more is written", || written(&to) > before + step);
+        running.await_that("more is written", || to.written() > before + step);
         assert!(running.kill().was_killed());
         *victim = Some(if kill % 2 == 0 { from.start(&["--once"]) } else { to.start(&[]) });
     }
     let [sending, receiving] = programs.map(Option::unwrap);
     sending.end().succeeded();
     receiving.terminate().succeeded();
-    let verdict = judge(&[("a", LINES)], &messages(to.path()));
+    let verdict = judge(&[("a", LINES)], &to.messages());
     accept("two programs, ten times `kill -9`", verdict, KILLS * IN_FLIGHT_MAX);
 }
 
@@ -233,8 +212,8 @@ fn what_an_http_client_has_an_answer_for_is_there_however_often_the_program_is_k
     let clients = names.map(|name| std::thread::spawn(move || post_all(port, name, LINES / 4)));
     let step = (LINES * 150 / (KILLS + 1)) as u64;
     for _ in 0..KILLS {
-        let before = written(&to);
-        program.await_that("more is written", || written(&to) > before + step);
+        let before = to.written();
+        program.await_that("more is written", || to.written() > before + step);
         assert!(program.kill().was_killed());
         program = to.start(&[]);
     }
@@ -245,6 +224,6 @@ fn what_an_http_client_has_an_answer_for_is_there_however_often_the_program_is_k
     assert_eq!(ledger.read, ledger.delivered, "{ledger:?}");
     let files = names.map(|name| (name, LINES / 4));
     // A request without an answer comes again, as a whole.
-    let verdict = judge(&files, &messages(to.path()));
+    let verdict = judge(&files, &to.messages());
     accept("clients of HTTP, ten times `kill -9`", verdict, KILLS * names.len() * 1000);
 }

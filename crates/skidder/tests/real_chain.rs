@@ -120,7 +120,7 @@ struct Sender {
 impl Sender {
     fn new(output: &str) -> Self {
         let place = Place::with_output(output);
-        roomy(&place);
+        place.roomy();
         place.open_endpoint();
         let log = Log::create(&place.logs(), "a");
         let program = Some(place.start(&[]));
@@ -243,7 +243,7 @@ impl Receiver {
         let text = place.configuration();
         let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
         place.configure(&format!("filebeat.inputs:\n- {input}\nfilebeat.registry.flush{rest}"));
-        roomy(&place);
+        place.roomy();
         let program = Some(place.start(&[]));
         Self { place, server, program, came: 0 }
     }
@@ -272,15 +272,6 @@ impl Receiver {
         self.program = Some(self.place.start(&[]));
     }
 }
-
-/// The queue of 400 events would take windows and answers in small pieces.
-fn roomy(place: &Place) {
-    let text = place.configuration();
-    let queue = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
-    let larger = "queue.mem: {events: 3200, flush.min_events: 1600, flush.timeout: 50ms}";
-    place.configure(&text.replace(queue, larger));
-}
-
 /// Files to Kafka to Elasticsearch.
 struct ThroughKafka {
     kafka: Kafka,

@@ -74,31 +74,10 @@ impl Logs {
              filebeat.registry.flush{rest}",
             self.0.port()
         ));
-        let text = place.configuration();
-        let queue = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
-        let larger = "queue.mem: {events: 3200, flush.min_events: 1600, flush.timeout: 50ms}";
-        place.configure(&text.replace(queue, larger));
+        place.roomy();
         place
     }
 }
-
-/// What a receiver has written. A line without an end is of a program that was killed.
-fn written(place: &Place) -> Vec<Value> {
-    let mut all = Vec::new();
-    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return all };
-    for file in listed {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        all.extend(text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()));
-    }
-    all
-}
-
-/// The messages of these events.
-fn messages(place: &Place) -> Vec<String> {
-    let text = |event: &Value| event["message"].as_str().unwrap().to_owned();
-    written(place).iter().map(text).collect()
-}
-
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]
 fn a_group_is_read_once_with_once() {
@@ -108,8 +87,8 @@ fn a_group_is_read_once_with_once() {
     let to = logs.receiver("log_group_name: /app/a");
     let received = to.once(&[]).succeeded().ledger();
     assert_eq!(received, Ledger { read: LINES, delivered: LINES, ..Ledger::default() });
-    accept("a log group to a file", judge(&[("a", LINES)], &messages(&to)), 0);
-    for event in written(&to) {
+    accept("a log group to a file", judge(&[("a", LINES)], &to.messages()), 0);
+    for event in to.events() {
         let id = event["@metadata"]["_id"].as_str().unwrap();
         assert_eq!(event["event"]["id"], id);
     }
@@ -127,18 +106,18 @@ fn a_reader_of_a_group_that_is_killed_again_and_again_loses_no_event() {
     let mut program = to.start(&[]);
     for kill in 1..=KILLS {
         // It is killed while it reads what was just added, half of it among what was read.
-        let before = distinct(&messages(&to));
+        let before = distinct(&to.messages());
         let ago = if kill % 2 == 0 { 100_000 } else { 0 };
         logs.put(if kill % 3 == 0 { "one" } else { "two" }, kill * STEP..(kill + 1) * STEP, ago);
-        program.await_that("more is written", || distinct(&messages(&to)) > before + STEP / 3);
+        program.await_that("more is written", || distinct(&to.messages()) > before + STEP / 3);
         assert!(program.kill().was_killed());
         program = to.start(&[]);
     }
     let lines = (KILLS + 1) * STEP;
-    program.await_that("all are there", || distinct(&messages(&to)) == lines);
+    program.await_that("all are there", || distinct(&to.messages()) == lines);
     let ledger = program.terminate().succeeded().ledger();
     assert_eq!(ledger.read, ledger.delivered, "{ledger:?}");
-    let verdict = judge(&[("a", lines)], &messages(&to));
+    let verdict = judge(&[("a", lines)], &to.messages());
     accept("a log group to a file, `kill -9`", verdict, KILLS * IN_FLIGHT_MAX);
     // Nothing comes again.
     assert_eq!(to.once(&[]).succeeded().ledger(), Ledger::default());
@@ -152,7 +131,7 @@ fn how_often_and_how_far_a_group_was_read_is_shown() {
     let to = logs.receiver("log_group_name: /app/a");
     to.open_endpoint();
     let mut program = to.start(&[]);
-    program.await_that("all are there", || messages(&to).len() == 10);
+    program.await_that("all are there", || to.messages().len() == 10);
     let metrics = to.get("/metrics");
     let number = |name: &str| -> f64 {
         let line = metrics.lines().find(|line| line.starts_with(&format!("{name}{{")));

@@ -6,7 +6,7 @@ mod common;
 use common::lines::{judge, lines};
 use common::program::Ledger;
 use common::{Place, accept};
-use serde_json::{Value, json};
+use serde_json::json;
 use skidder_testkit::servers::Server;
 use std::ops::Range;
 
@@ -76,17 +76,8 @@ impl Cloud {
 
 /// The lines that a receiver has written. One without an end is of a program that was killed.
 fn messages(place: &Place) -> Vec<String> {
-    let mut all = Vec::new();
-    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return all };
-    for file in listed {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        all.extend(events.map(|event| {
-            let message = event["message"].as_str().unwrap();
-            serde_json::from_str::<String>(message).unwrap()
-        }));
-    }
-    all
+    let lines = place.messages();
+    lines.iter().map(|message| serde_json::from_str::<String>(message).unwrap()).collect()
 }
 
 #[test]

@@ -6,7 +6,6 @@ mod common;
 use common::lines::{judge, lines};
 use common::program::Ledger;
 use common::{Place, accept};
-use serde_json::Value;
 use skidder_testkit::servers::Server;
 
 /// Lines of an object.
@@ -54,30 +53,10 @@ impl Store {
             "filebeat.inputs:\n- {{type: gcs, id: in, project_id: p, alternative_host: 'http://127.0.0.1:{port}', \
              max_workers: 5, buckets: [{{name: logs}}], {input}}}\nfilebeat.registry.flush{rest}"
         ));
-        let text = place.configuration();
-        let queue = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
-        let larger = "queue.mem: {events: 3200, flush.min_events: 1600, flush.timeout: 50ms}";
-        place.configure(&text.replace(queue, larger));
+        place.roomy();
         place
     }
 }
-
-/// The messages that a receiver has written. A line without an end is of a program that was killed.
-fn messages(place: &Place) -> Vec<String> {
-    let mut all = Vec::new();
-    for file in std::fs::read_dir(place.path().join("out")).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        all.extend(events.map(|event| event["message"].as_str().unwrap().to_owned()));
-    }
-    all
-}
-
-fn written(place: &Place) -> u64 {
-    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return 0 };
-    listed.map(|file| file.unwrap().metadata().map_or(0, |of| of.len())).sum()
-}
-
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]
 fn objects_come_out_once() {
@@ -87,7 +66,7 @@ fn objects_come_out_once() {
     let to = store.receiver("poll_interval: 1s");
     let received = to.once(&[]).succeeded().ledger();
     assert_eq!(received, Ledger { read: LINES, delivered: LINES, ..Ledger::default() });
-    accept("objects of Cloud Storage to a file", judge(&[("a", LINES)], &messages(&to)), 0);
+    accept("objects of Cloud Storage to a file", judge(&[("a", LINES)], &to.messages()), 0);
     // All of them are known.
     assert_eq!(to.once(&[]).succeeded().ledger(), Ledger::default());
 }
@@ -104,15 +83,15 @@ fn a_reader_of_a_bucket_that_is_killed_again_and_again_loses_no_line() {
     // An event has some 400 bytes at least.
     let step = (LINES * 300 / (KILLS + 1)) as u64;
     for _ in 0..KILLS {
-        let before = written(&to);
-        program.await_that("more is written", || written(&to) > before + step);
+        let before = to.written();
+        program.await_that("more is written", || to.written() > before + step);
         assert!(program.kill().was_killed());
         program = to.start(&[]);
     }
-    let distinct = || common::lines::distinct(&messages(&to));
+    let distinct = || common::lines::distinct(&to.messages());
     program.await_that("all lines are there", || distinct() == LINES);
     let ledger = program.terminate().succeeded().ledger();
     assert_eq!(ledger.read, ledger.delivered, "{ledger:?}");
     let name = "objects of Cloud Storage to a file, `kill -9`";
-    accept(name, judge(&[("a", LINES)], &messages(&to)), KILLS * IN_FLIGHT_MAX);
+    accept(name, judge(&[("a", LINES)], &to.messages()), KILLS * IN_FLIGHT_MAX);
 }

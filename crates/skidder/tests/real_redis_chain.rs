@@ -34,32 +34,9 @@ fn receiver(server: &Server, settings: &str) -> Place {
          processors:\n- decode_json_fields: {{fields: [message], target: '', overwrite_keys: true}}\n\
          filebeat.registry.flush{rest}"
     ));
-    let text = place.configuration();
-    let queue = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
-    let larger = "queue.mem: {events: 3200, flush.min_events: 1600, flush.timeout: 50ms}";
-    place.configure(&text.replace(queue, larger));
+    place.roomy();
     place
 }
-
-/// The events that a receiver has written. A line without an end is of a program that was killed.
-fn events(place: &Place) -> Vec<serde_json::Value> {
-    let mut all = Vec::new();
-    for file in std::fs::read_dir(place.path().join("out")).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        all.extend(text.lines().filter_map(|line| serde_json::from_str(line).ok()));
-    }
-    all
-}
-
-fn messages(place: &Place) -> Vec<String> {
-    events(place).iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
-}
-
-fn written(place: &Place) -> u64 {
-    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return 0 };
-    listed.map(|file| file.unwrap().metadata().map_or(0, |of| of.len())).sum()
-}
-
 /// The output of `redis-cli` for a command.
 fn cli(server: &Server, command: &[&str]) -> String {
     let mut cli = Command::new("redis-cli");
@@ -79,10 +56,10 @@ fn events_come_out_of_a_list_as_they_were_written_to_it() {
     let received = to.once(&[]).succeeded().ledger();
     let all = Ledger { read: LINES, delivered: LINES, ..Ledger::default() };
     assert_eq!((sent, received), (all, all));
-    accept("files to a list to a file", judge(&[("a", LINES)], &messages(&to)), 0);
+    accept("files to a list to a file", judge(&[("a", LINES)], &to.messages()), 0);
     assert_eq!(cli(&server, &["KEYS", "*"]).trim(), "", "nothing is left in Redis");
     let written: serde_json::Value = serde_json::from_str(&first).unwrap();
-    let mut event = events(&to).swap_remove(0);
+    let mut event = to.events().swap_remove(0);
     let redis = event.as_object_mut().unwrap().remove("redis");
     assert_eq!(redis, Some(serde_json::json!({"list": {"key": "logs"}})));
     assert_eq!(event, written);
@@ -104,13 +81,13 @@ fn survives_kills(name: &str, settings: &str, fill: impl Fn(&Server, &Place)) {
     // An event has some 600 bytes.
     let step = (LINES * 400 / (KILLS + 1)) as u64;
     for _ in 0..KILLS {
-        let before = written(&to);
-        program.await_that("more is written", || written(&to) > before + step);
+        let before = to.written();
+        program.await_that("more is written", || to.written() > before + step);
         assert!(program.kill().was_killed());
         program = to.start(&[]);
     }
     let distinct = || {
-        let mut all = messages(&to);
+        let mut all = to.messages();
         all.sort_unstable();
         all.dedup();
         all.len()
@@ -118,7 +95,7 @@ fn survives_kills(name: &str, settings: &str, fill: impl Fn(&Server, &Place)) {
     program.await_that("all lines are there", || distinct() == LINES);
     let ledger = program.terminate().succeeded().ledger();
     assert_eq!(ledger.read, ledger.delivered, "{ledger:?}");
-    accept(name, judge(&[("a", LINES)], &messages(&to)), KILLS * IN_FLIGHT_MAX);
+    accept(name, judge(&[("a", LINES)], &to.messages()), KILLS * IN_FLIGHT_MAX);
     assert_eq!(cli(&server, &["LLEN", "logs"]).trim().parse(), Ok(0), "all of it was taken");
     assert_eq!(cli(&server, &["KEYS", "*:pending:*"]).trim(), "", "nothing is pending");
 }

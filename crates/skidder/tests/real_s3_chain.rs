@@ -118,30 +118,10 @@ impl Store {
              filebeat.registry.flush{rest}",
             self.settings
         ));
-        let text = place.configuration();
-        let queue = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
-        let larger = "queue.mem: {events: 3200, flush.min_events: 1600, flush.timeout: 50ms}";
-        place.configure(&text.replace(queue, larger));
+        place.roomy();
         place
     }
 }
-
-/// The messages that a receiver has written. A line without an end is of a program that was killed.
-fn messages(place: &Place) -> Vec<String> {
-    let mut all = Vec::new();
-    for file in std::fs::read_dir(place.path().join("out")).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        all.extend(events.map(|event| event["message"].as_str().unwrap().to_owned()));
-    }
-    all
-}
-
-fn written(place: &Place) -> u64 {
-    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return 0 };
-    listed.map(|file| file.unwrap().metadata().map_or(0, |of| of.len())).sum()
-}
-
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]
 fn objects_of_a_listing_come_out_once() {
@@ -151,7 +131,7 @@ fn objects_of_a_listing_come_out_once() {
     let to = store.receiver("non_aws_bucket_name: logs");
     let received = to.once(&[]).succeeded().ledger();
     assert_eq!(received, Ledger { read: LINES, delivered: LINES, ..Ledger::default() });
-    accept("files to objects to a file", judge(&[("a", LINES)], &messages(&to)), 0);
+    accept("files to objects to a file", judge(&[("a", LINES)], &to.messages()), 0);
     // All of them are known.
     assert_eq!(to.once(&[]).succeeded().ledger(), Ledger::default());
 }
@@ -164,18 +144,18 @@ fn survives_kills(name: &str, store: &Store, input: &str, is_done: impl Fn() -> 
     // An event has some 600 bytes.
     let step = (LINES * 400 / (KILLS + 1)) as u64;
     for _ in 0..KILLS {
-        let before = written(&to);
-        program.await_that("more is written", || written(&to) > before + step);
+        let before = to.written();
+        program.await_that("more is written", || to.written() > before + step);
         assert!(program.kill().was_killed());
         program = to.start(&[]);
     }
-    let distinct = || common::lines::distinct(&messages(&to));
+    let distinct = || common::lines::distinct(&to.messages());
     program.await_that("all lines are there", || distinct() == LINES);
     // What was delivered and not deleted by a program that was killed comes again.
     program.await_that("nothing is left", &is_done);
     let ledger = program.terminate().succeeded().ledger();
     assert_eq!(ledger.read, ledger.delivered, "{ledger:?}");
-    accept(name, judge(&[("a", LINES)], &messages(&to)), KILLS * IN_FLIGHT_MAX);
+    accept(name, judge(&[("a", LINES)], &to.messages()), KILLS * IN_FLIGHT_MAX);
 }
 
 /// Lines of the tests that kill.

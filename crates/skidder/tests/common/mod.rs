@@ -8,6 +8,7 @@ pub(crate) mod server;
 
 use lines::Verdict;
 use program::{Ended, Program, command};
+use serde_json::Value;
 use server::BulkServer;
 use skidder_os::{RealFs, SystemClock};
 use skidder_registry::{Options, Registry};
@@ -104,6 +105,39 @@ impl Place {
         let path = self.logs().join(name);
         std::fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// The queue of 400 events would take windows and answers in small pieces.
+    pub(crate) fn roomy(&self) {
+        let text = self.configuration();
+        let queue = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
+        let larger = "queue.mem: {events: 3200, flush.min_events: 1600, flush.timeout: 50ms}";
+        self.configure(&text.replace(queue, larger));
+    }
+
+    /// The files of the output `out`; none before it has written.
+    fn out(&self) -> impl Iterator<Item = std::fs::DirEntry> {
+        std::fs::read_dir(self.path().join("out")).into_iter().flatten().map(Result::unwrap)
+    }
+
+    /// The events in the files of `out`. A line without an end is of a program that was killed.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let texts = self.out().map(|file| std::fs::read_to_string(file.path()).unwrap());
+        let events = |text: String| -> Vec<Value> {
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        };
+        texts.flat_map(events).collect()
+    }
+
+    /// Their messages.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        let text = |event: &Value| event["message"].as_str().unwrap().to_owned();
+        self.events().iter().map(text).collect()
+    }
+
+    /// Bytes in the files of `out`.
+    pub(crate) fn written(&self) -> u64 {
+        self.out().map(|file| file.metadata().map_or(0, |of| of.len())).sum()
     }
 
     /// Starts the program with the configuration and more arguments.
