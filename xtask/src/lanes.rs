@@ -92,7 +92,11 @@ fn split(messages: &[u8]) -> Result<(BTreeSet<String>, BTreeSet<String>)> {
     let (real, others): (BTreeSet<_>, BTreeSet<_>) =
         names.into_iter().partition(|name| name.starts_with(REAL));
     if real.is_empty() || others.is_empty() {
-        bail!("the build tells of {} and {} tests", real.len(), others.len());
+        bail!(
+            "the build lists {} tests with real servers and {} others: both kinds are expected",
+            real.len(),
+            others.len()
+        );
     }
     Ok((real, others))
 }

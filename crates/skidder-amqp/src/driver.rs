@@ -114,7 +114,7 @@ impl Driver {
                 command = self.commands.recv() => match command {
                     Some(Command::Close { reply }) => {
                         self.output.frame(Kind::Amqp, 0, &close()).await?;
-                        // Whoever asked may not wait.
+                        // The caller may have gone.
                         reply.send(()).ok();
                         return Ok(());
                     }

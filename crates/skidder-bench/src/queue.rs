@@ -80,7 +80,7 @@ impl Queue {
         )
     }
 
-    /// Waits until somebody asks for messages.
+    /// Waits for the first request for messages.
     pub fn wait_for_request(&self, limit: Duration) -> bool {
         let state = self.shared.state();
         let waited = self.shared.asked.wait_timeout_while(state, limit, |state| !state.asked);

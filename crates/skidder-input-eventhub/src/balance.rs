@@ -81,7 +81,7 @@ pub(crate) fn decide(
     let own_ones = owners.remove(own).unwrap_or_default();
     let count = owners.len() + 1;
     let least = partitions.len() / count;
-    // Somebody has one more; who has the least already may.
+    // Some processes have one more: this one too, if it has its minimum.
     let is_uneven = !partitions.len().is_multiple_of(count);
     let most = least + usize::from(is_uneven && own_ones.len() >= least);
     let mut above: Vec<Ownership> =

@@ -29,7 +29,7 @@ impl Drop for Row {
 }
 
 impl Intake {
-    /// Shows a row of this name among the open sources. Their number is bounded by whoever opens them.
+    /// Shows a row of this name among the open sources. The input bounds their number.
     pub fn row(&self, name: &str) -> Row {
         let shared = Arc::clone(&self.shared);
         let number = shared.opened.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl Row {
         self.facts.set_oldest(oldest);
     }
 
-    /// Takes note of something that went wrong with it. It is counted by whoever reports it.
+    /// Takes note of something that went wrong with it. The caller counts it.
     pub fn failed(&self, error: &str) {
         self.facts.failed(error, self.shared.clock.wall());
     }

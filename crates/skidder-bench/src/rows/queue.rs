@@ -1,4 +1,4 @@
-//! Small objects that a queue tells of: how many a second, beside Filebeat.
+//! Small objects, announced by messages of a queue: how many a second, beside Filebeat.
 
 use super::{Goal, row, rows_or_why, spread};
 use crate::measure::{self, Running};
