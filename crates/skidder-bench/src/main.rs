@@ -94,6 +94,9 @@ enum Verb {
     Flows(RunArguments),
     /// Objects of a store: CPU over files from the disk, memory of many at once, kills.
     Clouds(RunArguments),
+    /// Of these, the queue with small objects alone.
+    #[command(hide = true)]
+    Queue(RunArguments),
     /// Pods that come and go: loss, memory, requests to the API server, time to the first line.
     Containers(RunArguments),
     /// Of these, pods that come and go alone, to profile them.
@@ -223,6 +226,7 @@ fn main() -> Result<()> {
         Verb::Brokers(arguments) => measure(&arguments, rows::brokers),
         Verb::Flows(arguments) => measure(&arguments, rows::flows_alone),
         Verb::Clouds(arguments) => measure(&arguments, rows::clouds),
+        Verb::Queue(arguments) => measure(&arguments, rows::queue_alone),
         Verb::Containers(arguments) => measure(&arguments, rows::containers),
         Verb::Churn(arguments) => measure(&arguments, rows::churn_alone),
         Verb::Inputs(arguments) => measure(&arguments, rows::inputs_alone),

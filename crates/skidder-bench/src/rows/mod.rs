@@ -51,6 +51,7 @@ pub use outputs::outputs;
 pub use page::page;
 pub use parsers::parsers;
 pub use processors::{TEN_PROCESSORS, module_alone, processors};
+pub use queue::queue_alone;
 pub use resume::resume;
 pub use rotations::rotations;
 pub use sources::sources;

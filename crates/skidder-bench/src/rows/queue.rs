@@ -28,7 +28,7 @@ const LINES_OF_AN_OBJECT: u64 = 20;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The row x20.
-pub(super) fn queue(stage: &Stage) -> Vec<Row> {
+pub fn queue_alone(stage: &Stage) -> Vec<Row> {
     rows_or_why(&[GOAL], measure(stage))
 }
 
