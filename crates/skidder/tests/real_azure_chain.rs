@@ -44,16 +44,10 @@ impl Store {
     }
 
     fn receiver(&self, input: &str) -> Place {
-        let place = Place::with_output(
-            // Each start begins a file.
-            "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
-        );
-        let text = place.configuration();
-        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
-        place.configure(&format!(
+        let place = Place::receiving(&format!(
             "filebeat.inputs:\n- type: azure-blob-storage\n  id: in\n  account_name: devstoreaccount1\n  \
              auth.connection_string.uri: 'BlobEndpoint=http://127.0.0.1:{}/devstoreaccount1;SharedAccessSignature={SIGNATURE}'\n  \
-             max_workers: 5\n  path_prefix: in/\n  containers: [{{name: logs}}]\n{input}filebeat.registry.flush{rest}",
+             max_workers: 5\n  path_prefix: in/\n  containers: [{{name: logs}}]\n{input}",
             self.0.port()
         ));
         place.roomy();

@@ -62,16 +62,9 @@ impl Logs {
     }
 
     fn receiver(&self, input: &str) -> Place {
-        let place = Place::with_output(
-            // Each start begins a file.
-            "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
-        );
-        let text = place.configuration();
-        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
-        place.configure(&format!(
+        let place = Place::receiving(&format!(
             "filebeat.inputs:\n- {{type: aws-cloudwatch, id: in, endpoint: 'http://127.0.0.1:{}', access_key_id: test, \
-             secret_access_key: secret, region_name: {REGION}, scan_frequency: 200ms, api_sleep: 10ms, {input}}}\n\
-             filebeat.registry.flush{rest}",
+             secret_access_key: secret, region_name: {REGION}, scan_frequency: 200ms, api_sleep: 10ms, {input}}}\n",
             self.0.port()
         ));
         place.roomy();

@@ -56,19 +56,12 @@ impl Cloud {
     }
 
     fn receiver(&self) -> Place {
-        let place = Place::with_output(
-            // Each start begins a file.
-            "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
-        );
-        let text = place.configuration();
-        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
         let (hub, blobs) = (self.hub.port() - 1, self.blobs.port());
-        place.configure(&format!(
+        let place = Place::receiving(&format!(
             "filebeat.inputs:\n- type: azure-eventhub\n  id: in\n  eventhub: logs\n  processor_update_interval: 1s\n  \
              connection_string: 'Endpoint=sb://localhost:{hub};SharedAccessKeyName=test;SharedAccessKey=secret;\
              UseDevelopmentEmulator=true'\n  storage_account_connection_string: 'AccountName=devstoreaccount1;\
-             AccountKey={KEY};BlobEndpoint=http://127.0.0.1:{blobs}/devstoreaccount1'\n\
-             filebeat.registry.flush{rest}"
+             AccountKey={KEY};BlobEndpoint=http://127.0.0.1:{blobs}/devstoreaccount1'\n"
         ));
         place
     }

@@ -42,16 +42,10 @@ impl Store {
     }
 
     fn receiver(&self, input: &str) -> Place {
-        let place = Place::with_output(
-            // Each start begins a file.
-            "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
-        );
-        let text = place.configuration();
-        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
         let port = self.0.port();
-        place.configure(&format!(
+        let place = Place::receiving(&format!(
             "filebeat.inputs:\n- {{type: gcs, id: in, project_id: p, alternative_host: 'http://127.0.0.1:{port}', \
-             max_workers: 5, buckets: [{{name: logs}}], {input}}}\nfilebeat.registry.flush{rest}"
+             max_workers: 5, buckets: [{{name: logs}}], {input}}}\n"
         ));
         place.roomy();
         place

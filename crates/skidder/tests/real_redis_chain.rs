@@ -22,17 +22,10 @@ fn sender(server: &Server, key: &str) -> Place {
 }
 
 fn receiver(server: &Server, settings: &str) -> Place {
-    let place = Place::with_output(
-        // Each start begins a file.
-        "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
-    );
-    let text = place.configuration();
-    let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
     let port = server.port();
-    place.configure(&format!(
+    let place = Place::receiving(&format!(
         "filebeat.inputs:\n- {{type: redis, id: in, hosts: ['127.0.0.1:{port}'], password: secret, {settings}}}\n\
-         processors:\n- decode_json_fields: {{fields: [message], target: '', overwrite_keys: true}}\n\
-         filebeat.registry.flush{rest}"
+         processors:\n- decode_json_fields: {{fields: [message], target: '', overwrite_keys: true}}\n"
     ));
     place.roomy();
     place

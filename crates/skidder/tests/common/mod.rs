@@ -76,6 +76,18 @@ impl Place {
         place
     }
 
+    /// As [`Place::new`], for other inputs: YAML from its first key on, with a line's end. Writes files, of which each start
+    /// begins one.
+    pub(crate) fn receiving(inputs: &str) -> Self {
+        let place = Self::with_output(
+            "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
+        );
+        let text = place.configuration();
+        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+        place.configure(&format!("{inputs}filebeat.registry.flush{rest}"));
+        place
+    }
+
     /// Replaces the configuration.
     pub(crate) fn configure(&self, text: &str) {
         std::fs::write(self.path().join("filebeat.yml"), text).unwrap();
