@@ -136,6 +136,14 @@ impl Messages {
         settled
     }
 
+    /// Whether verdicts are all that messages wait for: some wait for them, and of none the objects are read.
+    pub(crate) fn wait_for_verdicts(&self) -> bool {
+        let state = self.lock();
+        let stages = || state.held.values().map(|held| &held.stage);
+        stages().any(|stage| matches!(stage, Stage::Settling(_)))
+            && !stages().any(|stage| matches!(stage, Stage::Reading))
+    }
+
     /// Takes up to `most` messages that can be deleted now.
     pub(crate) fn take_done(&self, most: usize, now: Monotonic) -> Vec<Asked> {
         let mut state = self.lock();
@@ -237,12 +245,15 @@ mod tests {
         let (a, b) = (held(&messages, &room, "a"), held(&messages, &room, "b"));
         assert!(messages.take_settled(|_| true).is_empty(), "their objects are being read");
         messages.sent(a, vec![sent(Some(1)), sent(None), sent(Some(2))]);
+        assert!(!messages.wait_for_verdicts(), "those of the other one are read");
         messages.sent(b, vec![sent(None)]);
+        assert!(messages.wait_for_verdicts());
         let settled = messages.take_settled(|source| source == SourceId(1));
         assert_eq!((settled.len(), settled[0].0.number), (1, b));
         let settled = messages.take_settled(|_| true);
         assert_eq!((settled.len(), settled[0].1.len()), (1, 3));
         assert!(messages.take_settled(|_| true).is_empty(), "each is taken once");
+        assert!(!messages.wait_for_verdicts(), "all have them");
         messages.done(a);
         messages.done(b);
         assert_eq!(numbers(&messages.take_done(1, at(1))), [a]);

@@ -30,6 +30,8 @@ use tracing::Instrument as _;
 const HELD_MAX: usize = 4096;
 /// Messages that wait for a worker.
 const WAITING_MAX: usize = 10;
+/// Room for so many of these is waited for before more are received: a request for each message takes longer than to read it.
+const ROOM_MIN: u32 = WAITING_MAX as u32 / 2;
 /// First pause after a failure to receive; doubled with each that follows.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest of these.
@@ -176,12 +178,15 @@ async fn receive(run: &Arc<QueueRun>, settings: &QueueSettings, working: &mut Jo
     }
 }
 
-/// Waits for room for one message, and takes that for as many as one request gives.
+/// Waits for room for some messages, and takes that for as many as one request gives.
 async fn slots(taken: &Arc<Semaphore>, room: &Arc<Semaphore>) -> Vec<Slot> {
     const OPEN: &str = "it is never closed";
-    let first = Arc::clone(taken).acquire_owned().await.expect(OPEN);
-    let its_room = Arc::clone(room).acquire_owned().await.expect(OPEN);
-    let mut slots = vec![Slot { taken: first, room: its_room }];
+    let mut first = Arc::clone(taken).acquire_many_owned(ROOM_MIN).await.expect(OPEN);
+    let mut its_room = Arc::clone(room).acquire_many_owned(ROOM_MIN).await.expect(OPEN);
+    let mut slots = Vec::with_capacity(BATCH_MAX);
+    while let (Some(taken), Some(room)) = (first.split(1), its_room.split(1)) {
+        slots.push(Slot { taken, room });
+    }
     while slots.len() < BATCH_MAX {
         let Ok(taken) = Arc::clone(taken).try_acquire_owned() else { break };
         let Ok(room) = Arc::clone(room).try_acquire_owned() else { break };

@@ -106,16 +106,9 @@ impl Store {
     }
 
     fn receiver(&self, input: &str) -> Place {
-        let place = Place::with_output(
-            // Each start begins a file.
-            "output.file: {path: out, filename: e, rotate_every_kb: 1000000, number_of_files: 100}\n",
-        );
-        let text = place.configuration();
-        let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
-        place.configure(&format!(
+        let place = Place::receiving(&format!(
             "filebeat.inputs:\n- {{type: aws-s3, id: in, {}, {input}}}\n\
-             processors:\n- decode_json_fields: {{fields: [message], target: '', overwrite_keys: true}}\n\
-             filebeat.registry.flush{rest}",
+             processors:\n- decode_json_fields: {{fields: [message], target: '', overwrite_keys: true}}\n",
             self.settings
         ));
         place.roomy();
@@ -181,4 +174,20 @@ fn a_reader_of_a_queue_that_is_killed_again_and_again_loses_no_line() {
     let is_empty = || store.count(&queue) == none;
     survives_kills("objects of a queue to a file, `kill -9`", &store, &input, is_empty);
     assert_eq!(store.count(&queue), none, "all messages are deleted");
+}
+
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn messages_of_a_queue_do_not_wait_for_a_full_request() {
+    const LINES: usize = 100;
+    let store = Store::moto();
+    store.fill(LINES);
+    let queue = store.queue();
+    let to = store.receiver(&format!("queue_url: '{queue}', sqs.wait_time: 1s"));
+    to.configure(&to.configuration().replace("flush.timeout: 50ms", "flush.timeout: 1h"));
+    let mut program = to.start(&[]);
+    let is_empty = || store.count(&queue) == ("0".to_owned(), "0".to_owned());
+    program.await_that("the message is deleted", is_empty);
+    let ledger = program.terminate().succeeded().ledger();
+    assert_eq!(ledger, Ledger { read: LINES, delivered: LINES, ..Ledger::default() });
 }

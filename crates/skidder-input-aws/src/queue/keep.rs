@@ -4,7 +4,7 @@ use super::QueueRun;
 use crate::messages::Asked;
 use skidder_amazon::{BATCH_MAX, EntryError, EntryResults, Failure, Queue};
 use skidder_input_objects::Cloud as _;
-use skidder_os::Timestamp;
+use skidder_os::{Monotonic, Timestamp};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +14,8 @@ use tracing::Instrument as _;
 
 /// Pause between two looks at the messages.
 const TICK: Duration = Duration::from_millis(20);
+/// The longest time until outputs are asked again to send what they have; see [`Keeper::hurry`].
+const HURRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Requests to delete messages under way at once.
 const DELETERS: usize = 4;
 /// Messages whose objects are copied at once.
@@ -42,6 +44,15 @@ pub(super) struct Keeper {
     copying: JoinSet<()>,
     /// Messages whose objects wait for being copied.
     to_copy: VecDeque<(Asked, Vec<crate::objects::Sent>)>,
+    hurry: Hurry,
+}
+
+/// When outputs are asked to send what they have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hurry {
+    /// Nothing while something is read.
+    next: Option<Monotonic>,
+    pause: Duration,
 }
 
 /// A request that has ended.
@@ -56,7 +67,8 @@ impl Keeper {
         let queue = run.client();
         let deleters = (0..DELETERS).map(|_| run.client()).collect();
         let (deleting, copying) = (JoinSet::new(), JoinSet::new());
-        Self { run, queue, deleters, deleting, copying, to_copy: VecDeque::new() }
+        let (to_copy, hurry) = (VecDeque::new(), Hurry::default());
+        Self { run, queue, deleters, deleting, copying, to_copy, hurry }
     }
 
     /// Works until it is dropped.
@@ -77,7 +89,28 @@ impl Keeper {
             self.settle();
             self.copy();
             self.delete();
+            self.hurry();
             self.extend().await;
+        }
+    }
+
+    /// When all was read that messages have named, outputs do not wait for more: the rest of a request would hold its messages
+    /// back for `queue.mem.flush.timeout`.
+    fn hurry(&mut self) {
+        let (messages, intake) = (&self.run.messages, self.run.intake());
+        if !messages.wait_for_verdicts() {
+            self.hurry = Hurry::default();
+            return;
+        }
+        let now = intake.clock().monotonic();
+        let Hurry { next, pause } = self.hurry;
+        if next.is_none_or(|next| next <= now) {
+            // What has come meanwhile goes out together; an output that is stuck is not asked for ever.
+            if next.is_some() {
+                intake.flush();
+            }
+            let pause = (2 * pause).clamp(TICK, HURRY_PAUSE_MAX);
+            self.hurry = Hurry { next: Some(now + pause), pause };
         }
     }
 
@@ -213,7 +246,7 @@ impl Keeper {
     }
 }
 
-fn not_extended(run: &QueueRun, one: &Asked, error: &EntryError, again: skidder_os::Monotonic) {
+fn not_extended(run: &QueueRun, one: &Asked, error: &EntryError, again: Monotonic) {
     let at = (!error.is_ours).then_some(again);
     tracing::warn!(queue = run.name, id = &*one.id, %error, will_try_again = at.is_some(),
         "a message is not hidden for longer: another process may receive it");
