@@ -185,3 +185,26 @@ fn log_groups_have_the_names_of_filebeat() {
     .map(|name| entry[name].as_u64());
     assert_eq!((names.len(), values), (4, [Some(10), Some(8), Some(2), Some(3)]));
 }
+
+#[test]
+fn an_event_hub_has_the_names_of_filebeat() {
+    let (entry, metrics) = entry("azure-eventhub", |metrics| {
+        let hub = metrics.hub();
+        hub.messages.add(6);
+        hub.processed.add(5);
+        hub.decode_errors.add(1);
+        hub.restarts.add(2);
+    });
+    assert_eq!(
+        (&entry["received_messages_total"], &entry["processed_messages_total"]),
+        (&json!(6), &json!(5))
+    );
+    for line in [
+        "skidder_input_hub_received_messages_total{input=\"it\"} 6\n",
+        "skidder_input_hub_processed_messages_total{input=\"it\"} 5\n",
+        "skidder_input_hub_decode_errors_total{input=\"it\"} 1\n",
+        "skidder_input_hub_restarts_total{input=\"it\"} 2\n",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::lag::LagNumbers;
 use crate::numbers::{InputNumbers, SourceNumbers};
 use crate::states::InputState;
 use skidder_event::{Counter, DropReason, Gauge};
-use skidder_input::{Flows, ObjectNumbers, QueueNumbers, Subscribed};
+use skidder_input::{Flows, HubCounts, ObjectNumbers, QueueNumbers, Subscribed};
 use std::time::Duration;
 
 const LINES: &str = "skidder_input_lines_total";
@@ -96,6 +96,12 @@ fn objects(input: &InputNumbers, number: fn(&ObjectNumbers) -> u64) -> Option<Va
 /// Of an input that reads a queue of messages.
 fn queue(input: &InputNumbers, number: fn(&QueueNumbers) -> Option<Value>) -> Option<Value> {
     number(input.task.as_ref()?.metrics().reads_queue()?)
+}
+
+/// Of an input that reads an event hub.
+fn hub(input: &InputNumbers, number: fn(&HubCounts) -> &Counter) -> Option<Value> {
+    let hub = input.task.as_ref()?.metrics().reads_hub()?;
+    Some(Value::Count(number(hub).get()))
 }
 
 fn seconds(input: &InputNumbers, span: fn(&LagNumbers) -> Option<Duration>) -> Option<Value> {
@@ -361,6 +367,30 @@ pub(crate) const METRICS: &[InputMetric] = &[
         "skidder_input_queue_worker_utilization",
         "0 if all workers of a queue were idle in the last 5 seconds, 1 if none was.",
         |i| queue(i, |of| Some(Value::Real(of.utilization()))),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_hub_received_messages_total",
+        "Messages of an event hub that were received.",
+        |i| hub(i, |of| &of.messages),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_hub_processed_messages_total",
+        "Of these, messages all of whose events the queue took.",
+        |i| hub(i, |of| &of.processed),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_hub_decode_errors_total",
+        "Of these, messages that are no JSON, and were sent as they are.",
+        |i| hub(i, |of| &of.decode_errors),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_hub_restarts_total",
+        "How often partitions of an event hub could not be claimed, and it was tried again.",
+        |i| hub(i, |of| &of.restarts),
     ),
     metric(
         Kind::Counter,
