@@ -181,7 +181,8 @@ impl Run<'_> {
     async fn read(&self, mut object: Object) -> Result<Option<String>, ReadError> {
         let mut failures = Failures::default();
         let mut body = self.begin(&mut object, &mut failures).await?;
-        let mut is_whole = false;
+        // A small object is there as a whole before its first turn, and needs no other one.
+        let mut is_whole = !self.take(&mut object, &mut body, &mut failures).await?;
         loop {
             let place = self.place().await?;
             let (back, left, step) = self.turns(object, is_whole).await?;
@@ -200,8 +201,8 @@ impl Run<'_> {
                 Step::Damaged => return Ok(Some(object.damage())),
                 Step::Held(span) => self.wait(span).await?,
                 Step::Anew => {
-                    is_whole = false;
                     body = self.begin(&mut object, &mut failures).await?;
+                    is_whole = !self.take(&mut object, &mut body, &mut failures).await?;
                 }
                 Step::Failed(error) => return Err(ReadError::Read(error)),
             }
