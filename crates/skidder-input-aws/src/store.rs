@@ -1,19 +1,14 @@
 //! The bytes of objects: clients of buckets, each used by one answer at a time ([`skidder_input_objects::take`]).
 
 use crate::servers::{BucketName, Servers};
-use bytes::Bytes;
 use http::HeaderMap;
-use skidder_amazon::{
-    Bucket, Content, Failure, GotObject, Meter, ObjectHead, ObjectName, Part, Refused,
-};
+use skidder_amazon::{Bucket, Failure, GotObject, Meter, ObjectHead, ObjectName, Part, Refused};
 use skidder_input::InputMetrics;
 use skidder_input_objects::{
-    Body, Got, Pieces, Range, Request, Store, StoreError, StoreFuture, take,
+    Body, Got, Idle, Metered, Pieces, Range, Request, Store, StoreError, StoreFuture, take,
 };
 use skidder_os::Clock;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// An object as requests name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,21 +24,8 @@ pub(crate) struct Clients {
     servers: Servers,
     meter: Arc<dyn Meter>,
     clock: Arc<dyn Clock>,
-    /// Those that no answer uses; the last one was used last.
-    idle: Mutex<VecDeque<(BucketName, String, Bucket)>>,
-    idle_max: usize,
-}
-
-/// Adds the bytes of objects to the numbers of the input.
-#[derive(Debug)]
-struct Metered(Arc<InputMetrics>);
-
-impl Meter for Metered {
-    fn answered(&self, _: u64, _: Duration) {}
-
-    fn received(&self, bytes: u64) {
-        self.0.bytes.add(bytes);
-    }
+    /// By bucket and region.
+    idle: Idle<(BucketName, String), Bucket>,
 }
 
 /// The beginning of an answer.
@@ -70,7 +52,7 @@ impl Clients {
         idle_max: usize,
     ) -> Arc<Self> {
         let meter = Arc::new(Metered(metrics));
-        Arc::new(Self { servers, meter, clock, idle: Mutex::default(), idle_max })
+        Arc::new(Self { servers, meter, clock, idle: Idle::new(idle_max) })
     }
 
     pub(crate) fn servers(&self) -> &Servers {
@@ -79,23 +61,15 @@ impl Clients {
 
     /// A client of a bucket.
     pub(crate) fn take(&self, bucket: &BucketName, region: &str) -> Bucket {
-        let mut idle = self.lock();
-        let found = idle.iter().rposition(|(of, at, _)| of == bucket && at == region);
-        if let Some((_, _, client)) = found.and_then(|place| idle.remove(place)) {
-            return client;
-        }
-        drop(idle);
-        let service = self.servers.bucket(bucket, region);
-        Bucket::new(service.client(Arc::clone(&self.meter), Arc::clone(&self.clock)))
+        self.idle.take(|(of, at)| of == bucket && at == region).unwrap_or_else(|| {
+            let service = self.servers.bucket(bucket, region);
+            Bucket::new(service.client(Arc::clone(&self.meter), Arc::clone(&self.clock)))
+        })
     }
 
     /// A client that is not used any more.
     pub(crate) fn give_back(&self, bucket: &BucketName, region: &str, client: Bucket) {
-        let mut idle = self.lock();
-        idle.push_back((bucket.clone(), region.to_owned(), client));
-        if idle.len() > self.idle_max {
-            idle.pop_front();
-        }
+        self.idle.give_back((bucket.clone(), region.to_owned()), client);
     }
 
     /// Begins to read an object.
@@ -115,10 +89,6 @@ impl Clients {
         let ((head, headers), pieces) = take(asking).await?;
         Ok(Began { head, headers, pieces })
     }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(BucketName, String, Bucket)>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A request for an object, or a part of it.
@@ -129,9 +99,6 @@ struct Asking {
     range: Range,
     etag: Option<String>,
 }
-
-/// The content of an answer.
-struct Taken<'a>(Content<'a>);
 
 impl Request for Asking {
     type Head = (ObjectHead, HeaderMap);
@@ -145,21 +112,12 @@ impl Request for Asking {
             let GotObject { head, headers, content } =
                 got.map_err(|failure| store_error(&failure, place))?;
             let left = content.left();
-            Ok(Got { head: (head, headers), left, content: Box::new(Taken(content)) })
+            Ok(Got { head: (head, headers), left, content: Box::new(content) })
         })
     }
 
     fn end(self) {
         self.clients.give_back(&self.place.bucket, &self.place.region, self.client);
-    }
-}
-
-impl skidder_input_objects::Content for Taken<'_> {
-    fn piece(&mut self, bytes_max: usize) -> StoreFuture<'_, Option<Bytes>> {
-        Box::pin(async move {
-            let piece = self.0.piece(bytes_max).await;
-            piece.map_err(|failure| StoreError::Passing(failure.to_string()))
-        })
     }
 }
 

@@ -1,37 +1,19 @@
 //! The bytes of blobs: clients of a container, each used by one answer at a time ([`skidder_input_objects::take`]).
 
-use bytes::Bytes;
-use skidder_azure::{
-    BlobHead, Container, Content, Failure, GotBlob, Meter, Part, Refused, Service,
-};
+use skidder_azure::{BlobHead, Container, Failure, GotBlob, Meter, Part, Refused, Service};
 use skidder_input::InputMetrics;
 use skidder_input_objects::{
-    Body, Got, Pieces, Range, Request, Store, StoreError, StoreFuture, take,
+    Body, Got, Idle, Metered, Pieces, Range, Request, Store, StoreError, StoreFuture, take,
 };
 use skidder_os::Clock;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// Clients of a container.
 pub(crate) struct Clients {
     service: Service,
     meter: Arc<dyn Meter>,
     clock: Arc<dyn Clock>,
-    /// Those that no answer uses; the last one was used last.
-    idle: Mutex<Vec<Container>>,
-    idle_max: usize,
-}
-
-/// Adds the bytes of blobs to the numbers of the input.
-#[derive(Debug)]
-struct Metered(Arc<InputMetrics>);
-
-impl Meter for Metered {
-    fn answered(&self, _: u64, _: Duration) {}
-
-    fn received(&self, bytes: u64) {
-        self.0.bytes.add(bytes);
-    }
+    idle: Idle<(), Container>,
 }
 
 /// The beginning of an answer.
@@ -57,7 +39,7 @@ impl Clients {
         idle_max: usize,
     ) -> Arc<Self> {
         let meter = Arc::new(Metered(metrics));
-        Arc::new(Self { service, meter, clock, idle: Mutex::default(), idle_max })
+        Arc::new(Self { service, meter, clock, idle: Idle::new(idle_max) })
     }
 
     /// The name of the container.
@@ -67,19 +49,14 @@ impl Clients {
 
     /// A client.
     pub(crate) fn take(&self) -> Container {
-        if let Some(client) = self.lock().pop() {
-            return client;
-        }
-        let client = self.service.client(Arc::clone(&self.meter), Arc::clone(&self.clock));
-        Container::new(client)
+        self.idle.take(|()| true).unwrap_or_else(|| {
+            Container::new(self.service.client(Arc::clone(&self.meter), Arc::clone(&self.clock)))
+        })
     }
 
     /// A client that is not used any more.
     pub(crate) fn give_back(&self, client: Container) {
-        let mut idle = self.lock();
-        if idle.len() < self.idle_max {
-            idle.push(client);
-        }
+        self.idle.give_back((), client);
     }
 
     /// Begins to read a blob.
@@ -99,10 +76,6 @@ impl Clients {
         let (head, pieces) = take(asking).await?;
         Ok(Began { head, pieces })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Container>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A request for a blob, or a part of it.
@@ -113,9 +86,6 @@ struct Asking {
     range: Range,
     etag: Option<String>,
 }
-
-/// The content of an answer.
-struct Taken<'a>(Content<'a>);
 
 impl Request for Asking {
     type Head = BlobHead;
@@ -128,21 +98,12 @@ impl Request for Asking {
             let GotBlob { head, content } =
                 got.map_err(|failure| store_error(&failure, clients.container()))?;
             let left = content.left();
-            Ok(Got { head, left, content: Box::new(Taken(content)) })
+            Ok(Got { head, left, content: Box::new(content) })
         })
     }
 
     fn end(self) {
         self.clients.give_back(self.client);
-    }
-}
-
-impl skidder_input_objects::Content for Taken<'_> {
-    fn piece(&mut self, bytes_max: usize) -> StoreFuture<'_, Option<Bytes>> {
-        Box::pin(async move {
-            let piece = self.0.piece(bytes_max).await;
-            piece.map_err(|failure| StoreError::Passing(failure.to_string()))
-        })
     }
 }
 

@@ -19,9 +19,9 @@ pub use settings::{BucketSettings, GCS_BUCKET, GCS_INPUT, Listing, Reading, read
 use objects::BucketObjects;
 use pages::Pages;
 use settings::Settings;
-use skidder_google::{Meter, Service, Storage};
-use skidder_input::{Input, InputFuture, InputMetrics, Intake};
-use skidder_input_objects::{Objects, Poller, poll};
+use skidder_google::{Service, Storage};
+use skidder_input::{Input, InputFuture, Intake};
+use skidder_input_objects::{Metered, Objects, Poller, poll};
 use skidder_os::Fs;
 use std::fmt;
 use std::sync::Arc;
@@ -48,16 +48,6 @@ impl Gcs {
 impl fmt::Debug for Gcs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Gcs").field(&self.settings).finish()
-    }
-}
-
-/// Adds the bytes of answers to the numbers of the input.
-#[derive(Debug)]
-struct Metered(Arc<InputMetrics>);
-
-impl Meter for Metered {
-    fn received(&self, bytes: u64) {
-        self.0.bytes.add(bytes);
     }
 }
 

@@ -11,6 +11,7 @@
 //! service is behind [`Cloud`] (the first answer about an object, with the fields of its events) and [`Bucket`] (the pages of
 //! a listing): this crate knows no cloud. Where a client has one answer at a time, [`take`] receives it ([`Request`]).
 
+mod clients;
 mod cloud;
 mod copies;
 mod decoding;
@@ -26,6 +27,7 @@ mod store;
 mod taking;
 mod turns;
 
+pub use clients::{Idle, Metered};
 pub use cloud::{Cloud, First, Selector, Sent, Wanted};
 pub use decoding::{DECODING, DECODING_NAME, Decoding};
 pub use ids::begin_ids;
