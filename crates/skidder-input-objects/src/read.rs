@@ -257,7 +257,10 @@ impl Run<'_> {
                 () = self.intake.stopped() => return Err(ReadError::Stopped),
             };
             let error = match next {
-                Ok(None) => return Ok(false),
+                Ok(None) => match self.missing(object) {
+                    None => return Ok(false),
+                    Some(error) => error,
+                },
                 Ok(Some(bytes)) => {
                     *failures = Failures::default();
                     object.append(&bytes);
@@ -268,15 +271,35 @@ impl Run<'_> {
                 }
                 Err(error) => error,
             };
-            self.wait(failures.pause(error)?).await?;
-            // The same content from where it stopped.
-            let range = Range { from: object.arrived(), to: None };
-            match self.store.get(range).await {
-                Ok(again) => *body = again,
-                Err(error) => self.wait(failures.pause(error)?).await?,
-            }
+            *body = self.resume(object.arrived(), failures, error).await?;
         }
         Ok(true)
+    }
+
+    /// Why what has arrived is not the whole object, if it is not: an answer is believed only if it agrees with the first one.
+    fn missing(&self, object: &Object) -> Option<StoreError> {
+        let (size, arrived) = (self.store.size()?, object.arrived());
+        (arrived != size).then(|| {
+            StoreError::Passing(format!(
+                "the object ended at byte {arrived} of {size} bytes: the store has told of another size before"
+            ))
+        })
+    }
+
+    /// Asks for the same content from where it stopped, because of this error.
+    async fn resume(
+        &self,
+        from: u64,
+        failures: &mut Failures,
+        mut error: StoreError,
+    ) -> Result<Box<dyn Body>, ReadError> {
+        loop {
+            self.wait(failures.pause(error)?).await?;
+            match self.store.get(Range { from, to: None }).await {
+                Ok(body) => return Ok(body),
+                Err(again) => error = again,
+            }
+        }
     }
 
     async fn place(&self) -> Result<Place<'_>, ReadError> {

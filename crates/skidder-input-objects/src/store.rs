@@ -40,7 +40,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Changed`].
     fn get(&self, range: Range) -> StoreFuture<'_, Box<dyn Body>>;
 
-    /// Bytes of the object, as it is stored; nothing if it is not known. For people.
+    /// Bytes of the object, as it is stored; nothing if it is not known. An object that ends elsewhere is not read to its end.
     fn size(&self) -> Option<u64> {
         None
     }

@@ -16,7 +16,7 @@ use skidder_read::{
     ReadMetrics,
 };
 use skidder_testkit::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -42,6 +42,8 @@ struct Memory {
     /// One in so many pieces is the last of its connection; 0 for none.
     breaks: u64,
     is_replaced: bool,
+    /// Bytes that it has after the first answer, which breaks behind the half of that.
+    shrinks_to: Option<usize>,
 }
 
 impl Memory {
@@ -65,11 +67,18 @@ impl Store for Memory {
                 return Err(StoreError::Passing("busy".to_owned()));
             }
             self.note("given");
-            let to =
-                range.to.map_or(self.content.len(), |to| (to as usize).min(self.content.len()));
-            let left = self.content.slice(range.from as usize..to);
+            let size = match self.shrinks_to {
+                Some(size) if range.from > 0 => size,
+                _ => self.content.len(),
+            };
+            let to = range.to.map_or(size, |to| (to as usize).min(size));
+            let left = self.content.slice((range.from as usize).min(to)..to);
             Ok(Box::new(Answer { left, of: self.clone() }) as Box<dyn Body>)
         })
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.content.len() as u64)
     }
 }
 
@@ -84,7 +93,8 @@ impl Body for Answer {
             if self.left.is_empty() {
                 return Ok(None);
             }
-            if self.of.breaks_now() {
+            let has_shrunk = self.of.shrinks_to.is_some_and(|size| self.left.len() <= size / 2);
+            if has_shrunk || self.of.breaks_now() {
                 self.of.note("broken");
                 return Err(StoreError::Passing("the connection broke".to_owned()));
             }
@@ -185,6 +195,7 @@ fn memory(content: Bytes, breaks: u64) -> Memory {
         random: Arc::new(Mutex::new(Random::new(7))),
         breaks,
         is_replaced: false,
+        shrinks_to: None,
     }
 }
 
@@ -337,6 +348,23 @@ async fn an_object_that_was_replaced_or_refused_is_an_error_and_stops_no_other()
         .await;
     let of_damaged = bench.messages().iter().filter(|it| it.starts_with("damaged")).count();
     assert!((1_000..20_000).contains(&of_damaged), "{of_damaged}");
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_not_at_its_end_when_a_later_answer_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = lines("line", 20_000);
+    let shrunk =
+        Memory { shrinks_to: Some(text.len() / 3), ..memory(Bytes::from(text.clone()), 0) };
+    let (objects, ends) = input(vec![("shrunk".to_owned(), shrunk)]);
+    let mut bench = Bench::start(objects, directory.path());
+    bench.until("it ended", |_| ends.lock().unwrap().len() == 1).await;
+    let end = ends.lock().unwrap().pop();
+    let Some(Err(error)) = end else { panic!("{end:?}") };
+    assert!(error.contains(&format!("of {} bytes", text.len())), "{error}");
+    let whole: BTreeSet<&str> = text.lines().collect();
+    assert!(bench.messages().iter().all(|message| whole.contains(message)), "a part of a line");
     bench.stop().await;
 }
 
