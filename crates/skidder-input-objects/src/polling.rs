@@ -234,8 +234,12 @@ impl<B: Bucket> Poller<B> {
             }
             run.objects.numbers.scheduled.add(begun, 1);
             tracked += begun;
-            token = page.next;
+            let before = std::mem::replace(&mut token, page.next);
             if intake.is_stopped() {
+                break false;
+            }
+            if token.is_some() && token == before {
+                run.listing_failed("the store names a page as the one that follows it; the next listing begins anew");
                 break false;
             }
             if token.is_none() {

@@ -16,6 +16,7 @@ use skidder_read::{FilestreamSettings, InputKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -37,6 +38,8 @@ struct Shelf {
     begun: Mutex<Vec<String>>,
     copied: Mutex<Vec<String>>,
     has_backup: bool,
+    /// A page behind the first one names itself as the next one.
+    repeats_pages: AtomicBool,
 }
 
 impl Shelf {
@@ -153,7 +156,10 @@ impl Bucket for Pages {
                 wanted: Named(key.clone()),
             };
             let objects: Vec<_> = left.by_ref().take(2).map(listed).collect();
-            let next = left.next().and(objects.last()).map(|last| last.wanted.0.clone());
+            let mut next = left.next().and(objects.last()).map(|last| last.wanted.0.clone());
+            if self.0.repeats_pages.load(Ordering::Relaxed) {
+                next = token.map(str::to_owned).or(next);
+            }
             Ok(Page { objects, next })
         })
     }
@@ -380,4 +386,20 @@ async fn users_see_the_bucket_and_the_objects_that_are_read() {
     assert!(numbers.scheduled.summary().max >= 1 && numbers.lag.summary().min > 0);
     bench.stop().await;
     assert_eq!(metrics.open.get(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_names_itself_as_the_next_one_ends_the_listing() {
+    let directory = tempfile::tempdir().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    shelf.repeats_pages.store(true, Ordering::Relaxed);
+    for key in ["a", "b", "c", "d", "e"] {
+        shelf.put(key, 1, &format!("{key}\n"));
+    }
+    let mut bench = Bench::start(lister(&shelf, settings()), directory.path());
+    bench.until("it is told", |bench| bench.input.metrics().trouble().is_some()).await;
+    shelf.repeats_pages.store(false, Ordering::Relaxed);
+    bench.until("all came", |bench| bench.events.len() == 5).await;
+    bench.no_trouble().await;
+    bench.stop().await;
 }
