@@ -67,11 +67,24 @@ impl Rows {
                     self.row += count;
                     continue;
                 }
-                self.block = (self.blocks.content()?, 0, count);
+                self.begin(count)?;
             }
             text.clear();
             self.take(&mut text)?;
         }
+        Ok(())
+    }
+
+    /// Begins a block of so many rows.
+    fn begin(&mut self, rows: u64) -> Result<(), Wrong> {
+        let content = self.blocks.content()?;
+        // A schema may have values without bytes: a few of them would be rows without end.
+        if rows > content.len() as u64 {
+            let bytes = content.len();
+            let what = format!("a block has {rows} rows in {bytes} bytes: each needs one at least");
+            return Err(Wrong::new(what));
+        }
+        self.block = (content, 0, rows);
         Ok(())
     }
 
@@ -93,7 +106,7 @@ impl Rows {
         while found.records.len() < count_max && found.text.len() < TEXT_BYTES_MAX {
             while self.block.2 == 0 {
                 let Some(count) = self.blocks.next()? else { return Ok(false) };
-                self.block = (self.blocks.content()?, 0, count);
+                self.begin(count)?;
             }
             let (start, offset) = (found.text.len(), self.row);
             if let Err(wrong) = self.take(&mut found.text) {

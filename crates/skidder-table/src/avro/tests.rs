@@ -128,3 +128,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn rows_without_bytes_are_an_error() {
+    let mark = [7; 16];
+    let mut file = b"Obj\x01\x02\x16avro.schema\x0c\"null\"\0".to_vec();
+    file.extend(mark);
+    // 2,000,000,000 rows in no bytes, as numbers of Avro.
+    file.extend([0x80, 0xd0, 0xac, 0xf3, 0x0e, 0]);
+    file.extend(mark);
+    let (rows, error) = read(file, 0, 10);
+    assert!(rows.is_empty(), "{} rows", rows.len());
+    let error = error.unwrap().to_string();
+    assert!(error.contains("2000000000 rows in 0 bytes"), "{error}");
+}
