@@ -62,6 +62,8 @@ pub enum Restart {
 
 /// How keys of Filebeat's input `journald` begin.
 const JOURNAL_PREFIX: &str = "journald::";
+/// The same of the inputs that list objects.
+const OBJECTS_PREFIXES: [&str; 3] = ["filebeat::aws-s3::", "azure-blob-storage::", "gcs::"];
 
 /// Why nothing is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub enum Skip {
     Superseded,
     /// It is the place in a journal, which is not taken over.
     Journal,
+    /// It is of objects of a store, which are not taken over.
+    Objects,
     /// It is of an input that reads no files, or the file is recognised by something unknown.
     Foreign,
 }
@@ -113,12 +117,26 @@ pub struct Adopted {
 
 impl Adopted {
     /// Whether lines that Filebeat delivered may come again although their file is there: an entry is left out, and
-    /// neither is its file gone nor is another entry of it taken. An entry without a path is of no file.
+    /// neither is its file gone nor is another entry of it taken. An entry without a path is of no file, but may be of objects.
     pub fn is_lost(&self) -> bool {
-        use Skip::{Foreign, NoInput, OtherFile, OtherPath};
+        use Skip::{Foreign, NoInput, Objects, OtherFile, OtherPath};
+        if matches!(self.adoption, Adoption::Skip(Objects)) {
+            return true;
+        }
         let is_left_out =
             matches!(self.adoption, Adoption::Skip(OtherFile | OtherPath | NoInput | Foreign));
         is_left_out && !self.path.as_os_str().is_empty()
+    }
+}
+
+/// Why an entry of no file is left out.
+fn skip_of(key: &str) -> Skip {
+    if key.starts_with(JOURNAL_PREFIX) {
+        Skip::Journal
+    } else if OBJECTS_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        Skip::Objects
+    } else {
+        Skip::Foreign
     }
 }
 
@@ -137,9 +155,7 @@ pub fn plan(
     let mut claims: Vec<Vec<usize>> = vec![Vec::new(); inputs.len()];
     for (at, entry) in entries.iter().enumerate() {
         if entry.owner == Owner::Other {
-            let is_of_journal = entry.key.starts_with(JOURNAL_PREFIX);
-            let skip = if is_of_journal { Skip::Journal } else { Skip::Foreign };
-            plan.push(Adopted::skip(at, entry, skip));
+            plan.push(Adopted::skip(at, entry, skip_of(&entry.key)));
         } else if entry.ttl == 0 {
             plan.push(Adopted::skip(at, entry, Skip::Removed));
         } else {

@@ -575,6 +575,24 @@ fn a_place_in_a_journal_is_left_out_with_what_to_set() {
 }
 
 #[test]
+fn objects_that_filebeat_has_read_are_left_out_with_what_to_set() {
+    let place = place();
+    let theirs = place.path().join("filebeat-data");
+    let state = json!({"bucket": "logs", "key": "a", "etag": "e", "stored": true});
+    let keys = ["filebeat::aws-s3::state::logsa", "gcs::in::logs", "azure-blob-storage::in::logs"];
+    filebeat(&theirs, &keys.map(|key| (key.to_owned(), state.clone())));
+    let ended = place.run(&["registry", "import", "--from", "filebeat-data", "--dry-run"]);
+    assert!(!ended.status.success(), "{}", ended.out);
+    assert_eq!(
+        ended.out.matches("unless `start_timestamp` or `ignore_older`").count(),
+        3,
+        "{}",
+        ended.out
+    );
+    assert!(ended.log.contains("error: 3 entries are left out"), "{}", ended.log);
+}
+
+#[test]
 fn an_export_finds_files_that_were_renamed_while_nobody_looked() {
     let place = place();
     let log = place.write("a.log", lines('a', 0..20).as_bytes());

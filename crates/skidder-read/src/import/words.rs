@@ -46,6 +46,10 @@ impl fmt::Display for Skip {
                 "places in a journal are not taken over: the input `journald` begins at the oldest entry, unless `seek: \
                  tail`, or `seek: since` with `since`, is set"
             }
+            Self::Objects => {
+                "objects that Filebeat has read are not taken over: those that are still there are read again, unless \
+                 `start_timestamp` or `ignore_older` (`aws-s3`), or `timestamp_epoch` (`gcs`, `azure-blob-storage`), is set"
+            }
             Self::Foreign => "not of an input that reads files, or recognised by something unknown",
         })
     }

@@ -175,8 +175,8 @@ impl Imported {
         let lost = self.rows.iter().filter(|row| row.is_lost()).count();
         if lost > 0 {
             eprint(&format!(
-                "error: {lost} entries are left out although their files are there; what an input reads of these \
-                 files begins at the start, and lines come twice\nhint: the last column has the reason of each\n"
+                "error: {lost} entries are left out although their files are there, or of objects; what an input reads of \
+                 these begins at the start, and lines come twice\nhint: the last column has the reason of each\n"
             ));
         }
         if lost > 0 || self.is_damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS }
