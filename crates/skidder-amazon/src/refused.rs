@@ -154,6 +154,9 @@ fn advice(status: u16, code: &str, hints: &Hints) -> String {
             };
             format!("the clock of this machine or of the server is wrong{theirs}; correct it")
         }
+        "QueueDoesNotExist" | "AWS.SimpleQueueService.NonExistentQueue" => {
+            "see `queue_url`: its region, account and name".to_owned()
+        }
         "PermanentRedirect"
         | "TemporaryRedirect"
         | "AuthorizationHeaderMalformed"
@@ -218,6 +221,12 @@ mod tests {
                 "`b.s3-x.aws`",
             ),
             (301, Some("eu-west-1"), String::new(), "set `region: eu-west-1`"),
+            (
+                400,
+                None,
+                r#"{"__type":"com.amazonaws.sqs#QueueDoesNotExist"}"#.to_owned(),
+                "see `queue_url`",
+            ),
             (
                 400,
                 None,

@@ -127,7 +127,7 @@ fn advice(status: u16, code: &str) -> &'static str {
             "see the tenant, the client and its secret, and the clock of this machine"
         }
         "AuthorizationFailure" => {
-            "see the firewall of the storage account, and the rights of the key or signature"
+            "see the key or signature and its rights, and the firewall of the storage account"
         }
         "AuthorizationPermissionMismatch" => {
             "the identity needs the role `Storage Blob Data Reader` on the account or container"

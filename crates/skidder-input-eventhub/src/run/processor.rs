@@ -59,6 +59,8 @@ pub(super) struct Processor {
     leaving: Vec<(Arc<Shared>, JoinHandle<Source>)>,
     /// How many partitions nobody has read, at the last look.
     free: usize,
+    /// It was said that all partitions are claimed by others.
+    has_said: bool,
     chance: u64,
 }
 
@@ -87,6 +89,7 @@ impl Processor {
             owned: BTreeMap::new(),
             leaving: Vec::new(),
             free: usize::MAX,
+            has_said: false,
             chance,
         }
     }
@@ -173,8 +176,22 @@ impl Processor {
             claimed.extend(self.store.claim(&wanted, &self.owner).await?);
         }
         self.begin(claimed).await?;
+        self.say_if_idle(partitions.len());
         self.forget_settled().await;
         Ok(())
+    }
+
+    /// Says once when there is nothing for this process to read: after `kill -9` it waits for its own old claims.
+    fn say_if_idle(&mut self, partitions: usize) {
+        let is_idle = self.owned.is_empty() && partitions > 0;
+        if is_idle && !self.has_said {
+            tracing::info!(
+                partitions,
+                "all partitions are claimed by other processes, or by one that has died: claims that are not renewed for a \
+                 minute are over"
+            );
+        }
+        self.has_said = is_idle;
     }
 
     async fn partitions(&mut self) -> Result<Vec<String>, HubError> {
