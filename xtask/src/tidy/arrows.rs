@@ -72,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-event",
             "skidder-os",
             "skidder-config",
+            "skidder-net",
             "skidder-registry",
             "skidder-table",
             "skidder-read",
