@@ -57,13 +57,12 @@ impl Cloud {
 
     fn receiver(&self) -> Place {
         let (hub, blobs) = (self.hub.port() - 1, self.blobs.port());
-        let place = Place::receiving(&format!(
+        Place::receiving(&format!(
             "filebeat.inputs:\n- type: azure-eventhub\n  id: in\n  eventhub: logs\n  processor_update_interval: 1s\n  \
              connection_string: 'Endpoint=sb://localhost:{hub};SharedAccessKeyName=test;SharedAccessKey=secret;\
              UseDevelopmentEmulator=true'\n  storage_account_connection_string: 'AccountName=devstoreaccount1;\
              AccountKey={KEY};BlobEndpoint=http://127.0.0.1:{blobs}/devstoreaccount1'\n"
-        ));
-        place
+        ))
     }
 }
 
