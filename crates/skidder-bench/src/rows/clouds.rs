@@ -18,17 +18,17 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const CPU: Goal = (
-    "x16",
+    "z1",
     "CPU of gzip objects from versitygw to `output.discard`, over the same files from the disk",
     1.4,
     1.15,
     "",
 );
-const MEMORY: Goal = ("x17", "peak memory, 64 gzip objects at once", 64.0, 24.0, "MB");
+const MEMORY: Goal = ("z2", "peak memory, 64 gzip objects at once", 64.0, 24.0, "MB");
 const KILLS: [Goal; 2] = [
-    ("x18", "lines missing, killed every 3 s while 1,000 objects of 1 MB are read", 0.0, 0.0, ""),
+    ("z3", "lines missing, killed every 3 s while 1,000 objects of 1 MB are read", 0.0, 0.0, ""),
     (
-        "x19",
+        "z4",
         "lines that come twice for each of these kills, over what comes in a second",
         1.0,
         0.0,
@@ -51,7 +51,7 @@ const STILL_MAX: u32 = 10;
 /// How long nothing new may come before the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The rows x16 to x20. The repository is the current folder: its script starts the server.
+/// The rows z1 to z5. The repository is the current folder: its script starts the server.
 pub fn clouds(stage: &Stage) -> Vec<Row> {
     let mut rows = rows_or_why(&[CPU], cpu(stage));
     rows.extend(rows_or_why(&[MEMORY], memory(stage)));

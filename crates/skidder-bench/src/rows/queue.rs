@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const GOAL: Goal = (
-    "x20",
+    "z5",
     "objects of 2 KB by SQS, each with its defaults: time over Filebeat's (`--filebeat`)",
     1.0 / 3.0,
     0.1,
@@ -27,7 +27,7 @@ const LINES_OF_AN_OBJECT: u64 = 20;
 /// How long a program may take until it asks for messages, and without anything new.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The row x20.
+/// The row z5.
 pub fn queue_alone(stage: &Stage) -> Vec<Row> {
     rows_or_why(&[GOAL], measure(stage))
 }
