@@ -139,9 +139,10 @@ impl Messages {
     /// Whether verdicts are all that messages wait for: some wait for them, and of none the objects are read.
     pub(crate) fn wait_for_verdicts(&self) -> bool {
         let state = self.lock();
-        let stages = || state.held.values().map(|held| &held.stage);
-        stages().any(|stage| matches!(stage, Stage::Settling(_)))
-            && !stages().any(|stage| matches!(stage, Stage::Reading))
+        // The newest first: those are the ones that are read.
+        let stages = || state.held.values().rev().map(|held| &held.stage);
+        !stages().any(|stage| matches!(stage, Stage::Reading))
+            && stages().any(|stage| matches!(stage, Stage::Settling(_)))
     }
 
     /// Takes up to `most` messages that can be deleted now.

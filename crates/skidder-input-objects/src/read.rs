@@ -282,7 +282,7 @@ impl Run<'_> {
         let (size, arrived) = (self.store.size()?, object.arrived());
         (arrived < size).then(|| {
             StoreError::Passing(format!(
-                "the object ended at byte {arrived} of {size} bytes: the store has told of another size before"
+                "only {arrived} of {size} bytes came: a later answer ends before the first one"
             ))
         })
     }
