@@ -21,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Whether an operation failed because the process (`EMFILE`) or the system (`ENFILE`) may open no
@@ -49,13 +50,13 @@ pub struct RealFs;
 impl Fs for RealFs {
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let descriptor = open(path, OFlags::RDONLY, 0)?;
-        Ok(RealFile { descriptor, is_stream: false }.boxed())
+        Ok(RealFile::new(descriptor, false).boxed())
     }
 
     fn open_stream(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let how = (OFlags::RDONLY | ALWAYS).difference(OFlags::NONBLOCK);
         let descriptor = retry_on_intr(|| openat(CWD, path, how, Mode::empty()))?;
-        Ok(RealFile { descriptor, is_stream: true }.boxed())
+        Ok(RealFile::new(descriptor, true).boxed())
     }
 
     fn open_write(
@@ -70,7 +71,7 @@ impl Fs for RealFs {
             OpenMode::New => OFlags::EXCL,
         };
         let descriptor = open(path, OFlags::RDWR | OFlags::CREATE | how, permissions)?;
-        Ok(RealFile { descriptor, is_stream: false }.boxed())
+        Ok(RealFile::new(descriptor, false).boxed())
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
@@ -155,6 +156,7 @@ struct RealFile {
     descriptor: OwnedFd,
     /// Nothing in it has an offset.
     is_stream: bool,
+    is_locked: AtomicBool,
 }
 
 /// A file stays open for long, and the thread that opened it reads its first lines right after that.
@@ -166,6 +168,10 @@ pub fn prepare_files(count: usize) {
 }
 
 impl RealFile {
+    fn new(descriptor: OwnedFd, is_stream: bool) -> Self {
+        Self { descriptor, is_stream, is_locked: AtomicBool::new(false) }
+    }
+
     fn boxed(self) -> Box<dyn File> {
         FILES.lock().unwrap_or_else(PoisonError::into_inner).put(self)
     }
@@ -200,9 +206,22 @@ impl File for RealFile {
     fn try_lock(&self) -> io::Result<bool> {
         let exclusive = FlockOperation::NonBlockingLockExclusive;
         match retry_on_intr(|| flock(&self.descriptor, exclusive)) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.is_locked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
             Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for RealFile {
+    /// Closing alone does not give up the lock while a process that is just being started has the descriptor, too.
+    fn drop(&mut self) {
+        if *self.is_locked.get_mut() {
+            // What is closed next needs no unlocking, and there is nobody to tell.
+            flock(&self.descriptor, FlockOperation::Unlock).unwrap_or_default();
         }
     }
 }

@@ -200,6 +200,25 @@ fn lock_is_exclusive_and_lives_as_long_as_the_handle() {
     assert!(second.try_lock().unwrap());
 }
 
+/// As a process that is just being started has, between `fork` and `exec`.
+#[test]
+fn a_lock_is_given_up_though_another_descriptor_of_the_same_open_file_lives_on() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("lock");
+    let how = OFlags::RDWR | OFlags::CREATE;
+    let first = RealFile::new(super::open(&path, how, 0o600).unwrap(), false);
+    assert!(first.try_lock().unwrap());
+    let inherited = first.descriptor.try_clone().unwrap();
+    drop(first);
+    let second = RealFs.open_write(&path, OpenMode::Keep, 0o600).unwrap();
+    assert!(second.try_lock().unwrap());
+    let third = RealFile::new(inherited, false);
+    assert!(!third.try_lock().unwrap());
+    drop(third);
+    let fourth = RealFs.open_write(&path, OpenMode::Keep, 0o600).unwrap();
+    assert!(!fourth.try_lock().unwrap(), "who had no lock takes none away");
+}
+
 #[test]
 fn opening_a_pipe_without_a_writer_does_not_block() {
     let temporary = tempfile::tempdir().unwrap();
