@@ -3,7 +3,7 @@
 use crate::assume::{ASSUME, Assume};
 use crate::client::{Failure, Service};
 use crate::roles::{Role, RoleClient, RoleError};
-use skidder_aws::{Credentials, ProfileError, ProfileFile};
+use skidder_aws::{Credentials, ProfileError, ProfileFile, Scope, SigningKey};
 use skidder_config::{Group, Key, Secret, Section, settings};
 use skidder_net::ProxyChoice;
 use skidder_net::cloud::Temporary;
@@ -11,7 +11,7 @@ use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 settings! {
@@ -36,6 +36,9 @@ settings! {
         .default_words("`AWS_PROFILE`, `default`")
         .about("the profile in it");
 }
+
+/// Signing keys that are kept: for each region and service that an input asks.
+const KEYS_MAX: usize = 16;
 
 /// The hint instead of a program.
 const NO_PROCESS: &str = "let the program keep `shared_credential_file` fresh: it is read again";
@@ -199,6 +202,8 @@ pub struct Provider {
     tokens: Option<Service>,
     /// Those of a role.
     given: Temporary<Credentials>,
+    /// At the end the newest.
+    keys: Mutex<Vec<Arc<SigningKey>>>,
 }
 
 impl fmt::Debug for Provider {
@@ -226,7 +231,7 @@ impl Provider {
             _ => None,
         };
         let client = RoleClient { fs, tls, proxy };
-        Ok(Self { source, client, tokens, given: Temporary::default() })
+        Ok(Self { source, client, tokens, given: Temporary::default(), keys: Mutex::default() })
     }
 
     /// Credentials that hold now. Those of a file are read each time, those of a role requested shortly before they expire.
@@ -261,5 +266,53 @@ impl Provider {
     /// The server does not accept these credentials any more: those of a role are requested again.
     pub async fn forget(&self) {
         self.given.forget().await;
+    }
+
+    /// The key for these credentials and this scope: that of an earlier request, or a new one.
+    pub(crate) fn signing_key(
+        &self,
+        credentials: &Credentials,
+        scope: Scope<'_>,
+    ) -> Arc<SigningKey> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = keys.iter().find(|key| key.is_for(credentials, scope)) {
+            return Arc::clone(key);
+        }
+        if keys.len() == KEYS_MAX {
+            keys.remove(0);
+        }
+        let key = Arc::new(SigningKey::new(credentials, scope));
+        keys.push(Arc::clone(&key));
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_os::RealFs;
+
+    #[test]
+    fn signing_keys_are_kept_and_not_too_many() {
+        let credentials = |id: &str| Credentials {
+            id: id.to_owned(),
+            secret: Secret::new("secret"),
+            session: None,
+        };
+        let one = credentials("AKID");
+        let source = Source::Fixed(one.clone());
+        let provider = Provider::new(source, ProxyChoice::Direct, Arc::new(RealFs)).unwrap();
+        let scope = Scope { time: "20150830T123600Z", region: "us-east-1", service: "s3" };
+        let key = provider.signing_key(&one, scope);
+        assert!(Arc::ptr_eq(&key, &provider.signing_key(&one, scope)));
+        let other = credentials("OTHER");
+        assert!(provider.signing_key(&other, scope).is_for(&other, scope));
+        let regions: Vec<String> = (0..KEYS_MAX).map(|number| number.to_string()).collect();
+        for region in &regions {
+            let scope = Scope { region, ..scope };
+            assert!(provider.signing_key(&one, scope).is_for(&one, scope));
+        }
+        assert_eq!(provider.keys.lock().unwrap().len(), KEYS_MAX);
+        assert!(!Arc::ptr_eq(&key, &provider.signing_key(&one, scope)));
     }
 }

@@ -3,7 +3,7 @@
 use crate::client::Service;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
-use skidder_aws::{Credentials, Request, Scope, authorization, time_text};
+use skidder_aws::{Credentials, Request, Scope, time_text};
 use skidder_net::cloud::{Ask, HeaderError, insert_secret};
 use skidder_net::percent_encoded;
 use skidder_os::Timestamp;
@@ -44,7 +44,8 @@ pub(crate) fn signed(
         headers: &headers,
         body: digest,
     };
-    let authorization = authorization(credentials, scope, &request);
+    let key = service.provider.signing_key(credentials, scope);
+    let authorization = key.authorization(&time, &request);
     let mut headers = target.headers(&headers)?;
     insert_secret(&mut headers, AUTHORIZATION, &authorization)?;
     Ok((target.uri(&path, &query)?, headers))

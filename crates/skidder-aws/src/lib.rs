@@ -5,5 +5,6 @@ mod sign;
 
 pub use credentials::{Credentials, ProfileError, ProfileFile};
 pub use sign::{
-    EMPTY_DIGEST, Request, Scope, authorization, digest, http_time_of, time_of, time_text,
+    EMPTY_DIGEST, Request, Scope, SigningKey, authorization, digest, http_time_of, time_of,
+    time_text,
 };

@@ -7,8 +7,9 @@ use crate::Credentials;
 use jiff::Timestamp as Moment;
 use ring::digest::{Context, SHA256};
 use ring::hmac::{HMAC_SHA256, Key, sign};
+use skidder_config::Secret;
 use skidder_os::Timestamp;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// The digest of a request without a body.
 pub const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -66,24 +67,69 @@ pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex(context.finish().as_ref())
 }
 
-/// The header `authorization` of a request. All of its `headers` are signed.
+/// The header `authorization` of a request. All of its `headers` are signed. Who has many requests keeps the
+/// [`SigningKey`].
 pub fn authorization(credentials: &Credentials, scope: Scope<'_>, request: &Request<'_>) -> String {
-    let Scope { time, region, service } = scope;
-    let day = time.get(..8).unwrap_or_default();
-    let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
-    let names = names.join(";");
-    let canonical = canonical(request, &names);
-    let place = format!("{day}/{region}/{service}/aws4_request");
-    let text = format!("AWS4-HMAC-SHA256\n{time}\n{place}\n{}", digest([canonical.as_bytes()]));
-    let start = format!("AWS4{}", credentials.secret.reveal()).into_bytes();
-    let key = [day, region, service, "aws4_request"]
-        .iter()
-        .fold(start, |key, part| keyed(&key, part.as_bytes()));
-    let signature = hex(&keyed(&key, text.as_bytes()));
-    let id = &credentials.id;
-    format!(
-        "AWS4-HMAC-SHA256 Credential={id}/{place}, SignedHeaders={names}, Signature={signature}"
-    )
+    SigningKey::new(credentials, scope).authorization(scope.time, request)
+}
+
+/// What the requests of a day to a service in a region are signed with. Making one takes as long as signing with it.
+pub struct SigningKey {
+    id: String,
+    secret: Secret,
+    /// Day, region, service, and what ends all of these.
+    place: String,
+    key: Key,
+}
+
+impl SigningKey {
+    /// For the day of the scope.
+    pub fn new(credentials: &Credentials, scope: Scope<'_>) -> Self {
+        let parts = scope.parts();
+        let start = format!("AWS4{}", credentials.secret.reveal()).into_bytes();
+        let key = parts.iter().fold(start, |key, part| {
+            sign(&Key::new(HMAC_SHA256, &key), part.as_bytes()).as_ref().to_vec()
+        });
+        Self {
+            id: credentials.id.clone(),
+            secret: credentials.secret.clone(),
+            place: parts.join("/"),
+            key: Key::new(HMAC_SHA256, &key),
+        }
+    }
+
+    /// Whether [`SigningKey::new`] would make the same one.
+    pub fn is_for(&self, credentials: &Credentials, scope: Scope<'_>) -> bool {
+        self.place.split('/').eq(scope.parts())
+            && self.id == credentials.id
+            && self.secret == credentials.secret
+    }
+
+    /// The header `authorization` of a request. `time` is of the day that the key is for.
+    pub fn authorization(&self, time: &str, request: &Request<'_>) -> String {
+        let Self { id, place, key, .. } = self;
+        let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
+        let names = names.join(";");
+        let canonical = digest([canonical(request, &names).as_bytes()]);
+        let text = format!("AWS4-HMAC-SHA256\n{time}\n{place}\n{canonical}");
+        let signature = hex(sign(key, text.as_bytes()).as_ref());
+        format!(
+            "AWS4-HMAC-SHA256 Credential={id}/{place}, SignedHeaders={names}, Signature={signature}"
+        )
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SigningKey").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// What a key is made for.
+    fn parts(&self) -> [&'a str; 4] {
+        [self.time.get(..8).unwrap_or_default(), self.region, self.service, "aws4_request"]
+    }
 }
 
 fn canonical(request: &Request<'_>, names: &str) -> String {
@@ -104,10 +150,6 @@ fn canonical(request: &Request<'_>, names: &str) -> String {
     text
 }
 
-fn keyed(key: &[u8], text: &[u8]) -> Vec<u8> {
-    sign(&Key::new(HMAC_SHA256, key), text).as_ref().to_vec()
-}
-
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -117,7 +159,6 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skidder_config::Secret;
 
     struct Example {
         name: &'static str,
@@ -182,6 +223,35 @@ mod tests {
             },
         ];
         check(&key, scope, &examples);
+    }
+
+    #[test]
+    fn a_key_is_for_one_day_place_and_secret() {
+        let scope = Scope { time: "20150830T123600Z", region: "us-east-1", service: "s3" };
+        let one = credentials("AKID", "secret");
+        let key = SigningKey::new(&one, scope);
+        let later = Scope { time: "20150830T235959Z", ..scope };
+        assert!(key.is_for(&one, later));
+        let request = Request {
+            method: "GET",
+            path: "/",
+            query: "",
+            headers: &[("host", "example.com")],
+            body: EMPTY_DIGEST,
+        };
+        assert_eq!(key.authorization(later.time, &request), authorization(&one, later, &request));
+        let others = [
+            (&one, Scope { time: "20150831T000000Z", ..scope }),
+            (&one, Scope { region: "us-east-2", ..scope }),
+            (&one, Scope { service: "sqs", ..scope }),
+            (&one, Scope { region: "us-east-1/s3", service: "", ..scope }),
+            (&credentials("OTHER", "secret"), scope),
+            (&credentials("AKID", "other"), scope),
+        ];
+        for (credentials, scope) in others {
+            assert!(!key.is_for(credentials, scope), "{scope:?}");
+        }
+        assert!(!format!("{key:?}").contains("secret"));
     }
 
     /// Of "Examples: Signature Calculations" in the reference of S3

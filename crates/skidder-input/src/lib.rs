@@ -73,8 +73,8 @@ pub trait Input: Send {
         None
     }
 
-    /// Whether its events may have fields of their own besides `message`, `@timestamp` and `log.flags`. Whatever is the same
-    /// for all events of a source is none of them.
+    /// Whether its events may have fields of their own besides `message`, `@timestamp`, `log.offset`, `log.flags` and
+    /// `@metadata._id`. Whatever is the same for all events of a source is none of them.
     fn makes_fields(&self) -> bool {
         true
     }

@@ -72,7 +72,7 @@ enum When {
     Not(Box<When>),
 }
 
-const PATHS: [&str; 26] = [
+const PATHS: [&str; 27] = [
     "message",
     "log",
     "log.offset",
@@ -99,6 +99,7 @@ const PATHS: [&str; 26] = [
     "error",
     "error.message",
     "@metadata.m",
+    "@metadata._id",
 ];
 const TEXTS: [&str; 4] = ["one", "two", "on", ""];
 const PATTERNS: [&str; 6] = ["^agent", r"log\..*", "a", r"\.name$", "^x", "^nothing"];
@@ -428,7 +429,7 @@ fn values() -> impl Strategy<Value = Json> {
 
 fn fields() -> impl Strategy<Value = Json> {
     // `@metadata` has a target of its own.
-    let names = prop::sample::select(&PATHS[..PATHS.len() - 1]);
+    let names = prop::sample::select(&PATHS[..PATHS.len() - 2]);
     prop::collection::vec((names, values()), 0..4).prop_map(|pairs| {
         let mut tree = json!({});
         for (name, value) in pairs {
@@ -538,9 +539,14 @@ type Event = (&'static str, Vec<(&'static str, Option<Json>)>);
 
 fn events(shape: Shape) -> BoxedStrategy<Vec<Event>> {
     let edits = match shape {
-        Shape::Lines => prop::option::of(Just(("log.flags", Some(json!(["truncated"])))))
-            .prop_map(|edit| edit.into_iter().collect())
-            .boxed(),
+        Shape::Lines => prop::sample::subsequence(
+            vec![
+                ("log.flags", Some(json!(["truncated"]))),
+                ("@metadata._id", Some(json!("object-000000000000"))),
+            ],
+            0..=2,
+        )
+        .boxed(),
         Shape::Any => {
             prop::collection::vec((names(), prop::option::weighted(0.8, values())), 0..4).boxed()
         }

@@ -27,8 +27,10 @@ static ROW_FIELDS: LazyLock<[Path; 3]> = LazyLock::new(|| {
     ["message", "@timestamp", "log.offset"].map(|name| Path::parse(name).expect("a constant path"))
 });
 
-static LOG_FLAGS: LazyLock<Path> =
-    LazyLock::new(|| Path::parse("log.flags").expect("a constant path"));
+/// What the lines of some sources have besides: notes about the line, and an id.
+static LINE_FIELDS: LazyLock<[Path; 2]> = LazyLock::new(|| {
+    ["log.flags", "@metadata._id"].map(|name| Path::parse(name).expect("a constant path"))
+});
 
 pub(crate) struct Binder {
     constants: Constants,
@@ -56,7 +58,7 @@ impl Binder {
         let touched = match shape {
             Shape::Lines => {
                 let mut paths = ROW_FIELDS.to_vec();
-                paths.push(LOG_FLAGS.clone());
+                paths.extend_from_slice(&*LINE_FIELDS);
                 Touched::paths(paths)
             }
             Shape::Any => Touched::everything(),
@@ -346,9 +348,8 @@ impl Binder {
     fn decide_usual(&mut self, condition: &Condition) -> Result<bool, Condition> {
         let base = self.base();
         let batch = probe(base);
-        let of_lines = |path: &Path| {
-            path.overlaps(&LOG_FLAGS) || ROW_FIELDS.iter().any(|own| own.overlaps(path))
-        };
+        let of_lines =
+            |path: &Path| LINE_FIELDS.iter().chain(&*ROW_FIELDS).any(|own| own.overlaps(path));
         condition.decide(batch.event(0), &of_lines)
     }
 

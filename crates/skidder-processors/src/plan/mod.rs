@@ -40,7 +40,7 @@ use std::time::Duration;
 /// What events have beyond the fields that their source gives to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// `message`, `@timestamp`, `log.offset` and perhaps `log.flags`.
+    /// `message`, `@timestamp`, `log.offset` and perhaps `log.flags` and `@metadata._id`.
     Lines,
     /// Whatever a parser found.
     Any,
