@@ -85,10 +85,8 @@ impl Input for AwsS3 {
         Some(&self.address)
     }
 
-    // Whatever an object consists of, an event is a text of it.
     fn makes_fields(&self) -> bool {
-        let mut selectors = self.settings.selectors.iter();
-        selectors.any(|selector| selector.of.reading.parsers.makes_fields())
+        self.settings.selectors.iter().any(|selector| selector.of.makes_fields())
     }
 
     fn has_cursors(&self) -> bool {

@@ -61,10 +61,8 @@ impl Input for AzureBlobs {
         Some(&self.address)
     }
 
-    // Whatever a blob consists of, an event is a text of it.
     fn makes_fields(&self) -> bool {
-        let mut containers = self.settings.containers.iter();
-        containers.any(|container| container.blobs.selector.reading.parsers.makes_fields())
+        self.settings.containers.iter().any(|container| container.blobs.selector.makes_fields())
     }
 
     fn has_cursors(&self) -> bool {

@@ -95,6 +95,12 @@ impl Selector {
         self.patterns.is_empty() || self.patterns.iter().any(is_found)
     }
 
+    /// Whether events of its objects have fields of their own: whatever an object consists of, an event is a text of it, and
+    /// only parsers make fields of that.
+    pub fn makes_fields(&self) -> bool {
+        self.reading.parsers.makes_fields()
+    }
+
     /// What an object consists of whose type is this one: as in Filebeat, values if it is JSON, and lines else, as long as no
     /// codec takes it apart.
     pub fn layout(&self, content_type: &str) -> Layout {

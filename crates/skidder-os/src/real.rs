@@ -156,6 +156,7 @@ struct RealFile {
     descriptor: OwnedFd,
     /// Nothing in it has an offset.
     is_stream: bool,
+    /// It has the lock, which is given up before it is closed.
     is_locked: AtomicBool,
 }
 
