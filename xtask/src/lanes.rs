@@ -9,33 +9,45 @@ use std::process::Command;
 /// What the names of tests with real servers begin with.
 const REAL: &str = "real_";
 
-/// Runs `cargo test` with the ignored tests. Which tests the `arguments` choose, if they do, run one behind the
-/// other; all tests of the workspace run in the two lanes. `prepare` gets each command before it starts.
-pub(crate) fn test(
+/// The names of all tests of the workspace that are programs of their own.
+pub(crate) struct Built {
+    real: BTreeSet<String>,
+    others: BTreeSet<String>,
+}
+
+/// Builds all tests of the workspace.
+pub(crate) fn build(features: &[&str], arguments: &[String]) -> Result<Built> {
+    let mut command = cargo_test(features, &without_workspace(arguments));
+    command.args(["--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    let (real, others) = split(&process::output(&mut command)?)?;
+    Ok(Built { real, others })
+}
+
+/// Runs the tests that the `arguments` choose, one program behind the other, also the ignored ones. `prepare` gets
+/// the command before it starts.
+pub(crate) fn run_chosen(
     features: &[&str],
     arguments: &[String],
-    prepare: &(dyn Fn(&mut Command) + Sync),
+    prepare: &dyn Fn(&mut Command),
 ) -> Result<()> {
-    let ours = |command: &mut Command, arguments: &[String]| {
-        command.arg("test").args(features).args(arguments);
-    };
-    if chooses(arguments) {
-        let split = arguments.iter().position(|argument| argument == "--");
-        let (for_cargo, for_tests) = arguments.split_at(split.unwrap_or(arguments.len()));
-        let mut command = repository::cargo();
-        ours(&mut command, for_cargo);
-        command.args(["--", "--include-ignored"]).args(for_tests.iter().skip(1));
-        prepare(&mut command);
-        return process::run_and_find(&mut command);
-    }
+    let split = arguments.iter().position(|argument| argument == "--");
+    let (for_cargo, for_tests) = arguments.split_at(split.unwrap_or(arguments.len()));
+    let mut command = cargo_test(features, for_cargo);
+    command.args(["--", "--include-ignored"]).args(for_tests.iter().skip(1));
+    prepare(&mut command);
+    process::run_and_find(&mut command)
+}
+
+/// Runs all tests in two lanes, also the ignored ones. `prepare` gets each command before it starts.
+pub(crate) fn run(
+    features: &[&str],
+    arguments: &[String],
+    built: &Built,
+    prepare: &dyn Fn(&mut Command),
+) -> Result<()> {
     let arguments = without_workspace(arguments);
-    let mut build = repository::cargo();
-    ours(&mut build, &arguments);
-    build.args(["--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
-    let (real, others) = split(&process::output(&mut build)?)?;
     let lane = |chosen: &[&str], names: &BTreeSet<String>| {
-        let mut command = repository::cargo();
-        ours(&mut command, &arguments);
+        let mut command = cargo_test(features, &arguments);
         command.arg("--workspace").args(chosen);
         for name in names {
             command.args(["--test", name]);
@@ -44,8 +56,8 @@ pub(crate) fn test(
         prepare(&mut command);
         command
     };
-    let mut first = lane(&["--lib", "--bins", "--examples"], &others);
-    let mut second = lane(&[], &real);
+    let mut first = lane(&["--lib", "--bins", "--examples"], &built.others);
+    let mut second = lane(&[], &built.real);
     let mut documentation = lane(&["--doc"], &BTreeSet::new());
     std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
@@ -68,8 +80,14 @@ pub(crate) fn test(
     })
 }
 
+fn cargo_test(features: &[&str], arguments: &[String]) -> Command {
+    let mut command = repository::cargo();
+    command.arg("test").args(features).args(arguments);
+    command
+}
+
 /// Whether arguments choose tests: anything but what holds for all of them.
-fn chooses(arguments: &[String]) -> bool {
+pub(crate) fn chooses(arguments: &[String]) -> bool {
     let all = ["--workspace", "--no-fail-fast", "--offline", "--locked"];
     arguments.iter().any(|argument| !all.contains(&argument.as_str()))
 }

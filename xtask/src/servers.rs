@@ -1,5 +1,6 @@
 //! The servers of the tests: started once for a whole run of the tests, stopped whatever happens.
 
+use crate::lanes::Built;
 use crate::process::Beside;
 use crate::{lanes, process, repository};
 use anyhow::{Context, Result, bail};
@@ -104,13 +105,43 @@ pub(crate) fn test_kube_apiserver() -> Result<()> {
 }
 
 fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
-    install_programs()?;
+    let built = if lanes::chooses(arguments) {
+        install()?;
+        None
+    } else {
+        Some(build_and_install(features, arguments)?)
+    };
     let servers = Servers::start()?;
     let with_servers = |command: &mut Command| {
         command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
         command.envs(variables.iter().copied());
     };
-    lanes::test(features, arguments, &with_servers)
+    match built {
+        None => lanes::run_chosen(features, arguments, &with_servers),
+        Some(built) => lanes::run(features, arguments, &built, &with_servers),
+    }
+}
+
+/// Servers are installed while the tests are built: the one waits for the network, the other for processors.
+fn build_and_install(features: &[&str], arguments: &[String]) -> Result<Built> {
+    std::thread::scope(|scope| {
+        let installed = scope.spawn(install);
+        let built = lanes::build(features, arguments);
+        let Ok(installed) = installed.join() else { bail!("a thread panicked") };
+        installed.and(built)
+    })
+}
+
+/// Installs all that tests need.
+fn install() -> Result<()> {
+    install_programs()?;
+    for kind in &KINDS {
+        script(kind.script, &["install"])?;
+    }
+    for started_by_tests in STARTED_BY_TESTS {
+        script(started_by_tests, &["install"])?;
+    }
+    Ok(())
 }
 
 /// Builds the API server of Kubernetes beside other work. The installation of its tests waits for this one.
@@ -154,6 +185,7 @@ pub(crate) fn test_kerberos() -> Result<()> {
 
 /// Starts the servers for work by hand and waits for Ctrl-C.
 pub(crate) fn serve() -> Result<()> {
+    install()?;
     let servers = Servers::start()?;
     for (name, value) in &servers.variables {
         process::print(&format!("export {name}={value}"));
@@ -167,12 +199,6 @@ pub(crate) fn serve() -> Result<()> {
 
 impl Servers {
     fn start() -> Result<Self> {
-        for kind in &KINDS {
-            script(kind.script, &["install"])?;
-        }
-        for started_by_tests in STARTED_BY_TESTS {
-            script(started_by_tests, &["install"])?;
-        }
         process::print("starting the servers of the tests");
         // From here on the drop of `servers` stops whatever was started.
         let mut servers = Self { variables: Vec::new() };
