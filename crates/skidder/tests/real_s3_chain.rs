@@ -68,10 +68,14 @@ impl Store {
         serde_json::from_str(&answer).unwrap_or_default()
     }
 
-    /// A queue of moto with a message for each object of the bucket. Returns its URL.
+    /// A queue of moto. Returns its URL.
     fn queue(&self) -> String {
         let made = self.sqs("CreateQueue", &json!({ "QueueName": "news" }));
-        let url = made["QueueUrl"].as_str().unwrap().to_owned();
+        made["QueueUrl"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a message for each object of the bucket to the queue `url`.
+    fn announce(&self, url: &str) {
         let listing = self.call("GET", "/logs?list-type=2", "s3", &[], "");
         let keys = listing.split("<Key>").skip(1).map(|rest| rest.split_once('<').unwrap().0);
         for key in keys {
@@ -82,7 +86,6 @@ impl Store {
             let message = json!({ "QueueUrl": url, "MessageBody": news.to_string() });
             self.sqs("SendMessage", &message);
         }
-        url
     }
 
     /// Messages that wait, and those that are hidden.
@@ -169,6 +172,7 @@ fn a_reader_of_a_queue_that_is_killed_again_and_again_loses_no_line() {
     let store = Store::moto();
     store.fill(LINES);
     let queue = store.queue();
+    store.announce(&queue);
     let input = format!("queue_url: '{queue}', sqs.wait_time: 1s, visibility_timeout: 2s");
     let none = ("0".to_owned(), "0".to_owned());
     let is_empty = || store.count(&queue) == none;
@@ -178,11 +182,48 @@ fn a_reader_of_a_queue_that_is_killed_again_and_again_loses_no_line() {
 
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]
+fn three_readers_share_a_queue_while_each_is_killed_once() {
+    const READERS: usize = 3;
+    let store = Store::moto();
+    store.fill(LINES);
+    let queue = store.queue();
+    let input = format!("queue_url: '{queue}', sqs.wait_time: 1s, visibility_timeout: 2s");
+    let places = [(); READERS].map(|()| store.receiver(&input));
+    let mut programs: Vec<_> = places.iter().map(|place| place.start(&[])).collect();
+    for program in &programs {
+        program.await_log("skidder is running");
+    }
+    store.announce(&queue);
+    let written = || places.iter().map(Place::written).sum::<u64>();
+    for reader in 0..READERS {
+        // An event has some 600 bytes.
+        let enough = (LINES * 400 * (reader + 1) / (READERS + 1)) as u64;
+        programs[reader].await_that("more is written", || written() > enough);
+        assert!(programs.remove(reader).kill().was_killed());
+        programs.insert(reader, places[reader].start(&[]));
+    }
+    let messages = || places.iter().flat_map(Place::messages).collect::<Vec<_>>();
+    programs[0].await_that("all lines are there", || common::lines::distinct(&messages()) == LINES);
+    let none = ("0".to_owned(), "0".to_owned());
+    programs[0].await_that("all messages are deleted", || store.count(&queue) == none);
+    for program in programs {
+        let ledger = program.terminate().succeeded().ledger();
+        assert_eq!(ledger.read, ledger.delivered, "{ledger:?}");
+    }
+    let shares: Vec<u64> = places.iter().map(Place::written).collect();
+    assert!(shares.iter().all(|&share| share > 0), "{shares:?}");
+    let verdict = judge(&[("a", LINES)], &messages());
+    accept("three readers of a queue, each killed once", verdict, READERS * IN_FLIGHT_MAX);
+}
+
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
 fn messages_of_a_queue_do_not_wait_for_a_full_request() {
     const LINES: usize = 100;
     let store = Store::moto();
     store.fill(LINES);
     let queue = store.queue();
+    store.announce(&queue);
     let to = store.receiver(&format!("queue_url: '{queue}', sqs.wait_time: 1s"));
     to.configure(&to.configuration().replace("flush.timeout: 50ms", "flush.timeout: 1h"));
     let mut program = to.start(&[]);
