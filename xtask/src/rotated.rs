@@ -2,13 +2,15 @@
 
 use crate::process;
 use anyhow::{Context, Result};
+use skidder_workload::{Kind, Plan};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The same lines in each run.
+const SEED: u64 = 1;
 /// How the live file grows: so many bytes at a time, whole lines or not.
 const PIECE_BYTES: usize = 50_021;
 /// Pause between two pieces.
@@ -39,29 +41,25 @@ pub(crate) struct Rotated {
     staged: PathBuf,
 }
 
-/// Writes the complete files to `logs` and the beginning of the live one; `generator` is skidder-bench.
-pub(crate) fn make(generator: &Path, logs: &Path, staging: &Path) -> Result<Rotated> {
+/// Writes the complete files to `logs` and the beginning of the live one.
+pub(crate) fn make(logs: &Path, staging: &Path) -> Result<Rotated> {
     let mut first = 0;
     for spec in &ROTATED {
-        generate(generator, spec, first, &logs.join(spec.name))?;
+        generate(spec, first, &logs.join(spec.name))?;
         first += spec.lines;
     }
     let staged = staging.join(LIVE.name);
-    generate(generator, &LIVE, first, &staged)?;
+    generate(&LIVE, first, &staged)?;
     let rotated = Rotated { lines: first + LIVE.lines, live: logs.join(LIVE.name), staged };
     File::create(&rotated.live)
         .with_context(|| format!("cannot create `{}`", rotated.live.display()))?;
     Ok(rotated)
 }
 
-fn generate(generator: &Path, spec: &Spec, first: u64, out: &Path) -> Result<()> {
-    let mut command = Command::new(generator);
-    command.arg("generate").arg("--lines").arg(spec.lines.to_string());
-    command.arg("--first").arg(first.to_string());
-    if spec.members > 0 {
-        command.arg("--gzip").arg("--members").arg(spec.members.to_string());
-    }
-    process::run(command.arg(out).stdout(Stdio::null()))
+fn generate(spec: &Spec, first: u64, out: &Path) -> Result<()> {
+    let plan =
+        Plan { kind: Kind::Mixed, lines: spec.lines, seed: SEED, first, members: spec.members };
+    skidder_workload::generate(&plan, out).map(|_| ())
 }
 
 impl Rotated {

@@ -23,9 +23,9 @@ struct Folders {
 
 /// Builds, ships, verifies.
 pub(crate) fn run() -> Result<()> {
-    let programs = repository::build_release(&["skidder", "skidder-bench"], &[])?;
+    let programs = repository::build_release(&["skidder"], &[])?;
     let folders = prepare(&repository::root().join("run"))?;
-    let rotated = rotated::make(&programs.join("skidder-bench"), &folders.logs, &folders.root)?;
+    let rotated = rotated::make(&folders.logs, &folders.root)?;
     let config = folders.root.join("filebeat.yml");
     fs::write(&config, configuration(&folders))?;
     process::print(&format!("shipping {} with {}", folders.logs.display(), config.display()));

@@ -1,13 +1,10 @@
 //! Reads the shipped lines and reports which numbered ones are missing, repeated or invented.
 
 use anyhow::{Context, Result, bail};
+use skidder_workload::sequence_of;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-
-/// The text before the ten digits of a line's number; see `skidder-bench generate`.
-const MARK: &[u8] = b"seq=";
-const DIGITS: usize = 10;
 
 /// The numbers 0 to `lines` and how often each was seen.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, event: &[u8]) {
-        match number_of(event) {
+        match sequence_of(event) {
             None => self.unnumbered += 1,
             Some(number) => match self.seen.get_mut(number as usize) {
                 None => self.unknown += 1,
@@ -62,12 +59,6 @@ impl Tally {
         }
         Ok(format!("all {lines} lines are in the output exactly once"))
     }
-}
-
-fn number_of(event: &[u8]) -> Option<u64> {
-    let at = memchr::memmem::find(event, MARK)? + MARK.len();
-    let digits = event.get(at..at + DIGITS)?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Counts the lines of growing files without reading a byte twice.

@@ -15,4 +15,3 @@ pub mod sink;
 pub mod stage;
 pub mod statistics;
 pub mod table;
-pub mod workload;

@@ -2,9 +2,9 @@
 
 use crate::rows::write_journal;
 use crate::sink::Sink;
-use crate::workload::{self, Kind, Plan, Workload};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use skidder_workload::{self as workload, Kind, Plan, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use skidder_os::{Clock, SystemClock};
 use std::process::Command;
 
-use crate::workload::civil;
+use skidder_workload::civil;
 
 /// The goal of a row that has none: it is there to be compared with others.
 pub const NO_GOAL: f64 = f64::INFINITY;

@@ -340,6 +340,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "skidder-contract",
         &["skidder-event", "skidder-os", "skidder-registry", "skidder-pipeline", "skidder-input"],
     ),
+    // Numbered lines, for the benchmark and the first run.
+    ("skidder-workload", &[]),
     // And the benchmark, which runs the handling of answers by itself too.
     (
         "skidder-bench",
@@ -353,6 +355,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-output-elasticsearch",
             "skidder-contract",
             "skidder-net",
+            "skidder-workload",
         ],
     ),
     (
@@ -374,7 +377,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-testkit",
         ],
     ),
-    ("xtask", &["skidder-os"]),
+    ("xtask", &["skidder-os", "skidder-workload"]),
 ];
 /// What the tests of every crate may use, besides the crates before it in the list.
 const FOR_TESTS: [&str; 3] = ["skidder-testkit", "skidder-golden", "skidder-contract"];

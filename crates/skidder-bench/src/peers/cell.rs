@@ -1,7 +1,7 @@
 //! The matrix of the race: which kinds of work there are, and which of them make sense.
 
-use crate::workload::Kind;
 use clap::ValueEnum;
+use skidder_workload::Kind;
 use std::str::FromStr;
 
 /// How the text lies on the disk.

@@ -2,8 +2,8 @@
 
 use super::cell::{Cell, Files, Form};
 use crate::stage;
-use crate::workload::{self, Kind, Plan, Workload};
 use anyhow::{Context, Result, ensure};
+use skidder_workload::{self as workload, Kind, Plan, Workload};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;

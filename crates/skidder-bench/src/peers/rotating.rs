@@ -2,9 +2,9 @@
 
 use super::faults::{gzip, open};
 use crate::measure;
-use crate::workload::Workload;
 use anyhow::{Context, Result};
 use skidder_os::{Clock, SystemClock};
+use skidder_workload::Workload;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -105,8 +105,8 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::sequence_of;
     use flate2::read::MultiGzDecoder;
+    use skidder_workload::sequence_of;
     use std::io::Read;
 
     fn numbers(path: &Path) -> Vec<u64> {

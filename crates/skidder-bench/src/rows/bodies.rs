@@ -6,8 +6,8 @@ use crate::sink::{Behaviour, Kept, Sink};
 use crate::stage::{Settings, Stage};
 use crate::statistics::summarize;
 use crate::table::Row;
-use crate::workload::Kind;
 use anyhow::{Context, Result, ensure};
+use skidder_workload::Kind;
 use std::process::Command;
 
 const COST: Goal = ("q1", "CPU with gzip level 1 bodies, over uncompressed ones", 5.0, 2.0, "");

@@ -7,13 +7,13 @@ use super::{Goal, row, rows_or_why};
 use crate::stage::Stage;
 use crate::statistics::summarize;
 use crate::table::Row;
-use crate::workload::Kind;
 use anyhow::{Context as _, Result, ensure};
 use regex::bytes::Regex;
 use skidder_config::{Problems, Settings};
 use skidder_event::{Batch, Map, Path, Provenance, Row as Event, SourceId, Text};
 use skidder_os::{Clock, RealFs, SystemClock};
 use skidder_processors::{BoundPlan, Context, Plan, Shape, read_processors};
+use skidder_workload::Kind;
 use std::hint::black_box;
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@ use crate::measure;
 use crate::stage::{Settings, Stage};
 use crate::statistics::summarize;
 use crate::table::Row;
-use crate::workload::Kind;
 use anyhow::{Context, Result};
+use skidder_workload::Kind;
 
 const CASES: [Case; 3] = [
     Case {

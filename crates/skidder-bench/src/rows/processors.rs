@@ -8,8 +8,8 @@ use crate::measure;
 use crate::stage::{Settings, Stage};
 use crate::statistics::{Summary, summarize};
 use crate::table::Row;
-use crate::workload::Kind;
 use anyhow::{Context, Result, ensure};
+use skidder_workload::Kind;
 
 /// What Filebeat's own `filebeat.yml` has.
 const DEFAULT: &str = "[{add_host_metadata: {when.not.contains.tags: forwarded}}, \

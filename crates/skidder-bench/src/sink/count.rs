@@ -1,7 +1,7 @@
 //! The sink's counts of the documents it took.
 
-use crate::workload::sequence_of;
 use serde_json::{Value, json};
+use skidder_workload::sequence_of;
 
 /// Largest line number the check keeps: a bitmap of 125 MB.
 const SEQUENCE_CHECKED_MAX: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The benchmark's log lines: one third Apache combined, one third JSON in ECS, one third Kubernetes
+//! Log lines of benchmarks and of `make run`: one third Apache combined, one third JSON in ECS, one third Kubernetes
 //! CRI around the text of a Java service.
 //!
 //! A line is about 240 bytes; GNU `gzip -6` shrinks the whole 5.4 times and zlib-rs at level 6, which
@@ -11,11 +11,11 @@ mod file;
 mod random;
 mod words;
 
-pub(crate) use calendar::civil;
+pub use calendar::civil;
 pub use file::{Generated, Plan, generate, sample_ratio};
 
 use calendar::Calendar;
-pub(crate) use random::Random;
+pub use random::Random;
 
 /// What stands before the ten digits of a line's number.
 pub const SEQUENCE_MARK: &[u8] = b"seq=";
@@ -290,7 +290,7 @@ impl Workload {
 
     /// `width` hexadecimal digits, 16 at most: what cannot be compressed.
     fn token(&mut self, out: &mut Vec<u8>, width: u32) {
-        let bits = self.random.next();
+        let bits = self.random.bits();
         for place in (0..width).rev() {
             out.push(b"0123456789abcdef"[(bits >> (place * 4) & 0xf) as usize]);
         }

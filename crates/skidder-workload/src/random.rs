@@ -5,15 +5,16 @@
 
 /// The state of the generator.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Starts from `seed`.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// 64 fresh bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,14 +23,14 @@ impl Random {
     }
 
     /// A number below `bound` (at least 1), all about equally likely.
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        let high = self.next() >> 32;
+    pub fn below(&mut self, bound: u32) -> u32 {
+        let high = self.bits() >> 32;
         ((high * u64::from(bound)) >> 32) as u32
     }
 
     /// A number below `bound`, small ones far more likely: what popularity looks like.
-    pub(crate) fn skewed(&mut self, bound: u32) -> u32 {
-        let draw = self.next();
+    pub fn skewed(&mut self, bound: u32) -> u32 {
+        let draw = self.bits();
         let first = u64::from(draw as u32);
         let second = draw >> 32;
         let product = (first * second) >> 32;
@@ -37,7 +38,7 @@ impl Random {
     }
 
     /// One of `items`, the first ones more often.
-    pub(crate) fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
+    pub fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
         items[self.skewed(items.len() as u32) as usize]
     }
 }
@@ -49,8 +50,8 @@ mod tests {
     #[test]
     fn the_sequence_of_a_seed_is_the_published_one() {
         let mut random = Random::new(1_234_567);
-        assert_eq!(random.next(), 6_457_827_717_110_365_317);
-        assert_eq!(random.next(), 3_203_168_211_198_807_973);
+        assert_eq!(random.bits(), 6_457_827_717_110_365_317);
+        assert_eq!(random.bits(), 3_203_168_211_198_807_973);
     }
 
     #[test]

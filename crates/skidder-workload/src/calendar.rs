@@ -60,7 +60,7 @@ impl Calendar {
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar
 /// (Hinnant, "chrono-compatible low-level date algorithms": `civil_from_days`).
-pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
+pub fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let of_era = shifted % 146_097;
