@@ -32,8 +32,9 @@ const WORKS_AFTER: Duration = Duration::from_secs(5);
 const AT_ONCE_AFTER: Duration = Duration::from_secs(30);
 /// How long what was read may take to find room in the queue after a stop.
 const SEND_WAIT: Duration = Duration::from_millis(500);
-/// How long the rest of a stream is waited for, to give it back.
-const DRAIN_WAIT: Duration = Duration::from_millis(300);
+/// How long the rest of a stream is waited for, to give it back. A server that is busy takes its time to end a stream, and
+/// what is not read comes again only when its deadline is over.
+const DRAIN_WAIT: Duration = Duration::from_millis(1500);
 /// First pause after a failure; doubled with each that follows.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest of these.

@@ -18,9 +18,9 @@ use tracing::Instrument as _;
 /// How long the server gives a message to nobody else: after `kill -9` it comes again so much later. With exactly-once
 /// delivery a minute is the least that Google advises.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
-/// How long a stop waits for verdicts. The program leaves an input alone that takes more than three seconds in all, while an
-/// output is stuck.
-const STOP_WAIT: Duration = Duration::from_millis(1200);
+/// How long a stop waits for verdicts, while streams end. The program leaves an input alone that takes more than three
+/// seconds in all, while an output is stuck.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 /// How long a stop takes besides, to tell the server.
 const STOP_CALLS: Duration = Duration::from_millis(900);
 /// Pause between two looks at what is left, at a stop.
@@ -107,25 +107,32 @@ pub(crate) async fn run(intake: Intake, settings: Arc<Settings>) -> Result<(), I
         receiving.spawn(receiver.receive().in_current_span());
     }
     let mut sources: Vec<Source> = Vec::with_capacity(settings.streams);
-    while let Some(ended) = receiving.join_next().await {
-        sources.push(ended.map_err(|error| InputError(error.to_string()))?);
+    let mut stopped = None;
+    loop {
+        tokio::select! {
+            ended = receiving.join_next() => match ended {
+                Some(ended) => sources.push(ended.map_err(|error| InputError(error.to_string()))?),
+                None => break,
+            },
+            () = run.intake.stopped(), if stopped.is_none() => stopped = Some(Instant::now()),
+        }
     }
     run.intake.set_finishing();
-    end(&run).await;
+    end(&run, stopped).await;
     keeping.shutdown().await;
     drop(sources);
     Ok(())
 }
 
-/// Waits for verdicts for a while, and gives the rest back.
-async fn end(run: &Run) {
+/// Waits for verdicts for a while, and gives the rest back. The stop came at `stopped`; nothing: everything is read.
+async fn end(run: &Run, stopped: Option<Instant>) {
     // What is read once is waited for.
     while run.intake.is_once() && !run.intake.is_stopped() && run.leases.is_waiting() {
         run.intake.flush();
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     run.intake.flush();
-    let limit = Instant::now() + STOP_WAIT;
+    let limit = stopped.unwrap_or_else(Instant::now) + STOP_WAIT;
     while run.leases.is_waiting() && Instant::now() < limit {
         tokio::time::sleep(LOOK_AGAIN).await;
     }

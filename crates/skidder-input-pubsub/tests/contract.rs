@@ -85,6 +85,20 @@ async fn the_server_is_told_of_limits_and_gets_no_more_than_it_must() {
     assert_eq!(bench.stop().await.len(), 100);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_busy_server_still_sends_at_a_stop_is_given_back() {
+    let fake = Fake::start();
+    let directory = tempfile::tempdir().unwrap();
+    let input = input_at(&fake.address(), "all", "subscription.num_goroutines: 1");
+    let mut bench = Bench::start(input, directory.path());
+    fake.publish(0..3);
+    bench.until("they are acknowledged", |_| fake.acknowledged().len() == 3).await;
+    fake.end_late(Duration::from_millis(400), 3..10);
+    let metrics = std::sync::Arc::clone(bench.input.metrics());
+    assert_eq!(bench.stop().await.len(), 3);
+    assert_eq!((fake.outstanding(), metrics.subscribed().returned.get()), (0, 7));
+}
+
 /// Hands out tokens with numbers, over HTTP; returns its address.
 async fn token_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -88,6 +88,8 @@ struct State {
     deadlines: BTreeSet<i32>,
     logins: BTreeSet<String>,
     refused: Option<String>,
+    /// What a stream still sends at its end, and how late.
+    last: Option<(Duration, Range<usize>)>,
 }
 
 /// See the module's text. It ends with the runtime.
@@ -177,6 +179,11 @@ impl Fake {
         while self.state().garbage > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// When the client ends a stream, these are still on their way for so long.
+    pub(crate) fn end_late(&self, late: Duration, lines: Range<usize>) {
+        self.state().last = Some((late, lines));
     }
 
     pub(crate) fn break_connections(&self) {
@@ -305,9 +312,21 @@ impl Fake {
             tokio::select! {
                 () = &mut changed => {}
                 // The client is gone; signs of life are no news.
-                frame = request.body_mut().frame() => if !matches!(frame, Some(Ok(_))) { return Some(number) },
+                frame = request.body_mut().frame() => if !matches!(frame, Some(Ok(_))) { break },
             }
         }
+        let last = self.state().last.take();
+        if let Some((late, lines)) = last {
+            tokio::time::sleep(late).await;
+            self.state().waiting.extend(lines);
+            while let Some(frame) = self.next(number, first.messages_max) {
+                drop(out.send(frame));
+            }
+            drop(out.send(end("0")));
+            // Their deadline is a long one.
+            return None;
+        }
+        Some(number)
     }
 
     /// What the stream with this number is sent next.
