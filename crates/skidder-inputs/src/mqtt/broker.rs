@@ -178,6 +178,10 @@ impl Broker {
         loop {
             let mut answers = Vec::new();
             while let Some(request) = self.read(&mut incoming) {
+                if connection.is_some_and(|number| number != self.state().connection) {
+                    // Another connection has the session: what is late counts no more.
+                    return;
+                }
                 let is_connect = matches!(request, Request::Connect { .. });
                 answers.extend(self.answer(request));
                 if is_connect {

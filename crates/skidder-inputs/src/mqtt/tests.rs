@@ -254,6 +254,10 @@ async fn hostile_bytes_cost_a_connection_and_no_message() {
     for (bytes, expected) in cases {
         broker.push(next..next + 3);
         bench.events(next + 3).await;
+        // An acknowledgement that a break overtakes is lost, and its message comes twice then.
+        bench
+            .until("they are acknowledged", |_| broker.state().acknowledged.len() == next + 3)
+            .await;
         let before = bench.input.metrics().errors.get();
         broker.command(Command::Garbage(bytes.to_vec()));
         bench.until(expected, |bench| bench.input.metrics().errors.get() > before).await;
