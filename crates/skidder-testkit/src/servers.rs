@@ -286,12 +286,17 @@ impl Server {
     }
 
     /// The documents that match `query` (for all: `json!({"match_all": {}})`), after a refresh, in no
-    /// particular order; 10,000 at most.
+    /// particular order. More than 10,000 are an error, since a server gives no more at once: what is left out would look
+    /// lost.
     pub fn search(&self, index: &str, query: &Value) -> Result<Vec<Value>, ServerError> {
         self.refresh(index)?;
         let path = format!("/{index}/_search");
-        let mut answer =
-            self.post(&path, &serde_json::json!({ "size": HITS_MAX, "query": query }))?;
+        let asked =
+            serde_json::json!({ "size": HITS_MAX, "query": query, "track_total_hits": true });
+        let mut answer = self.post(&path, &asked)?;
+        if answer["hits"]["total"]["value"].as_u64().is_none_or(|total| total > HITS_MAX.into()) {
+            return Err(self.nonsense(&path, "expected at most 10,000 `hits.total.value`"));
+        }
         let Some(hits) = answer["hits"]["hits"].as_array_mut() else {
             return Err(self.nonsense(&path, "expected `hits.hits`"));
         };
