@@ -2,7 +2,7 @@
 //! errors of wrong logins. One test, as there is one configuration of Kerberos in a process.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
-use skidder_config::Secret;
+use skidder_config::{Problems, Secret};
 use skidder_kerberos::{Acceptor, Auth, Login, Settings};
 use skidder_testkit::servers::Server;
 use std::path::Path;
@@ -20,6 +20,17 @@ fn settings(folder: &Path, auth: Auth) -> Settings {
 /// The result of a login with these settings at `host`.
 fn refused(settings: &Settings, host: &str) -> String {
     Login::new(settings).unwrap().header(host).unwrap_err().to_string()
+}
+
+#[test]
+fn a_build_with_kerberos_has_no_objection_to_its_settings() {
+    let problems = Problems::new();
+    let text = "kerberos: {auth_type: keytab, keytab: /k, config_path: /c, username: u, realm: R}";
+    let yaml = skidder_config::Settings::parse("filebeat.yml", text).unwrap();
+    let root = yaml.root(&problems);
+    assert_eq!(Settings::read(&root).unwrap().principal(), "u@R");
+    root.finish();
+    assert_eq!(problems.to_string(), "");
 }
 
 #[test]
