@@ -1,7 +1,8 @@
 //! `cargo xtask bench` and `peers`: build the measured programs, then hand over to `skidder-bench`.
 
-use crate::{process, repository};
+use crate::{process, repository, servers};
 use anyhow::{Context, Result};
+use std::path::Path;
 use std::process::Command;
 
 /// The cargo feature that makes the program print its number of heap allocations.
@@ -33,19 +34,32 @@ const SMALL: [&str; 2] = [
 
 /// Builds the program and races it: alone, or against the programs in `arguments`.
 pub(crate) fn peers(arguments: &[String]) -> Result<()> {
-    let kept = repository::target()?.join("bench");
     let programs = repository::build_release(&["skidder", "skidder-bench"], &[])?;
-    let mut command = Command::new(programs.join("skidder-bench"));
-    command.current_dir(repository::root()).arg("peers");
-    command.arg("--skidder").arg(programs.join("skidder"));
-    process::run(command.arg("--work").arg(kept).args(arguments))
+    let mut race = race(&programs.join("skidder-bench"), &programs.join("skidder"))?;
+    process::run(race.args(arguments))
 }
 
-/// The races that CI runs; they fail if skidder loses a line.
+/// The races that CI runs, beside other work: they wait most of the time. They fail if skidder loses a line. What drives
+/// them is the one that the tests have built.
 pub(crate) fn peers_small() -> Result<()> {
+    let mut build = repository::cargo();
+    build.args(["test", "--no-run", "--locked", "--workspace", "--test", "peers"]);
+    build.args(["--features", servers::KUBE_APISERVER_FEATURE]);
+    process::run(&mut build)?;
+    let driver = repository::target()?.join("debug/skidder-bench");
+    let skidder = repository::build_release(&["skidder"], &[])?.join("skidder");
     for arguments in SMALL {
-        let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-        peers(&arguments)?;
+        let mut race = race(&driver, &skidder)?;
+        let (table, outcome) = process::run_and_keep(race.args(arguments.split_whitespace()));
+        process::print(&table);
+        outcome?;
     }
     Ok(())
+}
+
+fn race(driver: &Path, skidder: &Path) -> Result<Command> {
+    let mut command = Command::new(driver);
+    command.current_dir(repository::root()).arg("peers").arg("--skidder").arg(skidder);
+    command.arg("--work").arg(repository::target()?.join("bench"));
+    Ok(command)
 }

@@ -11,8 +11,8 @@ type Step = (&'static str, fn() -> Result<()>);
 /// What is released.
 const PACKAGES: [&str; 1] = ["skidder"];
 
-/// The cheap ones first. The last one and the release build wait for builds that go on beside the others.
-const STEPS: [Step; 14] = [
+/// The cheap ones first. The tests and the release build wait for builds that go on beside the others.
+const STEPS: [Step; 12] = [
     ("lock file", lock_file),
     ("format", format),
     ("tidy", || tidy::run(Mode::Check)),
@@ -23,10 +23,8 @@ const STEPS: [Step; 14] = [
     ("kerberos", servers::test_kerberos),
     ("release build", release),
     ("package", package::run),
-    ("simulated world", simulate::short),
     ("smoke run", ship::run),
-    ("small race", bench::peers_small),
-    ("API server", servers::test_kube_apiserver),
+    ("world and race", world_and_race),
 ];
 
 /// Runs all steps, also after one failed, and fails if one did.
@@ -97,11 +95,20 @@ fn documentation() -> Result<()> {
     process::run(&mut command)
 }
 
-/// All of them, also after one failed: one run names all that has to be mended.
-pub(crate) fn tests() -> Result<()> {
-    let seen = settings::prepare()?;
-    let arguments = ["--workspace", "--no-fail-fast"].map(str::to_owned);
-    servers::test(&arguments, &[(settings::VARIABLE, seen.as_path())])
+/// All of them. What later steps need is installed meanwhile.
+fn tests() -> Result<()> {
+    let later = [servers::KERBEROS, package::LINTERS, package::MANIFESTS];
+    settings::run_tests(&|arguments, variables| servers::test_all(&later, arguments, variables))
+}
+
+/// The simulated world needs processors, the small race waits.
+fn world_and_race() -> Result<()> {
+    std::thread::scope(|scope| {
+        let race = scope.spawn(bench::peers_small);
+        let world = simulate::short();
+        let Ok(race) = race.join() else { bail!("a thread panicked") };
+        world.and(race)
+    })
 }
 
 fn release() -> Result<()> {

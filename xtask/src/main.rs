@@ -53,7 +53,7 @@ fn run(arguments: &[String]) -> Result<()> {
     match (verb, rest) {
         ("run", []) => ship::run(),
         ("test", _) => servers::test(rest, &[]),
-        ("test-all", _) => servers::test_all(rest, &[]),
+        ("test-all", _) => servers::test_all(&[], rest, &[]),
         ("bench", _) => bench::run(rest),
         ("peers", _) => bench::peers(rest),
         ("simulate", _) => simulate::run(rest),
@@ -62,7 +62,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("package", [flag, program]) if flag == "--program" => package::of(program.as_ref()),
         ("ci", []) => ci::run(),
         ("settings", []) => {
-            ci::tests()?;
+            settings::run_tests(&servers::test)?;
             settings::check()
         }
         ("settings", [flag]) if flag == "--last" => settings::check(),

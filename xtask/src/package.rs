@@ -13,6 +13,12 @@ const MAINTAINER: &str = "skidder maintainers <maintainers@skidder.invalid>";
 /// The exposure that `systemd-analyze security` may find in the unit, in tenths: 0 is none, 100 all.
 const EXPOSURE_MAX: &str = "25";
 
+/// Lints the container file and the Helm chart.
+pub(crate) const LINTERS: &str = "linters.sh";
+
+/// Checks manifests for Kubernetes.
+pub(crate) const MANIFESTS: &str = "manifests.sh";
+
 /// Where things go in the package, and their modes.
 const FILES: [(&str, &str, u32); 3] = [
     ("skidder.service", "lib/systemd/system/skidder.service", 0o644),
@@ -82,14 +88,14 @@ fn check_manifests(program: &Path, place: &Path) -> Result<()> {
     fs::create_dir_all(&folder).context("cannot make the folder of the manifests")?;
     let (scripts, packaging) =
         (repository::root().join("tests/servers"), repository::root().join("packaging"));
-    let mut lint = Command::new(scripts.join("linters.sh"));
+    let mut lint = Command::new(scripts.join(LINTERS));
     process::run(lint.arg("start").arg(&folder).arg(&packaging))?;
     // The chart with its own values first: it must be what the manifest is.
     let mut more: Vec<PathBuf> = with_ending(&folder, "yaml")?;
     more.sort_by_key(|path| (!path.ends_with("values.yaml"), path.clone()));
     more.push(packaging.join("Dockerfile"));
     let more: Vec<String> = more.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let mut check = Command::new(scripts.join("manifests.sh"));
+    let mut check = Command::new(scripts.join(MANIFESTS));
     check.arg("start").arg(&folder).arg(packaging.join("kubernetes/skidder.yaml"));
     process::run(check.env("MORE", more.join("\n")).env("ALIKE", "1"))?;
     let configurations = with_ending(&folder, "yml")?;

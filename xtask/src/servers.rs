@@ -69,6 +69,8 @@ const STARTED_BY_TESTS: [&str; 19] = [
 ];
 /// The API server of Kubernetes, which tests start for themselves. Its build takes minutes.
 const KUBE_APISERVER: &str = "kube-apiserver.sh";
+/// A realm of Kerberos, and what a build with Kerberos needs.
+pub(crate) const KERBEROS: &str = "kerberos.sh";
 /// The tests that need it are part of a build with this feature.
 pub(crate) const KUBE_APISERVER_FEATURE: &str = "skidder/test-kube-apiserver";
 /// Variable with the folder of the certificates of the secure server, for the tests.
@@ -86,30 +88,32 @@ pub(crate) fn install_programs() -> Result<()> {
 
 /// The tests, with the ignored ones, which need the servers; without those of the real API server of Kubernetes.
 pub(crate) fn test(arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
-    test_with(&[], arguments, variables)
+    test_with(&[], &[], arguments, variables)
 }
 
-/// All tests, those of the real API server of Kubernetes too.
-pub(crate) fn test_all(arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
+/// All tests, those of the real API server of Kubernetes too. Also installs what the scripts with the names `later` do,
+/// which other steps need, while tests are built.
+pub(crate) fn test_all(
+    later: &[&'static str],
+    arguments: &[String],
+    variables: &[(&str, &Path)],
+) -> Result<()> {
     process::print("building the API server of Kubernetes, which takes minutes the first time");
-    script(KUBE_APISERVER, &["install"])?;
-    test_with(&["--features", KUBE_APISERVER_FEATURE], arguments, variables)
+    let more = [later, &[KUBE_APISERVER]].concat();
+    test_with(&["--features", KUBE_APISERVER_FEATURE], &more, arguments, variables)
 }
 
-/// Only the tests with the real API server of Kubernetes.
-pub(crate) fn test_kube_apiserver() -> Result<()> {
-    script(KUBE_APISERVER, &["install"])?;
-    let mut command = repository::cargo();
-    command.args(["test", "--locked", "--workspace", "--features", KUBE_APISERVER_FEATURE]);
-    process::run_and_find(command.args(["--test", "real_kubernetes"]))
-}
-
-fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)]) -> Result<()> {
+fn test_with(
+    features: &[&str],
+    more: &[&'static str],
+    arguments: &[String],
+    variables: &[(&str, &Path)],
+) -> Result<()> {
     let built = if lanes::chooses(arguments) {
-        install()?;
+        install(more)?;
         None
     } else {
-        Some(build_and_install(features, arguments)?)
+        Some(build_and_install(features, more, arguments)?)
     };
     let servers = Servers::start()?;
     let with_servers = |command: &mut Command| {
@@ -123,23 +127,23 @@ fn test_with(features: &[&str], arguments: &[String], variables: &[(&str, &Path)
 }
 
 /// Servers are installed while the tests are built: the one waits for the network, the other for processors.
-fn build_and_install(features: &[&str], arguments: &[String]) -> Result<Built> {
+fn build_and_install(features: &[&str], more: &[&str], arguments: &[String]) -> Result<Built> {
     std::thread::scope(|scope| {
-        let installed = scope.spawn(install);
+        let installed = scope.spawn(|| install(more));
         let built = lanes::build(features, arguments);
         let Ok(installed) = installed.join() else { bail!("a thread panicked") };
         installed.and(built)
     })
 }
 
-/// Installs all that tests need.
-fn install() -> Result<()> {
+/// Installs all that tests need, and what `more` scripts do.
+fn install(more: &[&str]) -> Result<()> {
     install_programs()?;
     for kind in &KINDS {
         script(kind.script, &["install"])?;
     }
-    for started_by_tests in STARTED_BY_TESTS {
-        script(started_by_tests, &["install"])?;
+    for name in STARTED_BY_TESTS.iter().chain(more) {
+        script(name, &["install"])?;
     }
     Ok(())
 }
@@ -153,39 +157,24 @@ pub(crate) fn install_kube_apiserver_early() -> Result<Beside> {
 /// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC, and with
 /// an Elasticsearch that uses it.
 pub(crate) fn test_kerberos() -> Result<()> {
-    script("kerberos.sh", &["install"])?;
+    script(KERBEROS, &["install"])?;
     script("elasticsearch.sh", &["install"])?;
-    let build = |verb: &str| {
+    let features = "skidder-kerberos/gssapi,skidder-output-elasticsearch/kerberos";
+    let build = |verb: &str, targets: &[&str]| {
         let mut command = repository::cargo();
-        command.args([
-            verb,
-            "--locked",
-            "-p",
-            "skidder-kerberos",
-            "-p",
-            "skidder-output-elasticsearch",
-        ]);
-        command
-            .args(["--features", "skidder-kerberos/gssapi,skidder-output-elasticsearch/kerberos"]);
+        command.args([verb, "--locked", "--features", features]).args(targets);
         command
     };
-    let mut lints = build("clippy");
-    process::run(lints.args(["--all-targets", "--", "-D", "warnings"]))?;
-    let mut tests = build("test");
-    process::run(tests.args([
-        "--lib",
-        "--test",
-        "real_kdc",
-        "--test",
-        "kerberos",
-        "--test",
-        "real_kerberos",
-    ]))
+    // Of the workspace, not of two packages: libraries are built with the same features as for all other tests.
+    let tests =
+        ["--workspace", "--test", "real_kdc", "--test", "kerberos", "--test", "real_kerberos"];
+    process::run(build("clippy", &tests).args(["--", "-D", "warnings"]))?;
+    process::run(&mut build("test", &tests))
 }
 
 /// Starts the servers for work by hand and waits for Ctrl-C.
 pub(crate) fn serve() -> Result<()> {
-    install()?;
+    install(&[])?;
     let servers = Servers::start()?;
     for (name, value) in &servers.variables {
         process::print(&format!("export {name}={value}"));

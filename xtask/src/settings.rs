@@ -11,15 +11,25 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Names the folder to the tests.
-pub(crate) const VARIABLE: &str = "SKIDDER_SETTINGS_SEEN";
+const VARIABLE: &str = "SKIDDER_SETTINGS_SEEN";
 /// The file in it with all declared settings.
 const DECLARED: &str = "declared";
 
 /// Settings that an error names.
 const SHOWN_MAX: usize = 20;
 
+/// Runs tests.
+type RunTests<'a> = dyn Fn(&[String], &[(&str, &Path)]) -> Result<()> + 'a;
+
+/// Lets all tests run with the folder, also after one failed: one run names all that has to be mended.
+pub(crate) fn run_tests(run: &RunTests<'_>) -> Result<()> {
+    let seen = prepare()?;
+    let arguments = ["--workspace", "--no-fail-fast"].map(str::to_owned);
+    run(&arguments, &[(VARIABLE, seen.as_path())])
+}
+
 /// Recreates the folder.
-pub(crate) fn prepare() -> Result<PathBuf> {
+fn prepare() -> Result<PathBuf> {
     let folder = repository::root().join("target/settings-seen");
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
