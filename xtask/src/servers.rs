@@ -159,17 +159,18 @@ pub(crate) fn install_kube_apiserver_early() -> Result<Beside> {
 pub(crate) fn test_kerberos() -> Result<()> {
     script(KERBEROS, &["install"])?;
     script("elasticsearch.sh", &["install"])?;
-    let features = "skidder-kerberos/gssapi,skidder-output-elasticsearch/kerberos";
-    let build = |verb: &str, targets: &[&str]| {
+    let build = |verb: &str| {
         let mut command = repository::cargo();
-        command.args([verb, "--locked", "--features", features]).args(targets);
+        command
+            .args([verb, "--locked", "--features"])
+            .arg("skidder-kerberos/gssapi,skidder-output-elasticsearch/kerberos");
+        // Of the workspace, not of two packages: libraries are built with the same features as for all other tests.
+        command.arg("--workspace");
+        command.args(["--test", "real_kdc", "--test", "kerberos", "--test", "real_kerberos"]);
         command
     };
-    // Of the workspace, not of two packages: libraries are built with the same features as for all other tests.
-    let tests =
-        ["--workspace", "--test", "real_kdc", "--test", "kerberos", "--test", "real_kerberos"];
-    process::run(build("clippy", &tests).args(["--", "-D", "warnings"]))?;
-    process::run(&mut build("test", &tests))
+    process::run(build("clippy").args(["--", "-D", "warnings"]))?;
+    process::run(&mut build("test"))
 }
 
 /// Starts the servers for work by hand and waits for Ctrl-C.

@@ -1,5 +1,5 @@
 //! Logging in at a real KDC of MIT Kerberos (`tests/servers/kerberos.sh`), with keys and with a password, and the
-//! errors of wrong logins. One test, as there is one configuration of Kerberos in a process.
+//! errors of wrong logins. One test logs in, as there is one configuration of Kerberos in a process.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 use skidder_config::{Problems, Secret};
